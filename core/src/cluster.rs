@@ -1,0 +1,185 @@
+//! The cluster as it was bought: nodes in racks, their GPUs and host resources. Groups may differ in everything.
+
+use crate::ids::{GpuTypeId, NodeId};
+use crate::resources::Host;
+
+/// The most GPUs one node may have: a set of them is one machine word.
+pub const MAX_GPUS_PER_NODE: u32 = 64;
+
+/// One server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name, for people.
+    pub name: String,
+    /// The rack (or switch) it stands in.
+    pub rack: u32,
+    /// Its kind of GPU.
+    pub gpu_type: GpuTypeId,
+    /// How many GPUs it has, numbered from 0.
+    pub n_gpus: u32,
+    /// Memory of one GPU in bytes; 0 when nobody said.
+    pub gpu_mem_bytes: u64,
+    /// CPUs, memory and storage rate.
+    pub host: Host,
+    /// Local disk for cached data sets, in bytes; 0 keeps none.
+    pub cache_bytes: u64,
+    /// Rate at which this node fetches from the remote store, in bytes per second.
+    pub fetch_bps: u64,
+}
+
+impl Node {
+    /// The proportional share of one GPU: what each gets when all are given away alike.
+    pub fn share_per_gpu(&self) -> Host {
+        self.host.per(self.n_gpus)
+    }
+}
+
+/// All nodes. What is up right now is not here: see `Snapshot`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Its name, for people.
+    pub name: String,
+    nodes: Vec<Node>,
+    gpu_types: Vec<String>,
+    n_gpus: u32,
+}
+
+/// A group of like nodes, as cluster files describe them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeGroup {
+    /// How many nodes.
+    pub count: u32,
+    /// How many racks they are spread over evenly.
+    pub racks: u32,
+    /// Their kind of GPU.
+    pub gpu_type: String,
+    /// GPUs per node.
+    pub n_gpus: u32,
+    /// Memory of one GPU in bytes; 0 when nobody said.
+    pub gpu_mem_bytes: u64,
+    /// CPUs, memory and storage rate of one node.
+    pub host: Host,
+    /// Local disk for cached data sets, in bytes.
+    pub cache_bytes: u64,
+    /// Fetch rate from the remote store, bytes per second.
+    pub fetch_bps: u64,
+}
+
+/// A cluster that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    /// No node, or no GPU in any.
+    #[error("the cluster has no GPU")]
+    Empty,
+    /// More GPUs in a node than a set can hold.
+    #[error("a node with {n_gpus} GPUs: at most {MAX_GPUS_PER_NODE} are supported")]
+    TooManyGpus {
+        /// GPUs asked for.
+        n_gpus: u32,
+    },
+    /// More than the ids can number.
+    #[error("{n_nodes} nodes: more than this program can number")]
+    TooManyNodes {
+        /// Nodes asked for.
+        n_nodes: u64,
+    },
+}
+
+impl Cluster {
+    /// Lays out the groups one after another, numbering nodes and racks through.
+    pub fn new(name: impl Into<String>, groups: &[NodeGroup]) -> Result<Self, ClusterError> {
+        let n_nodes: u64 = groups.iter().map(|g| u64::from(g.count)).sum();
+        let n_gpus: u64 = groups.iter().map(|g| u64::from(g.count) * u64::from(g.n_gpus)).sum();
+        if n_nodes > 10_000_000 {
+            return Err(ClusterError::TooManyNodes { n_nodes });
+        }
+        if n_gpus == 0 {
+            return Err(ClusterError::Empty);
+        }
+        if let Some(group) = groups.iter().find(|g| g.n_gpus > MAX_GPUS_PER_NODE) {
+            return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
+        }
+        let mut cluster =
+            Cluster { name: name.into(), nodes: Vec::with_capacity(n_nodes as usize), gpu_types: Vec::new(), n_gpus: n_gpus as u32 };
+        let mut first_rack = 0;
+        for group in groups {
+            cluster.add_group(group, first_rack);
+            first_rack += group.racks.max(1);
+        }
+        Ok(cluster)
+    }
+
+    fn add_group(&mut self, group: &NodeGroup, first_rack: u32) {
+        let gpu_type = self.intern_gpu_type(&group.gpu_type);
+        let per_rack = group.count.div_ceil(group.racks.max(1)).max(1);
+        for i in 0..group.count {
+            let id = NodeId::from(self.nodes.len());
+            self.nodes.push(Node {
+                id,
+                name: format!("node{id}"),
+                rack: first_rack + i / per_rack,
+                gpu_type,
+                n_gpus: group.n_gpus,
+                gpu_mem_bytes: group.gpu_mem_bytes,
+                host: group.host,
+                cache_bytes: group.cache_bytes,
+                fetch_bps: group.fetch_bps,
+            });
+        }
+    }
+
+    fn intern_gpu_type(&mut self, name: &str) -> GpuTypeId {
+        if let Some(known) = self.gpu_type_id(name) {
+            return known;
+        }
+        self.gpu_types.push(name.to_owned());
+        GpuTypeId::from(self.gpu_types.len() - 1)
+    }
+
+    /// All nodes in id order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// One node, if there is such a one.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.index())
+    }
+
+    /// GPUs in all.
+    pub fn n_gpus(&self) -> u32 {
+        self.n_gpus
+    }
+
+    /// Host resources of all nodes together.
+    pub fn host_total(&self) -> Host {
+        self.nodes.iter().fold(Host::NONE, |sum, n| Host {
+            cpu_micro: sum.cpu_micro + n.host.cpu_micro,
+            mem_bytes: sum.mem_bytes + n.host.mem_bytes,
+            storage_bps: sum.storage_bps + n.host.storage_bps,
+        })
+    }
+
+    /// Names of the GPU types, by id.
+    pub fn gpu_types(&self) -> &[String] {
+        &self.gpu_types
+    }
+
+    /// The id of a GPU type by its name.
+    pub fn gpu_type_id(&self, name: &str) -> Option<GpuTypeId> {
+        self.gpu_types.iter().position(|t| t == name).map(GpuTypeId::from)
+    }
+
+    /// The largest node (most GPUs, lowest id) that a job bound to `gpu_type` may use.
+    pub fn largest_node(&self, gpu_type: Option<GpuTypeId>) -> Option<&Node> {
+        let eligible = self.nodes.iter().filter(|n| gpu_type.is_none_or(|t| n.gpu_type == t));
+        eligible.max_by_key(|n| (n.n_gpus, n.host.cpu_micro, std::cmp::Reverse(n.id)))
+    }
+
+    /// GPUs that a job bound to `gpu_type` may use.
+    pub fn n_gpus_of(&self, gpu_type: Option<GpuTypeId>) -> u32 {
+        self.nodes.iter().filter(|n| gpu_type.is_none_or(|t| n.gpu_type == t)).map(|n| n.n_gpus).sum()
+    }
+}

@@ -1,0 +1,146 @@
+//! A job as the scheduler knows it: what was asked, and what is estimated. How long it really takes is not here;
+//! that truth lives in `World`.
+
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::ids::{DatasetId, GpuTypeId, JobId, TenantId};
+use crate::profile::{Profile, Shape};
+use crate::resources::Host;
+use crate::time::{Span, Time};
+
+/// What a user submitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSpec {
+    /// Its number, in the order of submission.
+    pub id: JobId,
+    /// Its name in the trace.
+    pub name: Box<str>,
+    /// Who pays for it.
+    pub tenant: TenantId,
+    /// Larger goes first where an order respects it.
+    pub priority: i32,
+    /// Its model.
+    pub profile: Arc<Profile>,
+    /// Global batch size; 0 takes the profile's.
+    pub batch: u32,
+    /// How many GPUs.
+    pub gpus: GpuRequest,
+    /// The only GPU type it may run on, if any.
+    pub gpu_type: Option<GpuTypeId>,
+    /// Iterations it is thought to need.
+    pub estimated_work: f64,
+    /// When it was submitted.
+    pub arrival: Time,
+    /// When it should be done.
+    pub deadline: Deadline,
+    /// The data it reads.
+    pub dataset: Option<DatasetId>,
+    /// Its own costs, where they differ from the profile's.
+    pub costs: Option<Costs>,
+}
+
+/// Time that starting and stopping takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// Lost at each start after the first, and when the GPUs change.
+    pub restart: Span,
+    /// To write a checkpoint before a stop; paid, with the restart, when the job starts again.
+    pub checkpoint: Span,
+    /// A failure loses the work since the last whole multiple of this; zero loses none.
+    pub checkpoint_every: Span,
+}
+
+/// GPUs asked for: a fixed gang, or levels of an elastic job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuRequest {
+    /// What the trace says; the gang of a job that is not elastic.
+    pub asked: u32,
+    /// Counts an elastic job can run with, ascending; empty when it is not elastic.
+    pub levels: Box<[u32]>,
+}
+
+impl GpuRequest {
+    /// Exactly so many, or none.
+    pub fn fixed(asked: u32) -> Self {
+        GpuRequest { asked, levels: Box::default() }
+    }
+
+    /// Whether a plan may give that many.
+    pub fn allows(&self, gpus: u32) -> bool {
+        if self.levels.is_empty() { gpus == self.asked } else { self.levels.contains(&gpus) }
+    }
+
+    /// The fewest it runs with.
+    pub fn min(&self) -> u32 {
+        self.levels.first().copied().unwrap_or(self.asked)
+    }
+
+    /// The most it can use.
+    pub fn max(&self) -> u32 {
+        self.levels.last().copied().unwrap_or(self.asked)
+    }
+}
+
+/// When a job should be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Deadline {
+    /// Best effort.
+    #[default]
+    None,
+    /// Worth nothing afterwards.
+    Strict(Time),
+    /// Worth less with each step missed: (time, value), ascending in time.
+    Soft(Vec<(Time, f64)>),
+}
+
+impl Deadline {
+    /// The first time that matters.
+    pub fn first(&self) -> Option<Time> {
+        match self {
+            Deadline::None => None,
+            Deadline::Strict(time) => Some(*time),
+            Deadline::Soft(steps) => steps.first().map(|s| s.0),
+        }
+    }
+
+    /// The last time at which the job is still worth something.
+    pub fn last(&self) -> Option<Time> {
+        match self {
+            Deadline::None => None,
+            Deadline::Strict(time) => Some(*time),
+            Deadline::Soft(steps) => steps.last().map(|s| s.0),
+        }
+    }
+}
+
+impl JobSpec {
+    /// The costs that hold for this job.
+    pub fn costs(&self) -> Costs {
+        self.costs.unwrap_or(Costs {
+            restart: self.profile.restart,
+            checkpoint: self.profile.checkpoint,
+            checkpoint_every: Span::ZERO,
+        })
+    }
+
+    /// What one of its GPUs asks for at best, cut to what a node can give: a job that fills nodes gets its
+    /// proportional share, one that would need more than a node gets the node.
+    pub fn demand_per_gpu(&self, cluster: &Cluster) -> Host {
+        let Some(node) = cluster.largest_node(self.gpu_type) else { return Host::NONE };
+        let together = self.gpus.asked.min(node.n_gpus).max(1);
+        self.profile.demand_per_gpu.min(&node.host.per(together))
+    }
+
+    /// Iterations per second at the proportional share of the largest node it may use, with what it asked for.
+    pub fn fair_rate(&self, cluster: &Cluster) -> f64 {
+        let Some(node) = cluster.largest_node(self.gpu_type) else { return 0.0 };
+        self.profile.rate(&Shape {
+            gpus: self.gpus.asked,
+            n_nodes: self.gpus.asked.div_ceil(node.n_gpus.max(1)),
+            per_gpu: node.share_per_gpu(),
+            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
+            batch: self.batch,
+        })
+    }
+}

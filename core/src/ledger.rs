@@ -1,0 +1,112 @@
+//! What a run cost: one outcome for each job, a sample for each decision, and what ran where.
+
+use crate::allocation::Slice;
+use crate::ids::JobId;
+use crate::time::{Span, Time};
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// All its work was done.
+    Finished,
+    /// Refused at admission.
+    Declined,
+    /// Not ended when the run did.
+    Unfinished,
+    /// Given up.
+    Failed,
+}
+
+/// What became of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// When it first held GPUs.
+    pub start: Option<Time>,
+    /// When it ended.
+    pub finish: Option<Time>,
+    /// GPU time it held, in GPU-microseconds.
+    pub service: Span,
+    /// How often it was stopped before its end.
+    pub preemptions: u32,
+    /// Why it was declined, failed, or did not end; empty otherwise.
+    pub reason: String,
+}
+
+/// The cluster at one decision, right after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub time: Time,
+    /// Jobs without GPUs.
+    pub waiting: u32,
+    /// Jobs with GPUs.
+    pub running: u32,
+    /// GPUs of nodes that are up.
+    pub gpus_up: u32,
+    /// GPUs held.
+    pub gpus_held: u32,
+    /// GPUs asked for by all jobs, running or not.
+    pub gpus_asked: u64,
+    /// CPUs held, used at most (what the job can turn into speed) and asked for by running jobs.
+    pub cpus: Use,
+    /// The same for memory in gigabytes.
+    pub mem_gb: Use,
+    /// Wall-clock seconds the decision took; filled in by who owns a clock, 0 otherwise.
+    pub decide_s: f64,
+    /// Commands that followed.
+    pub commands: u32,
+}
+
+/// A resource at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Use {
+    /// Given to jobs.
+    pub held: f64,
+    /// Of that, not more than the job's best demand.
+    pub used: f64,
+    /// Best demand of the jobs that run.
+    pub asked: f64,
+}
+
+/// A stretch of time in which a job held the same on one node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// The job.
+    pub job: JobId,
+    /// What it held.
+    pub slice: Slice,
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+}
+
+/// All that is recorded of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// One for each job of the workload, by id.
+    pub outcomes: Vec<Outcome>,
+    /// One for each decision.
+    pub samples: Vec<Sample>,
+    /// What ran where, by time of ending; empty when not asked for.
+    pub timeline: Vec<Stretch>,
+    /// Remarks of rounds: (index of the sample, text).
+    pub notes: Vec<(usize, String)>,
+    /// Rounds at which a decision was taken.
+    pub n_decisions: u64,
+    /// Rounds passed over because the answer could not have changed.
+    pub n_skipped: u64,
+    /// Integral of GPUs held over time, GPU-microseconds.
+    pub gpu_time: i128,
+    /// Integral of CPUs held over time, CPU-seconds.
+    pub cpu_time_s: f64,
+    /// First arrival and last end.
+    pub first: Option<Time>,
+    /// See `first`.
+    pub last: Option<Time>,
+    /// Digest over all events and commands.
+    pub digest: String,
+}

@@ -1,0 +1,18 @@
+//! Rota's core: the scheduler is a function from facts to orders.
+//!
+//! Facts are [`Event`](event::Event)s, orders are [`Command`](event::Command)s, time is an argument. The simulator,
+//! the live head and a replay differ only in who produces the events. Nothing here reads a clock or a file, runs a
+//! script, calls a solver or opens a socket.
+
+pub mod allocation;
+pub mod cluster;
+pub mod ids;
+pub mod job;
+pub mod ledger;
+pub mod plan;
+pub mod profile;
+pub mod resources;
+pub mod snapshot;
+pub mod table;
+pub mod time;
+pub mod workload;

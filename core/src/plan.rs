@@ -1,0 +1,57 @@
+//! What a policy answers: the desired state of one round. A job left out does not run.
+
+use crate::allocation::Allocation;
+use crate::ids::JobId;
+use crate::time::Time;
+
+/// Who is admitted, who runs with what, and when to ask again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Answers for jobs that wait for admission; a job not named keeps waiting for one.
+    pub verdicts: Vec<(JobId, Verdict)>,
+    /// Who runs. Order matters to nobody but the reader.
+    pub run: Vec<Run>,
+    /// When the policy wants to be asked again.
+    pub wake: Wake,
+    /// Remarks for the record of this round: solver status, fallbacks taken.
+    pub notes: Vec<String>,
+}
+
+/// The answer to an arrival.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Admit,
+    /// It is refused for good, and why.
+    Decline(String),
+}
+
+/// One job that shall run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The job.
+    pub job: JobId,
+    /// With what.
+    pub what: Hold,
+}
+
+/// With what a job runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// With what it has.
+    Keep,
+    /// With this.
+    Take(Allocation),
+}
+
+/// When a policy wants to be asked again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// At the next round.
+    #[default]
+    NextRound,
+    /// When a job arrives or ends, or a node comes or goes: until then the answer cannot change.
+    OnChange,
+    /// At the first round at or after this time, or on a change.
+    AtOrOnChange(Time),
+}

@@ -1,0 +1,75 @@
+//! What a policy sees: an immutable view of one instant, shared by reference counts and so cheap to take.
+//!
+//! The simulator drops it after the decision and pays nothing; a head may keep it for readers, and the next
+//! change then copies what it touches. Nothing here holds a job's real duration or a future failure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::ids::{DatasetId, NodeId, TenantId};
+use crate::table::{JobTable, Phase};
+use crate::time::{Span, Time};
+
+/// One instant.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When.
+    pub now: Time,
+    /// Time between rounds.
+    pub round: Span,
+    /// Every job that has arrived and not ended.
+    pub jobs: Arc<JobTable>,
+    /// The cluster as bought.
+    pub cluster: Arc<Cluster>,
+    /// What is up and what is cached where.
+    pub nodes: Arc<NodeStates>,
+    /// Settings that hold for every policy.
+    pub guards: Arc<Guards>,
+}
+
+/// What changes about nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeStates {
+    /// Whether each node can run jobs.
+    pub is_up: Vec<bool>,
+    /// Data sets in each node's local cache; absent nodes have none.
+    pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
+    /// Size of each data set in bytes, by id.
+    pub dataset_bytes: Vec<u64>,
+}
+
+impl NodeStates {
+    /// Everything up, nothing cached.
+    pub fn all_up(cluster: &Cluster) -> Self {
+        NodeStates { is_up: vec![true; cluster.nodes().len()], cached: BTreeMap::new(), dataset_bytes: Vec::new() }
+    }
+
+    /// Whether a data set is in a node's cache.
+    pub fn has_data(&self, node: NodeId, dataset: DatasetId) -> bool {
+        self.cached.get(&node).is_some_and(|sets| sets.contains(&dataset))
+    }
+}
+
+/// What holds whatever a policy says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// A job that has run for less is not stopped in favour of another.
+    pub min_run: Span,
+    /// The most GPUs a tenant's jobs may hold together; absent tenants have no limit.
+    pub quota_gpus: BTreeMap<TenantId, u32>,
+}
+
+impl Snapshot {
+    /// Whether the job of a row may not be stopped yet.
+    pub fn is_protected(&self, row: usize) -> bool {
+        self.guards.min_run > Span::ZERO
+            && self.jobs.phase(row) == Phase::Running
+            && self.now - self.jobs.since(row) < self.guards.min_run
+    }
+
+    /// GPUs of nodes that are up.
+    pub fn n_gpus_up(&self) -> u32 {
+        self.cluster.nodes().iter().zip(&self.nodes.is_up).filter(|(_, up)| **up).map(|(n, _)| n.n_gpus).sum()
+    }
+}

@@ -1,0 +1,377 @@
+//! The jobs a policy can decide about, as columns: one row for each job that has arrived and not ended.
+//!
+//! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
+//! order that means anything (a job that ends is replaced by the last row); whoever sorts breaks ties by id.
+
+use std::sync::Arc;
+
+use crate::allocation::Allocation;
+use crate::ids::{Incarnation, JobId};
+use crate::job::JobSpec;
+use crate::resources::Host;
+use crate::time::{Span, Time};
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Arrived, not yet admitted.
+    Asking,
+    /// Admitted, without GPUs.
+    Waiting,
+    /// Holding GPUs.
+    Running,
+}
+
+macro_rules! columns {
+    ($($(#[doc = $doc:literal])* $variant:ident => $field:ident),* $(,)?) => {
+        /// A numeric column by name: what a script can read of all jobs at once.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Field { $($(#[doc = $doc])* $variant),* }
+
+        impl Field {
+            /// Every column, with its name in scripts and its meaning.
+            pub const ALL: &'static [(Field, &'static str, &'static str)] =
+                &[$((Field::$variant, stringify!($field), concat!($($doc),*))),*];
+        }
+
+        /// The numeric columns.
+        #[derive(Clone, Debug, Default)]
+        struct Columns { $($field: Vec<f64>),* }
+
+        impl Columns {
+            fn get(&self, field: Field) -> &[f64] {
+                match field { $(Field::$variant => &self.$field),* }
+            }
+
+            fn push_zeros(&mut self) {
+                $(self.$field.push(0.0);)*
+            }
+
+            fn swap_remove(&mut self, row: usize) {
+                $(self.$field.swap_remove(row);)*
+            }
+        }
+    };
+}
+
+columns! {
+    /// Time of submission, seconds.
+    Arrival => arrival,
+    /// Larger is more important.
+    Priority => priority,
+    /// GPUs asked for.
+    Gpus => gpus,
+    /// Estimated run time at the proportional share, from beginning to end, seconds.
+    Duration => duration,
+    /// Estimated run time left at the proportional share, seconds.
+    Remaining => remaining,
+    /// Time run so far, seconds.
+    Attained => attained,
+    /// GPU time received so far, GPU-seconds.
+    Service => service,
+    /// Iterations done.
+    Done => done,
+    /// Iterations it is thought to need in all.
+    Work => work,
+    /// Deadline (the first step of a soft one), seconds; infinite when there is none.
+    Deadline => deadline,
+    /// CPUs asked for at best, in all.
+    CpuDemand => cpu_demand,
+    /// Memory asked for at best, in all, gigabytes.
+    MemDemand => mem_demand,
+    /// Storage rate asked for at best, in all, megabytes per second.
+    StorageDemand => storage_demand,
+    /// GPUs held now.
+    Held => held,
+    /// When it last started to run, or last stopped, or arrived: since when it is in its phase, seconds.
+    Since => since,
+    /// Number of its tenant.
+    Tenant => tenant,
+    /// How often it was stopped before its end.
+    Preemptions => preemptions,
+    /// Place in the last decision's order, 0 first; jobs not ordered yet come last by arrival.
+    LastRank => last_rank,
+}
+
+/// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Values of the columns at `from`.
+    attained: f64,
+    service: f64,
+    done: f64,
+    /// From here time counts as run; progress starts later, after the costs of starting.
+    from: Time,
+    works_from: Time,
+    /// Estimated iterations per second.
+    rate: f64,
+    /// Seconds at the proportional share for one iteration.
+    fair_s_per_iteration: f64,
+    gpus: f64,
+}
+
+/// All jobs that have arrived and not ended.
+#[derive(Clone, Debug, Default)]
+pub struct JobTable {
+    columns: Columns,
+    specs: Vec<Arc<JobSpec>>,
+    phases: Vec<Phase>,
+    gpus: Vec<u32>,
+    demand_per_gpu: Vec<Host>,
+    allocations: Vec<Allocation>,
+    incarnations: Vec<Incarnation>,
+    paces: Vec<Pace>,
+    row_of: Vec<u32>,
+    n_asking: usize,
+    n_running: usize,
+    refreshed: Option<Time>,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl JobTable {
+    /// How many rows.
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// Whether there is no job.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// How many jobs wait for admission.
+    pub fn n_asking(&self) -> usize {
+        self.n_asking
+    }
+
+    /// How many jobs run.
+    pub fn n_running(&self) -> usize {
+        self.n_running
+    }
+
+    /// A numeric column.
+    pub fn column(&self, field: Field) -> &[f64] {
+        self.columns.get(field)
+    }
+
+    /// The row of a job that has not ended.
+    pub fn row(&self, job: JobId) -> Option<usize> {
+        self.row_of.get(job.index()).filter(|r| **r != NO_ROW).map(|r| *r as usize)
+    }
+
+    /// The job of a row.
+    pub fn id(&self, row: usize) -> JobId {
+        self.specs[row].id
+    }
+
+    /// What the job of a row asked for.
+    pub fn spec(&self, row: usize) -> &Arc<JobSpec> {
+        &self.specs[row]
+    }
+
+    /// Where the job of a row stands.
+    pub fn phase(&self, row: usize) -> Phase {
+        self.phases[row]
+    }
+
+    /// Where all jobs stand.
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// GPUs asked for, as whole numbers.
+    pub fn gpus(&self) -> &[u32] {
+        &self.gpus
+    }
+
+    /// Best demand for each GPU, cut to what a node can give.
+    pub fn demand_per_gpu(&self, row: usize) -> &Host {
+        &self.demand_per_gpu[row]
+    }
+
+    /// What the job of a row holds; empty when it does not run.
+    pub fn allocation(&self, row: usize) -> &Allocation {
+        &self.allocations[row]
+    }
+
+    /// How many times the job of a row was launched.
+    pub fn incarnation(&self, row: usize) -> Incarnation {
+        self.incarnations[row]
+    }
+
+    /// Iterations done so far, by what is known.
+    pub fn done(&self, row: usize) -> f64 {
+        self.columns.done[row]
+    }
+
+    /// Since when the job of a row is in its phase.
+    pub fn since(&self, row: usize) -> Time {
+        Time::from_secs_f64(self.columns.since[row])
+    }
+
+    /// Adds a job that asks for admission.
+    pub(crate) fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64) {
+        let row = self.len();
+        let id = spec.id;
+        if self.row_of.len() <= id.index() {
+            self.row_of.resize(id.index() + 1, NO_ROW);
+        }
+        assert!(self.row_of[id.index()] == NO_ROW, "job {id} was submitted twice");
+        self.row_of[id.index()] = row as u32;
+        let demand = demand_per_gpu.times(spec.gpus.asked);
+        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
+        let duration = spec.estimated_work * fair_s_per_iteration;
+        self.columns.push_zeros();
+        let c = &mut self.columns;
+        c.arrival[row] = spec.arrival.as_secs_f64();
+        c.priority[row] = f64::from(spec.priority);
+        c.gpus[row] = f64::from(spec.gpus.asked);
+        c.duration[row] = duration;
+        c.remaining[row] = duration;
+        c.work[row] = spec.estimated_work;
+        c.deadline[row] = spec.deadline.first().map_or(f64::INFINITY, Time::as_secs_f64);
+        c.cpu_demand[row] = demand.cpus();
+        c.mem_demand[row] = demand.mem_gb();
+        c.storage_demand[row] = demand.storage_mb_per_s();
+        c.since[row] = c.arrival[row];
+        c.tenant[row] = f64::from(spec.tenant.0);
+        c.last_rank[row] = f64::INFINITY;
+        self.gpus.push(spec.gpus.asked);
+        self.demand_per_gpu.push(demand_per_gpu);
+        self.allocations.push(Allocation::default());
+        self.incarnations.push(Incarnation(0));
+        self.paces.push(Pace { fair_s_per_iteration, ..Pace::default() });
+        self.phases.push(Phase::Asking);
+        self.specs.push(spec);
+        self.n_asking += 1;
+    }
+
+    /// Takes out a job that ended.
+    pub(crate) fn remove(&mut self, row: usize) -> Arc<JobSpec> {
+        self.leave_phase(row);
+        self.columns.swap_remove(row);
+        self.gpus.swap_remove(row);
+        self.demand_per_gpu.swap_remove(row);
+        self.allocations.swap_remove(row);
+        self.incarnations.swap_remove(row);
+        self.paces.swap_remove(row);
+        self.phases.swap_remove(row);
+        let spec = self.specs.swap_remove(row);
+        self.row_of[spec.id.index()] = NO_ROW;
+        if let Some(moved) = self.specs.get(row) {
+            self.row_of[moved.id.index()] = row as u32;
+        }
+        spec
+    }
+
+    fn leave_phase(&mut self, row: usize) {
+        match self.phases[row] {
+            Phase::Asking => self.n_asking -= 1,
+            Phase::Running => self.n_running -= 1,
+            Phase::Waiting => {}
+        }
+    }
+
+    pub(crate) fn admit(&mut self, row: usize) {
+        self.leave_phase(row);
+        self.phases[row] = Phase::Waiting;
+    }
+
+    /// Counts time up to `now` into the columns of every running job.
+    pub(crate) fn refresh(&mut self, now: Time) {
+        if self.refreshed == Some(now) {
+            return;
+        }
+        for row in 0..self.len() {
+            if self.phases[row] == Phase::Running {
+                self.refresh_row(row, now);
+            }
+        }
+        self.refreshed = Some(now);
+    }
+
+    fn refresh_row(&mut self, row: usize, now: Time) {
+        let pace = &self.paces[row];
+        let ran = (now - pace.from).as_secs_f64().max(0.0);
+        let worked = (now - pace.works_from).as_secs_f64().max(0.0);
+        let work = self.columns.work[row];
+        let done = (pace.done + worked * pace.rate).min(work.max(pace.done));
+        self.columns.attained[row] = pace.attained + ran;
+        self.columns.service[row] = pace.service + ran * pace.gpus;
+        self.columns.done[row] = done;
+        self.columns.remaining[row] = ((work - done) * pace.fair_s_per_iteration).max(0.0);
+    }
+
+    fn count_row(&mut self, row: usize, now: Time) {
+        if self.phases[row] == Phase::Running {
+            self.refresh_row(row, now);
+        }
+        self.refreshed = None;
+    }
+
+    /// The job runs with `allocation` from `now` on; work proceeds after `delay` at the estimated `rate`.
+    pub(crate) fn start(&mut self, row: usize, now: Time, allocation: Allocation, rate: f64, delay: Span) -> Incarnation {
+        self.count_row(row, now);
+        self.leave_phase(row);
+        self.phases[row] = Phase::Running;
+        self.n_running += 1;
+        self.columns.since[row] = now.as_secs_f64();
+        self.incarnations[row].0 += 1;
+        self.set_pace(row, now, now + delay, &allocation, rate);
+        self.allocations[row] = allocation;
+        self.incarnations[row]
+    }
+
+    /// The job goes on with another host share at another rate.
+    pub(crate) fn resize(&mut self, row: usize, now: Time, allocation: Allocation, rate: f64) {
+        self.count_row(row, now);
+        let works_from = self.paces[row].works_from.max(now);
+        self.set_pace(row, now, works_from, &allocation, rate);
+        self.allocations[row] = allocation;
+    }
+
+    fn set_pace(&mut self, row: usize, now: Time, works_from: Time, allocation: &Allocation, rate: f64) {
+        let gpus: f64 = allocation.slices.iter().map(|s| f64::from(s.gpus.len()) * f64::from(s.share) / 1000.0).sum();
+        self.columns.held[row] = f64::from(allocation.n_gpus());
+        self.paces[row] = Pace {
+            attained: self.columns.attained[row],
+            service: self.columns.service[row],
+            done: self.columns.done[row],
+            from: now,
+            works_from,
+            rate,
+            fair_s_per_iteration: self.paces[row].fair_s_per_iteration,
+            gpus,
+        };
+    }
+
+    /// The job gives its GPUs back and waits.
+    pub(crate) fn stop(&mut self, row: usize, now: Time) -> Allocation {
+        self.count_row(row, now);
+        self.leave_phase(row);
+        self.phases[row] = Phase::Waiting;
+        self.columns.since[row] = now.as_secs_f64();
+        self.columns.held[row] = 0.0;
+        self.columns.preemptions[row] += 1.0;
+        std::mem::take(&mut self.allocations[row])
+    }
+
+    /// What was reported of a job's progress replaces what was reckoned.
+    pub(crate) fn report_done(&mut self, row: usize, now: Time, done: f64) {
+        self.count_row(row, now);
+        let pace = &mut self.paces[row];
+        pace.attained = self.columns.attained[row];
+        pace.service = self.columns.service[row];
+        pace.done = done;
+        pace.works_from = pace.works_from.max(now);
+        pace.from = now;
+        self.columns.done[row] = done;
+        self.columns.remaining[row] = ((self.columns.work[row] - done) * pace.fair_s_per_iteration).max(0.0);
+    }
+
+    pub(crate) fn set_last_rank(&mut self, row: usize, rank: usize) {
+        self.columns.last_rank[row] = rank as f64;
+    }
+}
