@@ -4,19 +4,12 @@
 //! finite, no range is empty, terms of a row are sorted by variable and merged. Solving lives in
 //! [`crate::highs`], file formats in [`crate::format`]; neither is known here.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use crate::error::{Item, ModelError};
-
-/// Bounds of this size and beyond mean "none", as in every MILP file format.
-pub const INFINITE: f64 = 1e20;
-
-/// Names longer than this fit into no LP file.
-const LONGEST_NAME: usize = 255;
+use crate::names::Names;
+use crate::range::{Range, finite};
 
 /// The most variables, rows or terms: what a 32-bit solver index can count.
-const MOST: usize = i32::MAX as usize;
+pub(crate) const MOST: usize = i32::MAX as usize;
 
 /// A variable of one model, in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,15 +69,6 @@ pub struct Model {
     coefficients: Vec<f64>,
 }
 
-/// From a lower to an upper bound, infinities included; never empty, never NaN.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
-    /// Smallest value allowed, or minus infinity.
-    pub lower: f64,
-    /// Largest value allowed, or infinity.
-    pub upper: f64,
-}
-
 impl Model {
     /// A model without variables and rows.
     pub fn new(sense: Sense) -> Self {
@@ -138,7 +122,7 @@ impl Model {
     /// Sets the objective coefficient of one variable.
     pub fn set_cost(&mut self, variable: Variable, cost: f64) -> Result<(), ModelError> {
         self.known(variable, || "objective".into())?;
-        finite(cost, || format!("objective coefficient of {}", self.names.list[variable.index()]))?;
+        finite(cost, || format!("objective coefficient of {}", self.names.name(variable.index())))?;
         self.costs[variable.index()] = cost;
         Ok(())
     }
@@ -158,7 +142,7 @@ impl Model {
     /// Names the model; whitespace becomes `_`, as file formats demand.
     pub fn set_name(&mut self, name: &str) {
         let fits = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
-        self.name = name.chars().take(LONGEST_NAME).map(fits).collect();
+        self.name = name.chars().take(crate::names::LONGEST_NAME).map(fits).collect();
     }
 
     /// Adds `lower <= sum of terms <= upper`. A variable may occur several times: coefficients add up.
@@ -196,7 +180,7 @@ impl Model {
         for (variable, coefficient) in terms {
             self.known(variable, || format!("row {name}"))?;
             finite(coefficient, || {
-                format!("row {name}, coefficient of {}", self.names.list[variable.index()])
+                format!("row {name}, coefficient of {}", self.names.name(variable.index()))
             })?;
             if coefficient == 0.0 {
                 continue;
@@ -227,7 +211,7 @@ impl Model {
         });
         for (column, coefficient) in terms {
             finite(coefficient, || {
-                format!("row {name}, coefficient of {}", self.names.list[column as usize])
+                format!("row {name}, coefficient of {}", self.names.name(column as usize))
             })?;
             if coefficient != 0.0 {
                 self.columns.push(column);
@@ -296,7 +280,7 @@ impl Model {
 
     /// A variable's name.
     pub fn variable_name(&self, variable: Variable) -> &str {
-        &self.names.list[variable.index()]
+        self.names.name(variable.index())
     }
 
     /// A variable's kind.
@@ -316,7 +300,7 @@ impl Model {
 
     /// A row's name.
     pub fn row_name(&self, row: Row) -> &str {
-        &self.row_names.list[row.index()]
+        self.row_names.name(row.index())
     }
 
     /// A row's range.
@@ -332,12 +316,12 @@ impl Model {
 
     /// The variable of that name.
     pub fn find_variable(&self, name: &str) -> Option<Variable> {
-        self.names.index.get(name).map(|&index| Variable(index))
+        self.names.position(name).map(Variable)
     }
 
     /// The row of that name.
     pub fn find_row(&self, name: &str) -> Option<Row> {
-        self.row_names.index.get(name).map(|&index| Row(index))
+        self.row_names.position(name).map(Row)
     }
 
     /// The objective at these values, offset included. Missing values count as 0.
@@ -376,76 +360,5 @@ impl Columns {
     /// The rows a variable occurs in.
     pub(crate) fn of(&self, variable: Variable) -> &[(Row, f64)] {
         &self.entries[self.starts[variable.index()]..self.starts[variable.index() + 1]]
-    }
-}
-
-impl Range {
-    fn new(item: Item, name: &str, lower: f64, upper: f64) -> Result<Self, ModelError> {
-        let not_a_number =
-            |bound, value| ModelError::NotANumber { place: format!("{bound} bound of {item} {name}"), value };
-        if lower.is_nan() || lower >= INFINITE {
-            return Err(not_a_number("lower", lower));
-        }
-        if upper.is_nan() || upper <= -INFINITE {
-            return Err(not_a_number("upper", upper));
-        }
-        let lower = if lower <= -INFINITE { f64::NEG_INFINITY } else { lower };
-        let upper = if upper >= INFINITE { f64::INFINITY } else { upper };
-        if lower > upper {
-            return Err(ModelError::EmptyRange { item, name: name.into(), lower, upper });
-        }
-        Ok(Range { lower, upper })
-    }
-}
-
-/// Unique names in order, and the way back from a name to its position.
-#[derive(Clone, Debug, Default)]
-struct Names {
-    list: Vec<Arc<str>>,
-    /// Never iterated, so its order reaches nothing.
-    index: HashMap<Arc<str>, u32>,
-}
-
-impl PartialEq for Names {
-    fn eq(&self, other: &Self) -> bool {
-        self.list == other.list
-    }
-}
-
-impl Names {
-    fn add(&mut self, item: Item, name: &str) -> Result<u32, ModelError> {
-        let bad = |why| Err(ModelError::BadName { item, name: name.into(), why });
-        if name.is_empty() {
-            return bad("a name cannot be empty");
-        }
-        if name.len() > LONGEST_NAME {
-            return bad("a name cannot be longer than 255 bytes");
-        }
-        if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return bad("a name cannot contain spaces");
-        }
-        if self.list.len() >= MOST {
-            return Err(ModelError::TooLarge { what: "names", limit: MOST });
-        }
-        let position = self.list.len() as u32;
-        let shared: Arc<str> = name.into();
-        match self.index.entry(shared) {
-            std::collections::hash_map::Entry::Occupied(_) => {
-                Err(ModelError::DuplicateName { item, name: name.into() })
-            }
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                self.list.push(vacant.key().clone());
-                vacant.insert(position);
-                Ok(position)
-            }
-        }
-    }
-}
-
-fn finite(value: f64, place: impl Fn() -> String) -> Result<(), ModelError> {
-    if value.is_finite() && value.abs() < INFINITE {
-        Ok(())
-    } else {
-        Err(ModelError::NotANumber { place: place(), value })
     }
 }

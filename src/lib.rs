@@ -1,0 +1,4 @@
+//! Rota's operator side: commands, results, reports. The binary in `main.rs` is a thin door to it.
+
+pub mod report;
+pub mod results;
