@@ -3,7 +3,8 @@
 //! Integers must be whole and inside their bounds exactly. A row of whole numbers is checked exactly; any
 //! other row, and the bounds of continuous variables, within 1e-9 of their scale.
 
-use crate::model::{Kind, Model, Range, Row};
+use crate::model::{Kind, Model, Row};
+use crate::range::Range;
 
 /// How far a continuous quantity may be off, relative to its scale.
 pub const TOLERANCE: f64 = 1e-9;

@@ -53,9 +53,7 @@ impl Names {
         let position = self.list.len() as u32;
         let shared: Arc<str> = name.into();
         match self.index.entry(shared) {
-            Entry::Occupied(_) => {
-                Err(ModelError::DuplicateName { item, name: name.into() })
-            }
+            Entry::Occupied(_) => Err(ModelError::DuplicateName { item, name: name.into() }),
             Entry::Vacant(vacant) => {
                 self.list.push(vacant.key().clone());
                 vacant.insert(position);

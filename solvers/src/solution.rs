@@ -82,10 +82,7 @@ impl SolveStatus {
 
     /// Whether the solution has values.
     pub fn has_values(&self) -> bool {
-        matches!(
-            self,
-            SolveStatus::Optimal | SolveStatus::GapReached | SolveStatus::LimitWithIncumbent
-        )
+        matches!(self, SolveStatus::Optimal | SolveStatus::GapReached | SolveStatus::LimitWithIncumbent)
     }
 }
 
