@@ -1,1 +1,1 @@
-//! Plots and pages.
+//! Tables, plots and the page.

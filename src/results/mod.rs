@@ -1,1 +1,130 @@
-//! Result folders.
+//! What a run leaves behind: the result folder, its figures, and reading it back.
+//!
+//! ```text
+//! Workload + Cluster + Ledger ─▶ RunResult ─▶ Results ─▶ Staging ─▶ DIR/{summary.json, jobs.csv, …}
+//!                                                 ▲                          │
+//!                                                 └────────── read ──────────┘
+//! ```
+//!
+//! `jobs`, `rounds`, `timeline` and `config` each know one file, `summary` reckons the figures, `folder` makes a
+//! folder appear whole or not at all. Drawing and tables for people are in [`crate::report`].
+
+mod config;
+mod decimal;
+mod error;
+mod folder;
+mod jobs;
+mod rounds;
+mod statistics;
+mod summary;
+mod table_file;
+mod timeline;
+mod window;
+
+use std::path::Path;
+
+use rota_core::cluster::Cluster;
+use rota_core::ledger::{Ledger, Sample, Stretch};
+use rota_core::workload::Workload;
+
+pub use config::{ClusterTotals, Input, RunMeta};
+pub use error::ResultsError;
+pub use folder::{Staging, replace_file};
+pub use jobs::JobRow;
+pub use statistics::quantile;
+use summary::SummaryFile;
+pub use summary::{Summary, Timing};
+pub use window::{Window, WindowError};
+
+/// Version of the folder's layout; a reader refuses what is newer.
+pub const FORMAT: u32 = 1;
+
+/// Everything one result folder holds.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Heading of the report.
+    pub title: String,
+    /// Version of the program that ran.
+    pub version: String,
+    /// Every setting as resolved, in the words of the command line and the files.
+    pub settings: toml::Table,
+    /// What was read, with checksums.
+    pub inputs: Vec<Input>,
+    /// One for each policy, load and seed.
+    pub runs: Vec<RunResult>,
+}
+
+/// One run: what was asked, what came of it.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// What was run.
+    pub meta: RunMeta,
+    /// The figures.
+    pub summary: Summary,
+    /// One for each job, in the order of submission.
+    pub jobs: Vec<JobRow>,
+    /// One for each decision.
+    pub samples: Vec<Sample>,
+    /// Remarks of rounds: (index of the sample, text).
+    pub notes: Vec<(usize, String)>,
+    /// What ran where; empty when it was not recorded.
+    pub timeline: Vec<Stretch>,
+    /// Names of the nodes that the timeline speaks of, by id.
+    pub nodes: Vec<String>,
+}
+
+impl RunResult {
+    /// Joins what was submitted with what became of it.
+    pub fn new(
+        meta: RunMeta,
+        timing: Timing,
+        workload: &Workload,
+        cluster: &Cluster,
+        ledger: Ledger,
+    ) -> Self {
+        let jobs = jobs::join(workload, &ledger.outcomes);
+        let summary = Summary::new(&meta, timing, &jobs, &ledger);
+        RunResult {
+            meta,
+            summary,
+            jobs,
+            samples: ledger.samples,
+            notes: ledger.notes,
+            timeline: ledger.timeline,
+            nodes: cluster.nodes().iter().map(|n| n.name.clone()).collect(),
+        }
+    }
+
+    /// Reckons the figures anew from the job rows, for who has corrected a row.
+    pub fn recount(&mut self) {
+        self.summary.count(&self.jobs, self.meta.window);
+    }
+}
+
+impl Results {
+    /// Writes the folder: all of it or nothing. An older result folder of that name is replaced.
+    pub fn write(&self, dir: &Path) -> Result<(), ResultsError> {
+        let staging = Staging::new(dir)?;
+        self.write_files(staging.path())?;
+        staging.commit()
+    }
+
+    /// Writes the files into a folder that exists already, usually [`Staging::path`].
+    pub fn write_files(&self, dir: &Path) -> Result<(), ResultsError> {
+        folder::write(self, dir)
+    }
+
+    /// Reads a folder back.
+    pub fn read(dir: &Path) -> Result<Self, ResultsError> {
+        folder::read(dir)
+    }
+
+    /// The contents of `summary.json`, also what `--json` prints.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&SummaryFile::of(self)).expect("figures are plain numbers and text")
+            + "\n"
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod samples;

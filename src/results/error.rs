@@ -1,0 +1,79 @@
+//! What can go wrong with a result folder.
+
+use std::path::{Path, PathBuf};
+
+/// A result folder that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A folder with other things in it would be overwritten.
+    #[error("{} is not a Rota result folder (it holds `{found}`): not overwriting it, choose another --out", dir.display())]
+    NotOurs {
+        /// The folder.
+        dir: PathBuf,
+        /// Something in it that Rota did not write.
+        found: String,
+    },
+    /// The path names a file.
+    #[error("{} is a file, a result needs a folder", path.display())]
+    IsFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A folder without `summary.json`.
+    #[error("{} is not a Rota result folder: it has no summary.json", dir.display())]
+    NoSummary {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Written by a newer program.
+    #[error("{}: format {found}, this program reads up to {}", path.display(), super::FORMAT)]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: u64,
+    },
+    /// A file that cannot be understood as a whole.
+    #[error("{}: {why}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A value in a table.
+    #[error("{}: line {line}, column {column}: `{value}` is no {expected}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Line in the file, from 1.
+        line: u64,
+        /// Name of the column.
+        column: &'static str,
+        /// What stands there.
+        value: String,
+        /// What should.
+        expected: &'static str,
+    },
+}
+
+impl ResultsError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| ResultsError::Io { action, path, source }
+    }
+
+    pub(super) fn malformed(path: &Path, why: impl ToString) -> Self {
+        ResultsError::Malformed { path: path.to_owned(), why: why.to_string() }
+    }
+}

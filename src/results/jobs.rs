@@ -1,0 +1,205 @@
+//! `jobs.csv`: what became of each job. The same run gives the same bytes: every number is an integer inside.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use rota_core::job::JobSpec;
+use rota_core::ledger::{Outcome, Status};
+use rota_core::time::{Span, Time};
+use rota_core::workload::Workload;
+
+use super::{ResultsError, table_file};
+
+const COLUMNS: [&str; 15] = [
+    "job_id",
+    "tenant",
+    "model",
+    "gpus",
+    "arrival_s",
+    "start_s",
+    "finish_s",
+    "jct_s",
+    "queue_s",
+    "status",
+    "deadline_s",
+    "met",
+    "service_gpu_s",
+    "preemptions",
+    "reason",
+];
+
+/// One job, joined from what was submitted and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// Its name in the trace.
+    pub job_id: Arc<str>,
+    /// Who paid for it.
+    pub tenant: Arc<str>,
+    /// Its model.
+    pub model: Arc<str>,
+    /// GPUs it asked for.
+    pub gpus: u32,
+    /// When it was submitted.
+    pub arrival: Time,
+    /// When it first held GPUs.
+    pub start: Option<Time>,
+    /// When it ended; a declined job has no end.
+    pub finish: Option<Time>,
+    /// How it ended.
+    pub status: Status,
+    /// The first time that matters, of a job with a deadline.
+    pub deadline: Option<Time>,
+    /// Whether it was done by then; `None` without a deadline.
+    pub met: Option<bool>,
+    /// GPU time it held, in GPU-microseconds.
+    pub service: Span,
+    /// How often it was stopped before its end.
+    pub preemptions: u32,
+    /// Why it was declined, failed, or did not end.
+    pub reason: String,
+}
+
+impl JobRow {
+    /// Job completion time: from submission to the end of its work.
+    pub fn jct(&self) -> Option<Span> {
+        self.finish.filter(|_| self.status == Status::Finished).map(|finish| finish - self.arrival)
+    }
+
+    /// Time from submission until it first held GPUs.
+    pub fn queue(&self) -> Option<Span> {
+        self.start.map(|start| start - self.arrival)
+    }
+
+    /// The word for how it ended, as in the file.
+    pub fn status_name(&self) -> &'static str {
+        match self.status {
+            Status::Finished => "finished",
+            Status::Declined => "declined",
+            Status::Unfinished => "unfinished",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// Joins jobs with outcomes; a job without one did not end.
+pub(super) fn join(workload: &Workload, outcomes: &[Outcome]) -> Vec<JobRow> {
+    let mut words = Words::default();
+    let tenants: Vec<Arc<str>> = workload.tenants.iter().map(|name| words.word(name)).collect();
+    let never = Outcome {
+        status: Status::Unfinished,
+        start: None,
+        finish: None,
+        service: Span::ZERO,
+        preemptions: 0,
+        reason: "the run ended before it arrived".into(),
+    };
+    let rows = workload.jobs.iter().enumerate();
+    rows.map(|(index, job)| row(job, outcomes.get(index).unwrap_or(&never), &tenants, &mut words)).collect()
+}
+
+fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words) -> JobRow {
+    let finish = outcome.finish.filter(|_| matches!(outcome.status, Status::Finished | Status::Failed));
+    let deadline = job.deadline.first();
+    let is_done_by =
+        |time: Time| outcome.status == Status::Finished && finish.is_some_and(|finish| finish <= time);
+    JobRow {
+        job_id: Arc::from(&*job.name),
+        tenant: tenants
+            .get(job.tenant.index())
+            .cloned()
+            .unwrap_or_else(|| words.word(&job.tenant.to_string())),
+        model: words.word(&job.profile.name),
+        gpus: job.gpus.asked,
+        arrival: job.arrival,
+        start: outcome.start,
+        finish,
+        status: outcome.status,
+        deadline,
+        met: deadline.map(is_done_by),
+        service: outcome.service,
+        preemptions: outcome.preemptions,
+        reason: outcome.reason.clone(),
+    }
+}
+
+pub(super) fn write(jobs: &[JobRow], path: &Path) -> Result<(), ResultsError> {
+    let seconds = |time: Option<Time>| time.map(|t| t.to_string()).unwrap_or_default();
+    let length = |span: Option<Span>| span.map(|s| s.to_string()).unwrap_or_default();
+    table_file::write(path, &COLUMNS, |writer| {
+        for job in jobs {
+            writer.write_record([
+                &*job.job_id,
+                &*job.tenant,
+                &*job.model,
+                &job.gpus.to_string(),
+                &job.arrival.to_string(),
+                &seconds(job.start),
+                &seconds(job.finish),
+                &length(job.jct()),
+                &length(job.queue()),
+                job.status_name(),
+                &seconds(job.deadline),
+                job.met.map_or("", |met| if met { "1" } else { "0" }),
+                &job.service.to_string(),
+                &job.preemptions.to_string(),
+                &job.reason,
+            ])?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<JobRow>, ResultsError> {
+    let mut words = Words::default();
+    let mut jobs = Vec::new();
+    table_file::read(path, &COLUMNS, |row| {
+        jobs.push(JobRow {
+            job_id: Arc::from(row.text("job_id")),
+            tenant: words.word(row.text("tenant")),
+            model: words.word(row.text("model")),
+            gpus: row.value("gpus", "number of GPUs")?,
+            arrival: row.known_time("arrival_s")?,
+            start: row.time("start_s")?,
+            finish: row.time("finish_s")?,
+            status: status(row.text("status")).ok_or_else(|| row.wrong("status", "status of a job"))?,
+            deadline: row.time("deadline_s")?,
+            met: match row.text("met") {
+                "" => None,
+                "1" => Some(true),
+                "0" => Some(false),
+                _ => return Err(row.wrong("met", "1, 0 or empty value")),
+            },
+            service: Span(row.fixed("service_gpu_s", 6)?),
+            preemptions: row.value("preemptions", "count")?,
+            reason: row.text("reason").to_owned(),
+        });
+        Ok(())
+    })?;
+    Ok(jobs)
+}
+
+fn status(name: &str) -> Option<Status> {
+    Some(match name {
+        "finished" => Status::Finished,
+        "declined" => Status::Declined,
+        "unfinished" => Status::Unfinished,
+        "failed" => Status::Failed,
+        _ => return None,
+    })
+}
+
+/// Each word once: a million jobs share a handful of tenants and models.
+#[derive(Default)]
+struct Words(BTreeSet<Arc<str>>);
+
+impl Words {
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = Arc::from(text);
+        self.0.insert(new.clone());
+        new
+    }
+}

@@ -1,0 +1,218 @@
+//! `summary.json`: the figures of each run.
+//!
+//! JCT is finish - arrival of jobs that finished, queueing is first start - arrival of jobs that started; both are
+//! averaged over the measurement window, if there is one. Counts, deadlines and utilisation are of the whole run.
+
+use rota_core::ledger::{Ledger, Status};
+use rota_core::time::{Span, Time};
+
+use super::statistics::{mean, quantile};
+use super::{FORMAT, JobRow, Results, RunMeta, Window};
+
+/// What only a clock knows of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// Wall-clock seconds of the whole run.
+    pub wall_s: f64,
+    /// Wall-clock seconds spent in decisions.
+    pub decide_s: f64,
+}
+
+/// The figures of one run, in the order of the file. A figure of nothing is missing, not zero.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Summary {
+    /// The policy.
+    pub policy: String,
+    /// The seed.
+    pub seed: u64,
+    /// Jobs submitted.
+    pub jobs: u64,
+    /// Jobs whose work was done.
+    pub finished: u64,
+    /// Jobs refused at admission.
+    pub declined: u64,
+    /// Jobs that had not ended when the run did.
+    pub unfinished: u64,
+    /// Jobs given up.
+    pub failed: u64,
+    /// Jobs done by their deadline.
+    pub met: u64,
+    /// Jobs done after their deadline.
+    pub missed: u64,
+    /// Average job completion time.
+    pub avg_jct_s: Option<f64>,
+    /// Median job completion time.
+    pub median_jct_s: Option<f64>,
+    /// 95th percentile.
+    pub p95_jct_s: Option<f64>,
+    /// 99th percentile.
+    pub p99_jct_s: Option<f64>,
+    /// Last finish - first arrival.
+    pub makespan_s: Option<f64>,
+    /// Average time until the first start.
+    pub avg_queue_s: Option<f64>,
+    /// Jobs with a deadline.
+    pub deadline_jobs: u64,
+    /// Of these, done by it.
+    pub deadline_met: u64,
+    /// The same as a fraction.
+    pub deadline_ratio: Option<f64>,
+    /// GPU time held, as a fraction of what the cluster had between first arrival and last end.
+    pub gpu_util: Option<f64>,
+    /// The same of CPUs.
+    pub cpu_util: Option<f64>,
+    /// Decisions taken.
+    pub rounds: u64,
+    /// Rounds passed over because the answer could not have changed.
+    pub rounds_skipped: u64,
+    /// Jobs stopped before their end, each time counted.
+    pub preemptions: u64,
+    /// Wall-clock seconds of the whole run.
+    pub wall_s: f64,
+    /// Wall-clock seconds spent in decisions.
+    pub decide_s: f64,
+    /// Digest over all events and commands: equal runs have equal ones.
+    pub digest: String,
+    /// Load of a generated workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs_per_hour: Option<f64>,
+    /// Whether policies saw exact estimates (an oracle).
+    pub exact_estimates: bool,
+    /// The measurement window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// Jobs behind the averages: finished ones in the window.
+    pub measured: u64,
+}
+
+impl Summary {
+    pub(super) fn new(meta: &RunMeta, timing: Timing, jobs: &[JobRow], ledger: &Ledger) -> Self {
+        let span = ledger.first.zip(ledger.last).map(|(first, last)| last - first);
+        let util = |held_s: f64, capacity: f64| {
+            let offered = span.map(|s| s.as_secs_f64() * capacity).filter(|offered| *offered > 0.0);
+            offered.map(|offered| held_s / offered)
+        };
+        let mut summary = Summary {
+            policy: meta.policy.clone(),
+            seed: meta.seed,
+            gpu_util: util(ledger.gpu_time as f64 / 1e6, f64::from(meta.cluster.gpus)),
+            cpu_util: util(ledger.cpu_time_s, meta.cluster.cpus),
+            rounds: ledger.n_decisions,
+            rounds_skipped: ledger.n_skipped,
+            wall_s: timing.wall_s,
+            decide_s: timing.decide_s,
+            digest: ledger.digest.clone(),
+            jobs_per_hour: meta.jobs_per_hour,
+            exact_estimates: meta.exact_estimates,
+            ..Summary::default()
+        };
+        summary.count(jobs, meta.window);
+        summary
+    }
+
+    /// Fills in everything that follows from the job rows.
+    pub(super) fn count(&mut self, jobs: &[JobRow], window: Option<Window>) {
+        let with = |status: Status| jobs.iter().filter(|j| j.status == status).count() as u64;
+        self.jobs = jobs.len() as u64;
+        self.finished = with(Status::Finished);
+        self.declined = with(Status::Declined);
+        self.unfinished = with(Status::Unfinished);
+        self.failed = with(Status::Failed);
+        self.deadline_jobs = jobs.iter().filter(|j| j.met.is_some()).count() as u64;
+        self.deadline_met = jobs.iter().filter(|j| j.met == Some(true)).count() as u64;
+        self.met = self.deadline_met;
+        self.missed =
+            jobs.iter().filter(|j| j.met == Some(false) && j.status == Status::Finished).count() as u64;
+        self.deadline_ratio =
+            (self.deadline_jobs > 0).then(|| self.deadline_met as f64 / self.deadline_jobs as f64);
+        self.preemptions = jobs.iter().map(|j| u64::from(j.preemptions)).sum();
+        self.makespan_s = makespan(jobs).map(Span::as_secs_f64);
+        self.measure(Window::of(window, jobs));
+        self.window = window;
+    }
+
+    fn measure(&mut self, jobs: &[JobRow]) {
+        let mut jcts: Vec<Span> = jobs.iter().filter_map(JobRow::jct).collect();
+        let queues: Vec<Span> = jobs.iter().filter_map(JobRow::queue).collect();
+        jcts.sort_unstable();
+        self.measured = jcts.len() as u64;
+        self.avg_jct_s = mean(&jcts);
+        self.median_jct_s = quantile(&jcts, 0.5);
+        self.p95_jct_s = quantile(&jcts, 0.95);
+        self.p99_jct_s = quantile(&jcts, 0.99);
+        self.avg_queue_s = mean(&queues);
+    }
+}
+
+fn makespan(jobs: &[JobRow]) -> Option<Span> {
+    let first: Time = jobs.iter().map(|j| j.arrival).min()?;
+    let last: Time = jobs.iter().filter_map(|j| j.finish).max()?;
+    Some(last - first)
+}
+
+/// The file as a whole.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(super) struct SummaryFile {
+    format: u32,
+    version: String,
+    title: String,
+    pub(super) runs: Vec<Summary>,
+}
+
+impl SummaryFile {
+    pub(super) fn of(results: &Results) -> Self {
+        SummaryFile {
+            format: FORMAT,
+            version: results.version.clone(),
+            title: results.title.clone(),
+            runs: results.runs.iter().map(|run| run.summary.clone()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    #[test]
+    fn figures_of_a_small_run_are_as_reckoned_by_hand() {
+        let summary = run("las+tune", 7, None).summary;
+        assert_eq!((summary.jobs, summary.finished, summary.declined, summary.unfinished), (5, 3, 1, 1));
+        assert_eq!((summary.met, summary.missed, summary.deadline_jobs), (0, 1, 2));
+        assert_eq!(summary.avg_jct_s, Some((50.0 + 90.0 + 150.25) / 3.0));
+        assert_eq!(summary.median_jct_s, Some(90.0));
+        assert_eq!(summary.p95_jct_s, Some(90.0 + 0.9 * 60.25));
+        assert_eq!(summary.p99_jct_s, Some(90.0 + 0.98 * 60.25));
+        assert_eq!(summary.makespan_s, Some(160.25));
+        assert_eq!(summary.avg_queue_s, Some(10.0));
+        assert_eq!(summary.deadline_ratio, Some(0.0));
+        assert_eq!(summary.gpu_util, Some(0.5), "641 GPU-seconds of 8 GPUs x 160.25 s");
+        assert_eq!(summary.cpu_util, Some(0.25), "961.5 CPU-seconds of 24 CPUs x 160.25 s");
+        assert_eq!((summary.preemptions, summary.rounds, summary.rounds_skipped), (3, 3, 4));
+    }
+
+    #[test]
+    fn a_window_narrows_the_averages_and_nothing_else() {
+        let mut run = run("las", 1, None);
+        run.meta.window = "1..3".parse().ok();
+        run.recount();
+        assert_eq!((run.summary.measured, run.summary.avg_jct_s), (2, Some((150.25 + 90.0) / 2.0)));
+        assert_eq!(run.summary.avg_queue_s, Some(15.0));
+        assert_eq!((run.summary.jobs, run.summary.finished, run.summary.makespan_s), (5, 3, Some(160.25)));
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_finished_has_no_averages() {
+        let mut run = run("las", 1, None);
+        run.jobs.retain(|job| job.status != Status::Finished);
+        run.recount();
+        assert_eq!(
+            (run.summary.avg_jct_s, run.summary.p99_jct_s, run.summary.makespan_s),
+            (None, None, None)
+        );
+        let json: serde_json::Value = serde_json::from_str(&results(vec![run]).to_json()).expect("JSON");
+        assert_eq!(json["runs"][0]["avg_jct_s"], serde_json::Value::Null);
+        assert_eq!(json["format"], 1);
+    }
+}
