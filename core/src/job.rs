@@ -144,3 +144,19 @@ impl JobSpec {
         })
     }
 }
+
+impl JobSpec {
+    /// Iterations per second with an allocation, by the profile.
+    pub fn rate(&self, allocation: &crate::allocation::Allocation, cluster: &Cluster) -> f64 {
+        let Some(first) = allocation.slices.first() else { return 0.0 };
+        let Some(node) = cluster.node(first.node) else { return 0.0 };
+        let shape = Shape {
+            gpus: allocation.n_gpus(),
+            n_nodes: allocation.slices.len() as u32,
+            per_gpu: allocation.least_per_gpu(),
+            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
+            batch: self.batch,
+        };
+        self.profile.rate(&shape) * allocation.least_share()
+    }
+}

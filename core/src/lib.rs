@@ -5,14 +5,30 @@
 //! script, calls a solver or opens a socket.
 
 pub mod allocation;
+pub mod cache;
+pub mod check;
 pub mod cluster;
+pub mod event;
+pub mod fill;
+pub mod guards;
 pub mod ids;
 pub mod job;
+pub mod journal;
 pub mod ledger;
+pub mod place;
 pub mod plan;
+pub mod policy;
 pub mod profile;
+pub mod queue;
+pub mod reclaim;
+pub mod reconcile;
+pub mod recorder;
 pub mod resources;
+pub mod room;
+pub mod scheduler;
+pub mod simulation;
 pub mod snapshot;
 pub mod table;
 pub mod time;
 pub mod workload;
+pub mod world;

@@ -44,6 +44,10 @@ macro_rules! columns {
                 match field { $(Field::$variant => &self.$field),* }
             }
 
+            fn get_mut(&mut self, field: Field) -> &mut [f64] {
+                match field { $(Field::$variant => &mut self.$field),* }
+            }
+
             fn push_zeros(&mut self) {
                 $(self.$field.push(0.0);)*
             }
@@ -90,7 +94,7 @@ columns! {
     Tenant => tenant,
     /// How often it was stopped before its end.
     Preemptions => preemptions,
-    /// Place in the last decision's order, 0 first; jobs not ordered yet come last by arrival.
+    /// Place in the last round's order, where the driver keeps one (the originals' stable sorts); else 0.
     LastRank => last_rank,
 }
 
@@ -212,7 +216,7 @@ impl JobTable {
     }
 
     /// Adds a job that asks for admission.
-    pub(crate) fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64) {
+    pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64) {
         let row = self.len();
         let id = spec.id;
         if self.row_of.len() <= id.index() {
@@ -237,7 +241,6 @@ impl JobTable {
         c.storage_demand[row] = demand.storage_mb_per_s();
         c.since[row] = c.arrival[row];
         c.tenant[row] = f64::from(spec.tenant.0);
-        c.last_rank[row] = f64::INFINITY;
         self.gpus.push(spec.gpus.asked);
         self.demand_per_gpu.push(demand_per_gpu);
         self.allocations.push(Allocation::default());
@@ -249,7 +252,7 @@ impl JobTable {
     }
 
     /// Takes out a job that ended.
-    pub(crate) fn remove(&mut self, row: usize) -> Arc<JobSpec> {
+    pub fn remove(&mut self, row: usize) -> Arc<JobSpec> {
         self.leave_phase(row);
         self.columns.swap_remove(row);
         self.gpus.swap_remove(row);
@@ -274,7 +277,8 @@ impl JobTable {
         }
     }
 
-    pub(crate) fn admit(&mut self, row: usize) {
+    /// Lets a job that asked for admission wait for GPUs.
+    pub fn admit(&mut self, row: usize) {
         self.leave_phase(row);
         self.phases[row] = Phase::Waiting;
     }
@@ -371,7 +375,13 @@ impl JobTable {
         self.columns.remaining[row] = ((self.columns.work[row] - done) * pace.fair_s_per_iteration).max(0.0);
     }
 
-    pub(crate) fn set_last_rank(&mut self, row: usize, rank: usize) {
-        self.columns.last_rank[row] = rank as f64;
+    /// Overwrites a value: for drivers that keep rules of their own, such as the originals'.
+    pub fn set(&mut self, row: usize, field: Field, value: f64) {
+        self.columns.get_mut(field)[row] = value;
+    }
+
+    /// Overwrites the best demand of a row: for drivers that keep rules of their own.
+    pub fn set_demand_per_gpu(&mut self, row: usize, per_gpu: Host) {
+        self.demand_per_gpu[row] = per_gpu;
     }
 }

@@ -1,0 +1,242 @@
+//! The only door from a plan to the cluster: a [`CheckedPlan`] exists only if nothing is given twice.
+
+use crate::allocation::{Allocation, GpuSet, WHOLE_GPU};
+use crate::ids::{JobId, NodeId};
+use crate::plan::{Hold, Plan, Verdict};
+use crate::resources::Host;
+use crate::snapshot::Snapshot;
+use crate::table::Phase;
+
+/// A plan that can be carried out as it stands.
+#[derive(Debug)]
+pub struct CheckedPlan {
+    plan: Plan,
+    /// For each row, whether it runs.
+    runs: Vec<bool>,
+}
+
+impl CheckedPlan {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn runs(&self, row: usize) -> bool {
+        self.runs[row]
+    }
+
+    pub(crate) fn into_plan(self) -> Plan {
+        self.plan
+    }
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanViolation {
+    /// The job ended, or never was.
+    #[error("job {job}: is not active, so a plan cannot {what} it")]
+    UnknownJob {
+        /// Which.
+        job: JobId,
+        /// What the plan wants with it.
+        what: &'static str,
+    },
+    /// Two lines for one job.
+    #[error("job {job}: is planned twice")]
+    PlannedTwice {
+        /// Which.
+        job: JobId,
+    },
+    /// A verdict on a job that does not ask.
+    #[error("job {job}: is admitted already, so it cannot be admitted or declined")]
+    NotAsking {
+        /// Which.
+        job: JobId,
+    },
+    /// It runs without admission.
+    #[error("job {job}: is to run but was not admitted")]
+    NotAdmitted {
+        /// Which.
+        job: JobId,
+    },
+    /// It keeps what it does not have.
+    #[error("job {job}: is to keep what it holds but does not run")]
+    KeepsNothing {
+        /// Which.
+        job: JobId,
+    },
+    /// A gang that is not whole, or a count the job cannot use.
+    #[error("job {job}: is given {given} GPUs, asks for {asked}")]
+    WrongCount {
+        /// Which.
+        job: JobId,
+        /// What the plan gives.
+        given: u32,
+        /// What the job can use.
+        asked: String,
+    },
+    /// A node that is not there, or down.
+    #[error("job {job}: is placed on node {node}, which {why}")]
+    NoSuchNode {
+        /// Which.
+        job: JobId,
+        /// Where.
+        node: NodeId,
+        /// Missing or down.
+        why: &'static str,
+    },
+    /// GPUs the node does not have, none, or one node listed twice.
+    #[error("job {job}: is given GPUs {gpus:?} of node {node}: {why}")]
+    BadGpus {
+        /// Which.
+        job: JobId,
+        /// Where.
+        node: NodeId,
+        /// What.
+        gpus: Vec<u32>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A GPU given to more than it has room for.
+    #[error("node {node}: GPU {gpu} is given away beyond its whole, at the latest to job {job}")]
+    GpuTwice {
+        /// Where.
+        node: NodeId,
+        /// Which GPU.
+        gpu: u32,
+        /// The job that made it too much.
+        job: JobId,
+    },
+    /// More host resources than the node has.
+    #[error("node {node}: has {has}, the plan gives {given}, at the latest to job {job}")]
+    HostTwice {
+        /// Where.
+        node: NodeId,
+        /// What there is.
+        has: Host,
+        /// What is given.
+        given: Host,
+        /// The job that made it too much.
+        job: JobId,
+    },
+}
+
+/// Checks a plan against the instant it was made for.
+pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolation> {
+    let jobs = &snapshot.jobs;
+    let mut admitted = vec![false; if plan.verdicts.is_empty() { 0 } else { jobs.len() }];
+    let mut judged = admitted.clone();
+    for (job, verdict) in &plan.verdicts {
+        let row = jobs.row(*job).ok_or(PlanViolation::UnknownJob { job: *job, what: "judge" })?;
+        if jobs.phase(row) != Phase::Asking || judged[row] {
+            return Err(PlanViolation::NotAsking { job: *job });
+        }
+        judged[row] = true;
+        admitted[row] = *verdict == Verdict::Admit;
+    }
+    let mut runs = vec![false; jobs.len()];
+    let mut given = Given::new(snapshot);
+    for run in &plan.run {
+        let job = run.job;
+        let row = jobs.row(job).ok_or(PlanViolation::UnknownJob { job, what: "run" })?;
+        if runs[row] {
+            return Err(PlanViolation::PlannedTwice { job });
+        }
+        runs[row] = true;
+        if jobs.phase(row) == Phase::Asking && !admitted.get(row).copied().unwrap_or(false) {
+            return Err(PlanViolation::NotAdmitted { job });
+        }
+        let allocation = match &run.what {
+            Hold::Keep if jobs.phase(row) != Phase::Running => return Err(PlanViolation::KeepsNothing { job }),
+            Hold::Keep => jobs.allocation(row),
+            Hold::Take(allocation) => {
+                check_request(snapshot, job, row, allocation)?;
+                allocation
+            }
+        };
+        given.add(job, allocation)?;
+    }
+    Ok(CheckedPlan { plan, runs })
+}
+
+/// Whether a job can use an allocation, whoever else holds what.
+fn check_request(snapshot: &Snapshot, job: JobId, row: usize, allocation: &Allocation) -> Result<(), PlanViolation> {
+    let spec = snapshot.jobs.spec(row);
+    let given = allocation.n_gpus();
+    if !spec.gpus.allows(given) {
+        let asked = if spec.gpus.levels.is_empty() { spec.gpus.asked.to_string() } else { format!("one of {:?}", spec.gpus.levels) };
+        return Err(PlanViolation::WrongCount { job, given, asked });
+    }
+    let mut last = None;
+    for slice in &allocation.slices {
+        let node = slice.node;
+        let bad = |why| PlanViolation::BadGpus { job, node, gpus: slice.gpus.iter().collect(), why };
+        let Some(found) = snapshot.cluster.node(node) else {
+            return Err(PlanViolation::NoSuchNode { job, node, why: "does not exist" });
+        };
+        if slice.gpus.is_empty() {
+            return Err(bad("none at all"));
+        }
+        if !slice.gpus.is_within(GpuSet::first(found.n_gpus)) {
+            return Err(bad("it has fewer"));
+        }
+        if slice.share == 0 || slice.share > WHOLE_GPU {
+            return Err(bad("a share is between 1 and 1000 thousandths"));
+        }
+        if last.is_some_and(|l| l >= node) {
+            return Err(bad("nodes must be listed once, in ascending order"));
+        }
+        if spec.gpu_type.is_some_and(|t| t != found.gpu_type) {
+            return Err(bad("of a type the job cannot use"));
+        }
+        last = Some(node);
+    }
+    Ok(())
+}
+
+/// What a plan has given away so far.
+struct Given<'a> {
+    snapshot: &'a Snapshot,
+    whole: Vec<GpuSet>,
+    host: Vec<Host>,
+    shared: std::collections::BTreeMap<(NodeId, u32), u32>,
+}
+
+impl<'a> Given<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        let n = snapshot.cluster.nodes().len();
+        Given { snapshot, whole: vec![GpuSet::NONE; n], host: vec![Host::NONE; n], shared: Default::default() }
+    }
+
+    fn add(&mut self, job: JobId, allocation: &Allocation) -> Result<(), PlanViolation> {
+        for slice in &allocation.slices {
+            let (node, index) = (slice.node, slice.node.index());
+            if !self.snapshot.nodes.is_up[index] {
+                return Err(PlanViolation::NoSuchNode { job, node, why: "is down" });
+            }
+            let twice = |gpu| PlanViolation::GpuTwice { node, gpu, job };
+            let overlap = self.whole[index].and(slice.gpus);
+            if let Some(gpu) = overlap.iter().next() {
+                return Err(twice(gpu));
+            }
+            if slice.share == WHOLE_GPU && self.shared.is_empty() {
+                self.whole[index] = self.whole[index].or(slice.gpus);
+            } else {
+                for gpu in slice.gpus.iter() {
+                    let sum = self.shared.entry((node, gpu)).or_default();
+                    *sum += u32::from(slice.share);
+                    if *sum > u32::from(WHOLE_GPU) {
+                        return Err(twice(gpu));
+                    }
+                }
+            }
+            let has = &self.snapshot.cluster.nodes()[index].host;
+            let given = self.host[index].checked_add(&slice.host).unwrap_or(slice.host);
+            if !given.fits_in(has) || !slice.host.fits_in(&given) {
+                return Err(PlanViolation::HostTwice { node, has: *has, given, job });
+            }
+            self.host[index] = given;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,435 @@
+//! How much, in order: the walk over jobs that gives each its GPUs and host resources, with native answers to
+//! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different words.
+//!
+//! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
+//! anyone is placed, and only their host shares are dealt anew. Where to place is the strategy's affair.
+
+use smallvec::SmallVec;
+
+use crate::allocation::{Allocation, Slice, WHOLE_GPU};
+use crate::ids::GpuTypeId;
+use crate::place::{Ask, Place};
+use crate::plan::{Hold, Plan, Run};
+use crate::reclaim::{self, Reclaim};
+use crate::resources::Host;
+use crate::room::Room;
+use crate::snapshot::Snapshot;
+use crate::table::Phase;
+
+/// Host resources a job asks for beside each GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Demand {
+    /// What its profile says is best.
+    Best,
+    /// The proportional share.
+    FairShare,
+    /// By row.
+    PerGpu(Vec<Host>),
+}
+
+/// GPUs a job gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Counts {
+    /// What it asked for.
+    Asked,
+    /// By row; 0 leaves the job out. How elastic policies say their levels.
+    PerRow(Vec<u32>),
+}
+
+/// What to try next with a job that does not fit.
+pub enum Answer<'a> {
+    /// Ask for no more than the proportional share, component by component.
+    FairShare,
+    /// Ask for exactly the proportional share of everything, if any component asks for more.
+    WholeFairShare,
+    /// Take back what neighbours hold beyond their proportional share.
+    Reclaim(Reclaim),
+    /// Ask for what this says for the row, given the room; `None` gives up.
+    Ask(&'a mut dyn FnMut(usize, &Room) -> Option<Host>),
+}
+
+/// What a job that does not fit means for those behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Misfit {
+    /// They are tried.
+    #[default]
+    Skip,
+    /// They wait too.
+    Stop,
+}
+
+/// How a walk goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Walk {
+    /// Host resources asked for at first.
+    pub demand: Demand,
+    /// GPUs.
+    pub counts: Counts,
+    /// What a misfit means.
+    pub misfit: Misfit,
+    /// Walk only the jobs whose GPUs fit together, chosen in order; else everybody is tried.
+    pub only_selected: bool,
+    /// Among those walked, large gangs and demands first: they pack better (OSDI'22, §4.2).
+    pub largest_first: bool,
+    /// Jobs that run and are selected again stay on their GPUs.
+    pub keep_places: bool,
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Walk {
+            demand: Demand::Best,
+            counts: Counts::Asked,
+            misfit: Misfit::Skip,
+            only_selected: false,
+            largest_first: false,
+            keep_places: true,
+        }
+    }
+}
+
+/// At which of its demands a job was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// The demand it came with.
+    Asked,
+    /// An answer after that.
+    Lowered,
+    /// It gave its excess to a neighbour.
+    Reclaimed,
+}
+
+/// What a job was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    /// Its row.
+    pub row: u32,
+    /// What it holds now, by ascending node.
+    pub slices: SmallVec<[Slice; 1]>,
+    /// How it came to it.
+    pub grade: Grade,
+    /// Whether it stays on the GPUs it had.
+    pub is_kept: bool,
+}
+
+impl Granted {
+    /// As a line of a plan.
+    pub fn into_run(self, snapshot: &Snapshot) -> Run {
+        let row = self.row as usize;
+        let job = snapshot.jobs.id(row);
+        let what = if self.is_kept && snapshot.jobs.allocation(row).slices == self.slices {
+            Hold::Keep
+        } else {
+            Hold::Take(Allocation { slices: self.slices })
+        };
+        Run { job, what }
+    }
+}
+
+/// A walk in progress.
+pub struct Fill<'a> {
+    snapshot: &'a Snapshot,
+    room: &'a mut Room,
+    placement: &'a mut dyn Place,
+    granted: Vec<Granted>,
+    /// Positions in `granted` of the jobs on each node, where someone may reclaim.
+    occupants: Vec<SmallVec<[u32; 8]>>,
+}
+
+impl<'a> Fill<'a> {
+    /// A walk that takes from `room`.
+    pub fn new(snapshot: &'a Snapshot, room: &'a mut Room, placement: &'a mut dyn Place) -> Self {
+        Fill { snapshot, room, placement, granted: Vec::new(), occupants: Vec::new() }
+    }
+
+    /// Walks `order` (rows, most important first) and says who got what.
+    pub fn run(mut self, order: &[u32], walk: &Walk, answers: &mut [Answer<'_>]) -> Vec<Granted> {
+        let needs_selection = walk.only_selected || walk.keep_places;
+        let mut selected = if needs_selection { self.select(order, &walk.counts) } else { Vec::new() };
+        let kept = if walk.keep_places { self.set_aside(&selected, &walk.counts) } else { Vec::new() };
+        let everybody;
+        let mut walked: &[u32] = if walk.only_selected { &selected } else { order };
+        if walk.largest_first {
+            everybody = self.largest_first(walked);
+            walked = &everybody;
+        }
+        if answers.iter().any(|a| matches!(a, Answer::Reclaim(_))) {
+            self.occupants.resize(self.snapshot.cluster.nodes().len(), SmallVec::new());
+        }
+        let mut n_kept_left = kept.iter().filter(|k| **k).count();
+        self.granted.reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
+        for &row in walked {
+            let is_kept = kept.get(row as usize).copied().unwrap_or(false);
+            if is_kept {
+                n_kept_left -= 1;
+            } else if self.room.free_gpus() == 0 {
+                if n_kept_left == 0 {
+                    break;
+                }
+                continue;
+            }
+            let served = self.serve(row as usize, is_kept, walk, answers);
+            if !served && walk.misfit == Misfit::Stop && self.gpus_of(row as usize, &walk.counts) > 0 {
+                break;
+            }
+        }
+        selected.clear();
+        self.granted
+    }
+
+    /// The jobs whose GPUs fit together, chosen in order; one that does not fit is passed over. Quotas hold, and
+    /// a job that may not be stopped yet is chosen before all others.
+    fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
+        let mut selected = Vec::with_capacity(order.len().min(self.room.free_gpus() as usize));
+        let mut pool = GpuPool::new(self.snapshot, self.room);
+        let protects = self.snapshot.guards.min_run.0 > 0;
+        if protects {
+            let is_protected = |row: &&u32| self.snapshot.is_protected(**row as usize);
+            selected.extend(order.iter().filter(is_protected).filter(|row| pool.take(**row as usize, self.gpus_of(**row as usize, counts))));
+        }
+        for &row in order {
+            if pool.is_empty() {
+                break;
+            }
+            if protects && self.snapshot.is_protected(row as usize) {
+                continue;
+            }
+            if pool.take(row as usize, self.gpus_of(row as usize, counts)) {
+                selected.push(row);
+            }
+        }
+        selected
+    }
+
+    #[inline]
+    fn gpus_of(&self, row: usize, counts: &Counts) -> u32 {
+        match counts {
+            Counts::Asked => self.snapshot.jobs.gpus()[row],
+            Counts::PerRow(counts) => counts.get(row).copied().unwrap_or(0),
+        }
+    }
+
+    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row.
+    fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
+        let jobs = &self.snapshot.jobs;
+        let mut kept = vec![false; jobs.len()];
+        for &row in selected {
+            let row = row as usize;
+            if jobs.phase(row) != Phase::Running {
+                continue;
+            }
+            let held = jobs.allocation(row);
+            let is_whole = held.slices.iter().all(|s| s.share == WHOLE_GPU && s.gpus.is_within(self.room.free_on(s.node).0));
+            if is_whole && held.n_gpus() == self.gpus_of(row, counts) {
+                for slice in &held.slices {
+                    self.room.take_gpus(slice.node, slice.gpus);
+                }
+                kept[row] = true;
+            }
+        }
+        kept
+    }
+
+    fn largest_first(&self, rows: &[u32]) -> Vec<u32> {
+        let jobs = &self.snapshot.jobs;
+        let mut rows = rows.to_vec();
+        rows.sort_by_cached_key(|row| {
+            let row = *row as usize;
+            let demand = jobs.demand_per_gpu(row).times(jobs.gpus()[row]);
+            std::cmp::Reverse((jobs.gpus()[row], demand.cpu_micro, demand.mem_bytes))
+        });
+        rows
+    }
+
+    /// Tries a job with its demand, then with each answer in turn.
+    fn serve(&mut self, row: usize, is_kept: bool, walk: &Walk, answers: &mut [Answer<'_>]) -> bool {
+        let gpus = self.gpus_of(row, &walk.counts);
+        if gpus == 0 || (!is_kept && gpus > self.room.free_gpus()) {
+            return false;
+        }
+        if is_kept {
+            let gpu_type = self.type_held(row);
+            return self.serve_on(row, gpus, true, gpu_type, walk, answers);
+        }
+        match self.snapshot.jobs.spec(row).gpu_type {
+            Some(gpu_type) => self.serve_on(row, gpus, false, gpu_type, walk, answers),
+            None => (0..self.snapshot.cluster.gpu_types().len()).any(|t| {
+                let gpu_type = GpuTypeId::from(t);
+                self.room.free_gpus_of(gpu_type) >= gpus && self.serve_on(row, gpus, false, gpu_type, walk, answers)
+            }),
+        }
+    }
+
+    fn type_held(&self, row: usize) -> GpuTypeId {
+        let slices = &self.snapshot.jobs.allocation(row).slices;
+        slices.first().map_or(GpuTypeId(0), |s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type)
+    }
+
+    fn serve_on(
+        &mut self,
+        row: usize,
+        gpus: u32,
+        is_kept: bool,
+        gpu_type: GpuTypeId,
+        walk: &Walk,
+        answers: &mut [Answer<'_>],
+    ) -> bool {
+        let fair = self.room.fair_share(gpu_type);
+        let mut per_gpu = match &walk.demand {
+            Demand::Best => *self.snapshot.jobs.demand_per_gpu(row),
+            Demand::FairShare => fair,
+            Demand::PerGpu(by_row) => by_row.get(row).copied().unwrap_or(Host::NONE),
+        };
+        if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, Grade::Asked) {
+            return true;
+        }
+        let mut grade = Grade::Asked;
+        for answer in answers {
+            let before = per_gpu;
+            match answer {
+                Answer::FairShare => per_gpu = per_gpu.min(&fair),
+                Answer::WholeFairShare if !per_gpu.fits_in(&fair) => per_gpu = fair,
+                Answer::WholeFairShare => {}
+                Answer::Ask(ask) => match ask(row, self.room) {
+                    Some(asked) => per_gpu = asked,
+                    None => return false,
+                },
+                Answer::Reclaim(rule) => {
+                    self.reclaim(row, gpus, is_kept, &per_gpu, &fair, *rule);
+                    if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, grade) {
+                        return true;
+                    }
+                    continue;
+                }
+            }
+            if per_gpu != before {
+                grade = Grade::Lowered;
+                if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, grade) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn attempt(&mut self, row: usize, gpus: u32, is_kept: bool, gpu_type: GpuTypeId, per_gpu: &Host, grade: Grade) -> bool {
+        let slices = if is_kept { self.stay(row, per_gpu) } else { self.find(row, gpus, gpu_type, per_gpu) };
+        let Some(slices) = slices else { return false };
+        for slice in &slices {
+            self.room.take_host(slice.node, &slice.host);
+            if let Some(there) = self.occupants.get_mut(slice.node.index()) {
+                there.push(self.granted.len() as u32);
+            }
+        }
+        self.granted.push(Granted { row: row as u32, slices, grade, is_kept });
+        true
+    }
+
+    /// The slices of a job that stays, with `per_gpu` beside each GPU, if the nodes have it.
+    fn stay(&self, row: usize, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
+        let mut slices = self.snapshot.jobs.allocation(row).slices.clone();
+        for slice in &mut slices {
+            slice.host = per_gpu.times(slice.gpus.len());
+            if !slice.host.fits_in(&self.room.free_on(slice.node).1) {
+                return None;
+            }
+        }
+        Some(slices)
+    }
+
+    /// Places a job anew and takes its GPUs.
+    fn find(&mut self, row: usize, gpus: u32, gpu_type: GpuTypeId, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
+        let only_type = (self.snapshot.cluster.gpu_types().len() > 1).then_some(gpu_type);
+        let ask = Ask { snapshot: self.snapshot, row, gpus, per_gpu: *per_gpu, gpu_type: only_type };
+        let spots = self.placement.place(self.room, &ask)?;
+        for (node, set) in &spots {
+            self.room.take_gpus(*node, *set);
+        }
+        let slice = |(node, set): &(_, crate::allocation::GpuSet)| Slice { node: *node, gpus: *set, share: WHOLE_GPU, host: per_gpu.times(set.len()) };
+        Some(spots.iter().map(slice).collect())
+    }
+
+    fn reclaim(&mut self, row: usize, gpus: u32, is_kept: bool, per_gpu: &Host, fair: &Host, rule: Reclaim) {
+        let targets = if is_kept {
+            self.snapshot.jobs.allocation(row).slices.iter().map(|s| (s.node, s.gpus.len())).collect()
+        } else {
+            reclaim::targets(self.room, gpus)
+        };
+        for (node, count) in targets {
+            let need = per_gpu.times(count).saturating_sub(&self.room.free_on(node).1);
+            if need.is_none() {
+                continue;
+            }
+            let picked = reclaim::pick(&mut self.occupants[node.index()], &self.granted, node, need, fair, rule);
+            for index in picked {
+                let granted = &mut self.granted[index as usize];
+                let best = self.snapshot.jobs.demand_per_gpu(granted.row as usize);
+                reclaim::cut(self.room, granted, best, fair, rule);
+            }
+        }
+    }
+}
+
+/// A plan in which exactly these jobs run.
+pub fn plan_of(snapshot: &Snapshot, granted: Vec<Granted>) -> Plan {
+    Plan { run: granted.into_iter().map(|g| g.into_run(snapshot)).collect(), ..Plan::default() }
+}
+
+/// GPUs left while jobs are chosen by count alone.
+struct GpuPool<'a> {
+    snapshot: &'a Snapshot,
+    left: u32,
+    by_type: SmallVec<[u32; 4]>,
+    by_tenant: std::collections::BTreeMap<crate::ids::TenantId, u32>,
+}
+
+impl<'a> GpuPool<'a> {
+    fn new(snapshot: &'a Snapshot, room: &Room) -> Self {
+        let types = snapshot.cluster.gpu_types().len();
+        GpuPool {
+            snapshot,
+            left: room.free_gpus(),
+            by_type: (0..types).map(|t| room.free_gpus_of(GpuTypeId::from(t))).collect(),
+            by_tenant: snapshot.guards.quota_gpus.clone(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    #[inline]
+    fn take(&mut self, row: usize, gpus: u32) -> bool {
+        if gpus == 0 || gpus > self.left {
+            return false;
+        }
+        if self.by_type.len() > 1 && !self.take_type(row, gpus) {
+            return false;
+        }
+        if !self.by_tenant.is_empty()
+            && let Some(quota) = self.by_tenant.get_mut(&self.snapshot.jobs.spec(row).tenant)
+        {
+            match quota.checked_sub(gpus) {
+                Some(left) => *quota = left,
+                None => return false,
+            }
+        }
+        self.left -= gpus;
+        true
+    }
+
+    /// A gang stays on one type: its own, that of the GPUs it holds, or the first with enough.
+    fn take_type(&mut self, row: usize, gpus: u32) -> bool {
+        let jobs = &self.snapshot.jobs;
+        let held = jobs.allocation(row).slices.first().map(|s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type);
+        let bound = jobs.spec(row).gpu_type.or(held);
+        let index = match bound {
+            Some(gpu_type) => Some(gpu_type.index()).filter(|t| self.by_type[*t] >= gpus),
+            None => self.by_type.iter().position(|left| *left >= gpus),
+        };
+        if let Some(index) = index {
+            self.by_type[index] -= gpus;
+        }
+        index.is_some()
+    }
+}

@@ -1,0 +1,102 @@
+//! Guards that hold whatever a policy says: a minimum run time before a preemption, and tenants' quotas.
+//!
+//! The native walks honour them on their own; this is the backstop for plans written by hand. A plan that breaks a
+//! guard is mended, and the note of the round says how.
+
+use std::collections::BTreeMap;
+
+use crate::ids::TenantId;
+use crate::plan::{Hold, Plan, Run};
+use crate::resources::Host;
+use crate::snapshot::Snapshot;
+use crate::time::Span;
+
+/// Mends a plan so that no protected job is stopped and no quota is exceeded.
+pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
+    if snapshot.guards.min_run > Span::ZERO {
+        protect(snapshot, plan);
+    }
+    if !snapshot.guards.quota_gpus.is_empty() {
+        enforce_quotas(snapshot, plan);
+    }
+}
+
+/// Puts protected jobs back with what they hold; whoever was to have their GPUs waits.
+fn protect(snapshot: &Snapshot, plan: &mut Plan) {
+    let jobs = &snapshot.jobs;
+    let mut kept: Vec<_> = (0..jobs.len()).filter(|row| snapshot.is_protected(*row)).map(|row| jobs.id(row)).collect();
+    kept.sort_unstable();
+    let stays = |run: &Run| match (&run.what, jobs.row(run.job)) {
+        (Hold::Keep, _) => true,
+        (Hold::Take(allocation), Some(row)) => allocation.same_gpus(jobs.allocation(row)),
+        (Hold::Take(_), None) => false,
+    };
+    kept.retain(|job| !plan.run.iter().any(|run| run.job == *job && stays(run)));
+    for job in kept {
+        plan.run.retain(|run| run.job != job);
+        let Some(row) = jobs.row(job) else { continue };
+        for slice in &jobs.allocation(row).slices {
+            plan.run.retain(|run| {
+                let held = match &run.what {
+                    Hold::Keep => return true,
+                    Hold::Take(allocation) => allocation,
+                };
+                !held.slices.iter().any(|s| s.node == slice.node && !s.gpus.and(slice.gpus).is_empty())
+            });
+        }
+        plan.run.push(Run { job, what: Hold::Keep });
+        make_host_room(snapshot, plan, row);
+        plan.notes.push(format!("guard: job {job} has run for less than the minimum and goes on"));
+    }
+}
+
+/// Drops new placements, last first, from nodes where the protected job of `row` no longer fits beside them.
+fn make_host_room(snapshot: &Snapshot, plan: &mut Plan, row: usize) {
+    let jobs = &snapshot.jobs;
+    for slice in &jobs.allocation(row).slices {
+        let Some(node) = snapshot.cluster.node(slice.node) else { continue };
+        loop {
+            let mut sum = Host::NONE;
+            let mut last_new = None;
+            for (index, run) in plan.run.iter().enumerate() {
+                let held = match (&run.what, jobs.row(run.job)) {
+                    (Hold::Take(allocation), _) => allocation,
+                    (Hold::Keep, Some(row)) => jobs.allocation(row),
+                    (Hold::Keep, None) => continue,
+                };
+                for there in held.slices.iter().filter(|s| s.node == slice.node) {
+                    sum = sum.checked_add(&there.host).unwrap_or(sum);
+                    if matches!(run.what, Hold::Take(_)) {
+                        last_new = Some(index);
+                    }
+                }
+            }
+            match last_new {
+                Some(index) if !sum.fits_in(&node.host) => drop(plan.run.remove(index)),
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Leaves out jobs, last first, that would take their tenant beyond its quota.
+fn enforce_quotas(snapshot: &Snapshot, plan: &mut Plan) {
+    let jobs = &snapshot.jobs;
+    let mut left: BTreeMap<TenantId, u32> = snapshot.guards.quota_gpus.clone();
+    let mut notes = Vec::new();
+    plan.run.retain(|run| {
+        let Some(row) = jobs.row(run.job) else { return true };
+        let Some(quota) = left.get_mut(&jobs.spec(row).tenant) else { return true };
+        let gpus = match &run.what {
+            Hold::Keep => jobs.allocation(row).n_gpus(),
+            Hold::Take(allocation) => allocation.n_gpus(),
+        };
+        let rest = quota.checked_sub(gpus);
+        match rest {
+            Some(rest) => *quota = rest,
+            None => notes.push(format!("guard: job {} waits, its tenant's quota is used up", run.job)),
+        }
+        rest.is_some()
+    });
+    plan.notes.append(&mut notes);
+}

@@ -1,0 +1,101 @@
+//! Taking back excess: Synergy-TUNE's last answer to "does not fit" (OSDI'22, §4.2).
+//!
+//! A job entitled to its proportional share cannot be refused it. Neighbours that hold more than theirs give the
+//! excess back, most richly served first, until the need is met.
+
+use smallvec::SmallVec;
+
+use crate::fill::{Grade, Granted};
+use crate::ids::NodeId;
+use crate::resources::Host;
+use crate::room::Room;
+
+/// How excess is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reclaim {
+    /// A neighbour is cut to the proportional share of everything (else only the components above it are cut).
+    pub whole_share: bool,
+    /// Neighbours that have nothing of what is needed are left alone.
+    pub only_useful: bool,
+}
+
+impl Default for Reclaim {
+    fn default() -> Self {
+        Reclaim { whole_share: false, only_useful: true }
+    }
+}
+
+/// Nodes on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the fullest
+/// ones that together do.
+pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
+    let nodes = room.cluster().nodes().iter().map(|n| (n.id, room.free_on(n.id).0.len())).filter(|(_, free)| *free > 0);
+    if gpus > 1
+        && let Some((node, _)) = nodes.clone().find(|(_, free)| *free >= gpus)
+    {
+        return SmallVec::from_slice(&[(node, gpus)]);
+    }
+    let mut fullest: Vec<_> = nodes.collect();
+    fullest.sort_unstable_by_key(|(node, free)| (*free, *node));
+    let mut left = gpus;
+    let mut targets = SmallVec::new();
+    for (node, free) in fullest {
+        let count = free.min(left);
+        targets.push((node, count));
+        left -= count;
+        if left == 0 {
+            break;
+        }
+    }
+    targets
+}
+
+/// Who on a node gives back, to meet `need`: positions in `granted`. Sorts the node's list as it goes.
+pub(crate) fn pick(
+    occupants: &mut [u32],
+    granted: &[Granted],
+    node: NodeId,
+    mut need: Host,
+    fair: &Host,
+    rule: Reclaim,
+) -> SmallVec<[u32; 4]> {
+    occupants.sort_by_cached_key(|index| {
+        let slices = &granted[*index as usize].slices;
+        let (gpus, host) = slices.iter().fold((0, Host::NONE), |(gpus, host), s| {
+            (gpus + s.gpus.len(), host.checked_add(&s.host).unwrap_or(host))
+        });
+        let rich = host.per(gpus);
+        (slices.len(), std::cmp::Reverse(rich.cpu_micro), std::cmp::Reverse(rich.mem_bytes))
+    });
+    let mut picked = SmallVec::new();
+    for &index in occupants.iter() {
+        let slices = &granted[index as usize].slices;
+        let Some(slice) = slices.iter().find(|s| s.node == node) else { continue };
+        let excess = slice.host.saturating_sub(&fair.times(slice.gpus.len()));
+        let rest = need.saturating_sub(&excess);
+        if rule.only_useful && rest == need {
+            continue;
+        }
+        picked.push(index);
+        need = rest;
+        if need.is_none() {
+            break;
+        }
+    }
+    picked
+}
+
+/// Cuts a job to its proportional share on all its nodes; `best` is its best demand for each GPU.
+pub(crate) fn cut(room: &mut Room, granted: &mut Granted, best: &Host, fair: &Host, rule: Reclaim) {
+    for slice in &mut granted.slices {
+        let count = slice.gpus.len();
+        let kept = match rule.whole_share {
+            true if best.fits_in(fair) => best.times(count),
+            true => fair.times(count),
+            false => slice.host.min(&fair.times(count)),
+        };
+        room.give_host(slice.node, &slice.host);
+        slice.host = kept.min(&room.free_on(slice.node).1);
+        room.take_host(slice.node, &slice.host);
+    }
+    granted.grade = Grade::Reclaimed;
+}

@@ -1,0 +1,198 @@
+//! Keeps the books of a run: turns events and commands into a [`Ledger`].
+
+use std::collections::BTreeMap;
+
+use crate::allocation::{Allocation, WHOLE_GPU};
+use crate::event::{Command, Event, StopCause};
+use crate::ids::JobId;
+use crate::ledger::{Ledger, Outcome, Sample, Status, Stretch, Use};
+use crate::resources::Host;
+use crate::table::JobTable;
+use crate::time::{Span, Time};
+
+/// Books in progress.
+#[derive(Debug)]
+pub struct Recorder {
+    ledger: Ledger,
+    holdings: Vec<Holding>,
+    open: BTreeMap<JobId, (Time, Allocation)>,
+    keeps_timeline: bool,
+    now: Time,
+    gpus: u64,
+    gpus_asked: u64,
+    held: Host,
+    used: Host,
+    asked: Host,
+}
+
+/// What a running job holds, for the sums.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holding {
+    from: Time,
+    /// GPUs in thousandths.
+    gpu_milli: u64,
+    gpus: u32,
+    held: Host,
+    used: Host,
+    asked: Host,
+}
+
+impl Recorder {
+    /// Books for `n_jobs` jobs.
+    pub fn new(n_jobs: usize, keeps_timeline: bool) -> Self {
+        let blank = Outcome { status: Status::Unfinished, start: None, finish: None, service: Span::ZERO, preemptions: 0, reason: String::new() };
+        Recorder {
+            ledger: Ledger { outcomes: vec![blank; n_jobs], ..Ledger::default() },
+            holdings: vec![Holding::default(); n_jobs],
+            open: BTreeMap::new(),
+            keeps_timeline,
+            now: Time::ZERO,
+            gpus: 0,
+            gpus_asked: 0,
+            held: Host::NONE,
+            used: Host::NONE,
+            asked: Host::NONE,
+        }
+    }
+
+    /// Takes note of a fact.
+    pub fn event(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::JobSubmitted(spec) => {
+                self.ledger.first.get_or_insert(spec.arrival);
+                self.gpus_asked += u64::from(spec.gpus.asked);
+            }
+            Event::JobFinished { job, .. } => {
+                self.release(now, *job);
+                let outcome = &mut self.ledger.outcomes[job.index()];
+                (outcome.status, outcome.finish) = (Status::Finished, Some(now));
+                self.ledger.last = Some(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note that a job which asked for `gpus` left the cluster's demand.
+    pub fn left(&mut self, gpus: u32) {
+        self.gpus_asked = self.gpus_asked.saturating_sub(u64::from(gpus));
+    }
+
+    /// Takes note of an order; `jobs` is the table after it took effect.
+    pub fn command(&mut self, now: Time, command: &Command, jobs: &JobTable) {
+        match command {
+            Command::Admit { .. } => {}
+            Command::Decline { job, reason } => {
+                let outcome = &mut self.ledger.outcomes[job.index()];
+                outcome.status = Status::Declined;
+                outcome.reason.clone_from(reason);
+            }
+            Command::Start { job, allocation, .. } => {
+                self.ledger.outcomes[job.index()].start.get_or_insert(now);
+                self.hold(now, *job, allocation, jobs);
+            }
+            Command::Resize { job, allocation, .. } => {
+                self.release(now, *job);
+                self.hold(now, *job, allocation, jobs);
+            }
+            Command::Stop { job, cause, .. } => {
+                self.release(now, *job);
+                let outcome = &mut self.ledger.outcomes[job.index()];
+                outcome.preemptions += 1;
+                if *cause == StopCause::Cancelled {
+                    (outcome.status, outcome.finish) = (Status::Failed, Some(now));
+                    outcome.reason = "cancelled".into();
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, now: Time, job: JobId, allocation: &Allocation, jobs: &JobTable) {
+        self.advance(now);
+        let Some(row) = jobs.row(job) else { return };
+        let gpus = allocation.n_gpus();
+        let held = allocation.host();
+        let asked = jobs.demand_per_gpu(row).times(gpus);
+        let gpu_milli = match allocation.slices.as_slice() {
+            [slice] if slice.share == WHOLE_GPU => u64::from(gpus) * 1000,
+            slices => slices.iter().map(|s| u64::from(s.gpus.len()) * u64::from(s.share)).sum(),
+        };
+        let holding = Holding { from: now, gpu_milli, gpus, held, used: held.min(&asked), asked };
+        self.gpus += gpu_milli;
+        self.held = plus(&self.held, &holding.held);
+        self.used = plus(&self.used, &holding.used);
+        self.asked = plus(&self.asked, &holding.asked);
+        self.holdings[job.index()] = holding;
+        if self.keeps_timeline {
+            self.open.insert(job, (now, allocation.clone()));
+        }
+    }
+
+    fn release(&mut self, now: Time, job: JobId) {
+        self.advance(now);
+        let holding = std::mem::take(&mut self.holdings[job.index()]);
+        self.gpus -= holding.gpu_milli;
+        self.held = self.held.saturating_sub(&holding.held);
+        self.used = self.used.saturating_sub(&holding.used);
+        self.asked = self.asked.saturating_sub(&holding.asked);
+        let ran = (now - holding.from).0;
+        self.ledger.outcomes[job.index()].service += Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
+        if let Some((from, allocation)) = self.open.remove(&job)
+            && now > from
+        {
+            self.ledger.timeline.extend(allocation.slices.iter().map(|slice| Stretch { job, slice: *slice, from, to: now }));
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        let passed = now - self.now;
+        if passed > Span::ZERO {
+            self.ledger.gpu_time += i128::from(passed.0) * i128::from(self.gpus) / 1000;
+            self.ledger.cpu_time_s += passed.as_secs_f64() * self.held.cpus();
+        }
+        self.now = now;
+    }
+
+    /// Takes a sample right after a decision.
+    pub fn decided(&mut self, now: Time, jobs: &JobTable, gpus_up: u32, commands: usize, notes: Vec<String>) {
+        self.advance(now);
+        let usage = |f: fn(&Host) -> f64| Use { held: f(&self.held), used: f(&self.used), asked: f(&self.asked) };
+        self.ledger.notes.extend(notes.into_iter().map(|note| (self.ledger.samples.len(), note)));
+        self.ledger.samples.push(Sample {
+            time: now,
+            waiting: (jobs.len() - jobs.n_running()) as u32,
+            running: jobs.n_running() as u32,
+            gpus_up,
+            gpus_held: (self.gpus / 1000) as u32,
+            gpus_asked: self.gpus_asked,
+            cpus: usage(Host::cpus),
+            mem_gb: usage(Host::mem_gb),
+            decide_s: 0.0,
+            commands: commands as u32,
+        });
+        self.ledger.n_decisions += 1;
+    }
+
+    /// Takes note of rounds that were passed over.
+    pub fn skipped(&mut self, rounds: u64) {
+        self.ledger.n_skipped += rounds;
+    }
+
+    /// Closes the books: jobs that have not ended say why.
+    pub fn close(mut self, now: Time, digest: String, why_unfinished: impl Fn(JobId) -> String) -> Ledger {
+        let running: Vec<_> = self.holdings.iter().enumerate().filter(|(_, h)| h.gpus > 0).map(|(i, _)| JobId::from(i)).collect();
+        for job in running {
+            self.release(now, job);
+        }
+        for (index, outcome) in self.ledger.outcomes.iter_mut().enumerate() {
+            if outcome.status == Status::Unfinished {
+                outcome.reason = why_unfinished(JobId::from(index));
+            }
+        }
+        self.ledger.digest = digest;
+        self.ledger
+    }
+}
+
+fn plus(a: &Host, b: &Host) -> Host {
+    a.checked_add(b).unwrap_or(*a)
+}

@@ -1,0 +1,182 @@
+//! Free capacity while a decision is made: every node's free GPUs and host resources, with verbs to take and give.
+//!
+//! Room knows nothing of jobs. It is reset at the start of a decision and reused, so a round allocates nothing.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::allocation::GpuSet;
+use crate::cluster::{Cluster, Node};
+use crate::ids::{GpuTypeId, NodeId};
+use crate::resources::Host;
+use crate::snapshot::Snapshot;
+
+/// Nodes in a block; a walk skips a block that cannot hold a single GPU's worth.
+const BLOCK: usize = 16;
+
+/// Free capacity of a cluster.
+#[derive(Debug)]
+pub struct Room {
+    cluster: Arc<Cluster>,
+    free: Vec<GpuSet>,
+    host: Vec<Host>,
+    n_free: u32,
+    n_free_by_type: Vec<u32>,
+    /// Upper bounds over each block: host resources and GPUs of its roomiest nodes. Taking leaves them too high,
+    /// which costs a look; giving raises them.
+    bounds: Vec<Cell<(Host, u32)>>,
+    share_by_type: Vec<Host>,
+}
+
+impl Room {
+    /// All that is up in the snapshot, free.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let cluster = Arc::clone(&snapshot.cluster);
+        let n_types = cluster.gpu_types().len();
+        let mut share_by_type = vec![None; n_types];
+        for node in cluster.nodes().iter().filter(|n| n.n_gpus > 0) {
+            let share = &mut share_by_type[node.gpu_type.index()];
+            *share = Some(share.map_or(node.share_per_gpu(), |s: Host| s.min(&node.share_per_gpu())));
+        }
+        let mut room = Room {
+            free: Vec::new(),
+            host: Vec::new(),
+            n_free: 0,
+            n_free_by_type: Vec::new(),
+            bounds: Vec::new(),
+            share_by_type: share_by_type.into_iter().map(|s| s.unwrap_or(Host::NONE)).collect(),
+            cluster,
+        };
+        room.reset(snapshot);
+        room
+    }
+
+    /// Frees everything that is up. The cluster must be the one the room was made for.
+    pub fn reset(&mut self, snapshot: &Snapshot) {
+        assert!(Arc::ptr_eq(&self.cluster, &snapshot.cluster), "a room belongs to one cluster");
+        let cluster = Arc::clone(&self.cluster);
+        self.free.clear();
+        self.host.clear();
+        self.n_free = 0;
+        self.n_free_by_type.clear();
+        self.n_free_by_type.resize(cluster.gpu_types().len(), 0);
+        for (node, is_up) in cluster.nodes().iter().zip(&snapshot.nodes.is_up) {
+            let n_gpus = if *is_up { node.n_gpus } else { 0 };
+            self.free.push(GpuSet::first(n_gpus));
+            self.host.push(if *is_up { node.host } else { Host::NONE });
+            self.n_free += n_gpus;
+            self.n_free_by_type[node.gpu_type.index()] += n_gpus;
+        }
+        self.bounds.clear();
+        for first in (0..self.free.len()).step_by(BLOCK) {
+            self.bounds.push(Cell::new(self.tight_bound(first)));
+        }
+    }
+
+    /// Free GPUs in all.
+    #[inline]
+    pub fn free_gpus(&self) -> u32 {
+        self.n_free
+    }
+
+    /// Free GPUs of one type.
+    pub fn free_gpus_of(&self, gpu_type: GpuTypeId) -> u32 {
+        self.n_free_by_type.get(gpu_type.index()).copied().unwrap_or(0)
+    }
+
+    /// Free GPUs and host resources of a node; nothing for a node that does not exist.
+    #[inline]
+    pub fn free_on(&self, node: NodeId) -> (GpuSet, Host) {
+        match (self.free.get(node.index()), self.host.get(node.index())) {
+            (Some(gpus), Some(host)) => (*gpus, *host),
+            _ => (GpuSet::NONE, Host::NONE),
+        }
+    }
+
+    /// The proportional share of one GPU of a type: the least any node of that type can promise.
+    #[inline]
+    pub fn fair_share(&self, gpu_type: GpuTypeId) -> Host {
+        self.share_by_type[gpu_type.index()]
+    }
+
+    /// The cluster it is the room of.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Takes GPUs that must be free; host resources are taken apart from them.
+    #[inline]
+    pub fn take_gpus(&mut self, node: NodeId, gpus: GpuSet) {
+        let free = &mut self.free[node.index()];
+        debug_assert!(gpus.is_within(*free), "node {node}: GPUs {gpus:?} are not all free in {free:?}");
+        *free = free.without(gpus);
+        self.n_free -= gpus.len();
+        self.n_free_by_type[self.cluster.nodes()[node.index()].gpu_type.index()] -= gpus.len();
+    }
+
+    /// Gives GPUs back.
+    pub fn give_gpus(&mut self, node: NodeId, gpus: GpuSet) {
+        let free = &mut self.free[node.index()];
+        *free = free.or(gpus);
+        self.n_free += gpus.len();
+        self.n_free_by_type[self.cluster.nodes()[node.index()].gpu_type.index()] += gpus.len();
+        self.raise_bound(node);
+    }
+
+    /// Takes host resources that must be free.
+    #[inline]
+    pub fn take_host(&mut self, node: NodeId, host: &Host) {
+        let room = &mut self.host[node.index()];
+        debug_assert!(host.fits_in(room), "node {node}: {host} do not fit into {room}");
+        *room = room.saturating_sub(host);
+    }
+
+    /// Gives host resources back.
+    #[inline]
+    pub fn give_host(&mut self, node: NodeId, host: &Host) {
+        let room = &mut self.host[node.index()];
+        *room = room.checked_add(host).unwrap_or(*room);
+        self.raise_bound(node);
+    }
+
+    /// Nodes, in id order, with a free GPU and host room for one GPU's worth of `per_gpu`.
+    pub fn candidates<'a>(&'a self, per_gpu: &'a Host) -> impl Iterator<Item = (&'a Node, GpuSet, Host)> + 'a {
+        (0..self.bounds.len()).filter(move |b| self.may_hold(*b, per_gpu)).flat_map(move |block| {
+            let first = block * BLOCK;
+            let last = (first + BLOCK).min(self.free.len());
+            (first..last).filter_map(move |n| {
+                let (gpus, host) = (self.free[n], self.host[n]);
+                (!gpus.is_empty() && per_gpu.fits_in(&host)).then(|| (&self.cluster.nodes()[n], gpus, host))
+            })
+        })
+    }
+
+    /// Whether a block can hold a GPU's worth; tightens a bound that says so wrongly.
+    fn may_hold(&self, block: usize, per_gpu: &Host) -> bool {
+        let holds = |(host, gpus): (Host, u32)| gpus > 0 && per_gpu.fits_in(&host);
+        let bound = &self.bounds[block];
+        if !holds(bound.get()) {
+            return false;
+        }
+        bound.set(self.tight_bound(block * BLOCK));
+        holds(bound.get())
+    }
+
+    fn tight_bound(&self, first: usize) -> (Host, u32) {
+        let last = (first + BLOCK).min(self.free.len());
+        let mut bound = (Host::NONE, 0);
+        for n in first..last {
+            if !self.free[n].is_empty() {
+                bound = (bound.0.max(&self.host[n]), bound.1.max(self.free[n].len()));
+            }
+        }
+        bound
+    }
+
+    #[inline]
+    fn raise_bound(&mut self, node: NodeId) {
+        let bound = &self.bounds[node.index() / BLOCK];
+        let (host, gpus) = bound.get();
+        bound.set((host.max(&self.host[node.index()]), gpus.max(self.free[node.index()].len())));
+    }
+}

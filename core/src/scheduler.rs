@@ -1,0 +1,230 @@
+//! The scheduler's state: facts in, orders out. It holds what is known, decides nothing and reads no clock.
+
+use std::sync::Arc;
+
+use crate::check::CheckedPlan;
+use crate::cluster::Cluster;
+use crate::event::{Command, Event, StopCause};
+use crate::ids::{Incarnation, JobId, NodeId};
+use crate::job::JobSpec;
+use crate::reconcile::reconcile;
+use crate::snapshot::{Guards, NodeStates, Snapshot};
+use crate::table::{JobTable, Phase};
+use crate::time::{Span, Time};
+
+/// What is known of the cluster and of every job that has not ended.
+#[derive(Debug)]
+pub struct Scheduler {
+    cluster: Arc<Cluster>,
+    nodes: Arc<NodeStates>,
+    jobs: Arc<JobTable>,
+    guards: Arc<Guards>,
+    round: Span,
+}
+
+/// Whether the set of jobs or nodes changed, so that a steady policy's answer may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impact {
+    /// It did.
+    Changed,
+    /// Only details did.
+    Same,
+}
+
+impl Scheduler {
+    /// An empty cluster.
+    pub fn new(cluster: Arc<Cluster>, guards: Guards, round: Span, dataset_bytes: Vec<u64>) -> Self {
+        let nodes = NodeStates { dataset_bytes, ..NodeStates::all_up(&cluster) };
+        Scheduler { cluster, nodes: Arc::new(nodes), jobs: Arc::default(), guards: Arc::new(guards), round }
+    }
+
+    /// The jobs that have not ended.
+    pub fn jobs(&self) -> &JobTable {
+        &self.jobs
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// The state of the nodes.
+    pub fn nodes(&self) -> &NodeStates {
+        &self.nodes
+    }
+
+    /// Absorbs a fact. Orders that follow from it without a decision (refusing what can never run, stopping what
+    /// lost a node) are appended to `orders`.
+    pub fn handle(&mut self, now: Time, event: &Event, orders: &mut Vec<Command>) -> Impact {
+        match event {
+            Event::JobSubmitted(spec) => self.submit(now, spec, orders),
+            Event::JobProgressed { job, incarnation, done } => {
+                if let Some(row) = self.current(*job, *incarnation) {
+                    Arc::make_mut(&mut self.jobs).report_done(row, now, *done);
+                }
+                Impact::Same
+            }
+            Event::JobStopped { job, incarnation, done } => {
+                // A job that moves is launched again in the same breath: the last count of the launch before is
+                // where the new one begins.
+                let next = Incarnation(incarnation.0.saturating_add(1));
+                if let Some(row) = self.current(*job, *incarnation).or_else(|| self.current(*job, next)) {
+                    Arc::make_mut(&mut self.jobs).report_done(row, now, *done);
+                }
+                Impact::Same
+            }
+            Event::JobFinished { job, incarnation } => match self.current(*job, *incarnation) {
+                Some(row) if self.jobs.phase(row) == Phase::Running => {
+                    Arc::make_mut(&mut self.jobs).remove(row);
+                    Impact::Changed
+                }
+                _ => Impact::Same,
+            },
+            Event::JobCancelled { job } => self.cancel(*job, orders),
+            Event::NodeLost { node } => self.lose(now, *node, orders),
+            Event::NodeReturned { node } => match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
+                Some(is_up) if !*is_up => {
+                    *is_up = true;
+                    Impact::Changed
+                }
+                _ => Impact::Same,
+            },
+            Event::DataCached { node, dataset } => {
+                Arc::make_mut(&mut self.nodes).cached.entry(*node).or_default().push(*dataset);
+                Impact::Same
+            }
+            Event::DataEvicted { node, dataset } => {
+                if let Some(sets) = Arc::make_mut(&mut self.nodes).cached.get_mut(node) {
+                    sets.retain(|d| d != dataset);
+                }
+                Impact::Same
+            }
+        }
+    }
+
+    /// The row of a job, if the report is about its current launch.
+    fn current(&self, job: JobId, incarnation: Incarnation) -> Option<usize> {
+        self.jobs.row(job).filter(|row| self.jobs.incarnation(*row) == incarnation)
+    }
+
+    fn submit(&mut self, _now: Time, spec: &Arc<JobSpec>, orders: &mut Vec<Command>) -> Impact {
+        let available = self.cluster.n_gpus_of(spec.gpu_type);
+        if spec.gpus.min() > available {
+            let reason = format!("asks for {} GPUs, the cluster has {available}", spec.gpus.min());
+            orders.push(Command::Decline { job: spec.id, reason });
+            return Impact::Same;
+        }
+        let demand = spec.demand_per_gpu(&self.cluster);
+        let fair_rate = spec.fair_rate(&self.cluster);
+        Arc::make_mut(&mut self.jobs).insert(Arc::clone(spec), demand, fair_rate);
+        Impact::Changed
+    }
+
+    fn cancel(&mut self, job: JobId, orders: &mut Vec<Command>) -> Impact {
+        let Some(row) = self.jobs.row(job) else { return Impact::Same };
+        if self.jobs.phase(row) == Phase::Running {
+            orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause: StopCause::Cancelled });
+        }
+        Arc::make_mut(&mut self.jobs).remove(row);
+        Impact::Changed
+    }
+
+    /// A gang that lost one node is stopped on all.
+    fn lose(&mut self, now: Time, node: NodeId, orders: &mut Vec<Command>) -> Impact {
+        match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
+            Some(is_up) if *is_up => *is_up = false,
+            _ => return Impact::Same,
+        }
+        let mut hit: Vec<_> = (0..self.jobs.len())
+            .filter(|row| self.jobs.allocation(*row).slices.iter().any(|s| s.node == node))
+            .map(|row| self.jobs.id(row))
+            .collect();
+        hit.sort_unstable();
+        for job in hit {
+            let Some(row) = self.jobs.row(job) else { continue };
+            orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause: StopCause::NodeLost });
+            Arc::make_mut(&mut self.jobs).stop(row, now);
+        }
+        Impact::Changed
+    }
+
+    /// The view of this instant.
+    pub fn snapshot(&mut self, now: Time) -> Snapshot {
+        Arc::make_mut(&mut self.jobs).refresh(now);
+        Snapshot {
+            now,
+            round: self.round,
+            jobs: Arc::clone(&self.jobs),
+            cluster: Arc::clone(&self.cluster),
+            nodes: Arc::clone(&self.nodes),
+            guards: Arc::clone(&self.guards),
+        }
+    }
+
+    /// Makes a plan true and says what must be ordered for that. The snapshot it was checked against should be
+    /// dropped by now, or what changes is copied.
+    pub fn commit(&mut self, now: Time, checked: CheckedPlan) -> Vec<Command> {
+        let commands = reconcile(&self.jobs, checked);
+        let jobs = Arc::make_mut(&mut self.jobs);
+        for command in &commands {
+            apply(jobs, &self.cluster, now, command);
+        }
+        commands
+    }
+
+    /// Panics when the state contradicts itself: something given twice, a gang not whole, a count gone wrong.
+    pub fn assert_sane(&self) {
+        let jobs = &self.jobs;
+        let mut free: Vec<_> = self.cluster.nodes().iter().map(|n| (vec![1000_u32; n.n_gpus as usize], n.host)).collect();
+        let (mut n_running, mut n_asking) = (0, 0);
+        for row in 0..jobs.len() {
+            let (id, allocation) = (jobs.id(row), jobs.allocation(row));
+            assert_eq!(jobs.row(id), Some(row), "job {id} is found at its row");
+            n_asking += usize::from(jobs.phase(row) == Phase::Asking);
+            n_running += usize::from(jobs.phase(row) == Phase::Running);
+            assert_eq!(jobs.phase(row) == Phase::Running, !allocation.is_empty(), "job {id} holds GPUs when it runs");
+            assert!(allocation.is_empty() || jobs.spec(row).gpus.allows(allocation.n_gpus()), "job {id}: gang is whole");
+            for slice in &allocation.slices {
+                assert!(self.nodes.is_up[slice.node.index()], "job {id} runs on node {}, which is down", slice.node);
+                let (gpus, host) = &mut free[slice.node.index()];
+                for gpu in slice.gpus.iter() {
+                    let left = &mut gpus[gpu as usize];
+                    *left = left.checked_sub(slice.share.into()).unwrap_or_else(|| panic!("node {}: GPU {gpu} given twice", slice.node));
+                }
+                *host = host.checked_sub(&slice.host).unwrap_or_else(|| panic!("node {}: {host} left, job {id} holds {}", slice.node, slice.host));
+            }
+        }
+        assert_eq!((n_running, n_asking), (jobs.n_running(), jobs.n_asking()), "jobs are counted right");
+    }
+}
+
+/// What a command does to what is known.
+fn apply(jobs: &mut JobTable, cluster: &Cluster, now: Time, command: &Command) {
+    let row_of = |job: JobId| jobs.row(job).unwrap_or_else(|| panic!("job {job}: commanded but not active"));
+    match command {
+        Command::Admit { job } => {
+            let row = row_of(*job);
+            jobs.admit(row);
+        }
+        Command::Decline { job, .. } => {
+            let row = row_of(*job);
+            jobs.remove(row);
+        }
+        Command::Stop { job, .. } => {
+            let row = row_of(*job);
+            jobs.stop(row, now);
+        }
+        Command::Resize { job, allocation, .. } => {
+            let row = row_of(*job);
+            let rate = jobs.spec(row).rate(allocation, cluster);
+            jobs.resize(row, now, allocation.clone(), rate);
+        }
+        Command::Start { job, incarnation, allocation } => {
+            let row = row_of(*job);
+            let rate = jobs.spec(row).rate(allocation, cluster);
+            let costs = jobs.spec(row).costs();
+            let delay = if incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
+            jobs.start(row, now, allocation.clone(), rate, delay);
+        }
+    }
+}
