@@ -1,1 +1,16 @@
-//! rota-traces
+//! Everything Rota reads: clusters, model profiles and traces in many formats, and the generators of workloads.
+//!
+//! Readers take text with a name ([`source::Source`]) and answer with the core's types or one [`error::InputError`]
+//! that says file, line, column, value and what was expected. Only `source` opens files; nothing here prints, reads
+//! a clock or draws a number that does not follow from a seed.
+
+pub mod cluster;
+mod dates;
+pub mod error;
+pub mod format;
+pub mod generate;
+mod jobs;
+pub mod profile;
+pub mod rows;
+pub mod source;
+pub mod units;

@@ -1,0 +1,165 @@
+//! Traces from files: one reader for each format, and the guess which one a file is in.
+
+pub mod pollux;
+pub mod replay;
+
+use std::collections::BTreeMap;
+
+use rota_core::cluster::Cluster;
+use rota_core::workload::Workload;
+
+use crate::error::InputError;
+use crate::generate::WorkloadOptions;
+use crate::jobs::JobList;
+use crate::profile::ProfileSet;
+use crate::rows::{BadRows, DroppedRow};
+use crate::source::Source;
+
+/// What readers need to know beside the file.
+#[derive(Clone, Debug)]
+pub struct Setting<'a> {
+    /// The cluster at whose proportional share durations count.
+    pub cluster: &'a Cluster,
+    /// What model names mean, and what is drawn where a trace names none.
+    pub profiles: &'a ProfileSet,
+    /// What to do with rows that make no sense.
+    pub bad_rows: BadRows,
+    /// Seed, and what is drawn instead of read.
+    pub options: WorkloadOptions,
+}
+
+impl<'a> Setting<'a> {
+    /// Everything from the trace; the first bad row ends the reading.
+    pub fn new(cluster: &'a Cluster, profiles: &'a ProfileSet) -> Self {
+        Setting { cluster, profiles, bad_rows: BadRows::Refuse, options: WorkloadOptions::default() }
+    }
+}
+
+/// What a reader made of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Imported {
+    /// The jobs.
+    pub workload: Workload,
+    /// Rows left out because they made no sense, when that was asked for.
+    pub dropped: Vec<DroppedRow>,
+    /// Rows left out by the rules of the format: rule and count.
+    pub filtered: BTreeMap<String, u64>,
+}
+
+impl Imported {
+    fn of(list: JobList) -> Self {
+        Imported { workload: list.finish(), ..Imported::default() }
+    }
+}
+
+macro_rules! formats {
+    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal, $reader:path;)*) => {
+        /// A trace format.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Format { $($(#[doc = $doc])* $variant),* }
+
+        impl Format {
+            /// Every format with its name on the command line and what it is.
+            pub const ALL: &'static [(Format, &'static str, &'static str)] =
+                &[$((Format::$variant, $name, concat!($($doc),*))),*];
+
+            fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+                match self { $(Format::$variant => $reader(source, setting)),* }
+            }
+        }
+    };
+}
+
+formats! {
+    /// Synergy's record and replay file: `id,model,arrival,iterations,gpus` without a heading.
+    Replay => "synergy", replay::read;
+    /// Philly as Pollux's authors extracted it: `timestamp,duration,num_gpus,gpu_time,cluster`.
+    Pollux => "pollux", pollux::read;
+}
+
+impl Format {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        Format::ALL.iter().find(|(format, ..)| *format == self).map_or("?", |(_, name, _)| name)
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = InputError;
+
+    fn from_str(text: &str) -> Result<Self, InputError> {
+        let known = Format::ALL.iter().find(|(_, name, _)| *name == text);
+        known.map(|(format, ..)| *format).ok_or_else(|| {
+            let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
+            InputError::expected("trace format", format!("one of {}", names.join(", "))).got(text)
+        })
+    }
+}
+
+/// Reads a trace in the given format, or in the one it seems to be in.
+pub fn read(source: &Source, format: Option<Format>, setting: &Setting<'_>) -> Result<Imported, InputError> {
+    let format = match format {
+        Some(format) => format,
+        None => detect(source)?,
+    };
+    format.read(source, setting)
+}
+
+/// Guesses the format by the first line and the extension.
+pub fn detect(source: &Source) -> Result<Format, InputError> {
+    let first = source.text.trim_start().lines().next().unwrap_or("");
+    let cells: Vec<&str> = first.split(',').map(str::trim).collect();
+    let has = |names: &[&str]| names.iter().all(|name| cells.contains(name));
+    if has(&["timestamp", "duration", "num_gpus"]) {
+        return Ok(Format::Pollux);
+    }
+    if cells.len() == 5 && cells[2..].iter().all(|cell| cell.parse::<f64>().is_ok()) {
+        return Ok(Format::Replay);
+    }
+    let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
+    let what = format!("a trace in one of the formats {} (name it if it is one)", names.join(", "));
+    Err(InputError::expected(&source.name, what).at_line(1).got(first))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{cluster, profile};
+
+    pub(crate) fn built_in(cluster: &str, profiles: &str) -> (Cluster, ProfileSet) {
+        (cluster::load(cluster).expect("built in"), profile::load(profiles).expect("built in"))
+    }
+
+    /// What a reader says to a text it cannot use.
+    pub(crate) fn message(
+        read: impl Fn(&Source, &Setting<'_>) -> Result<Imported, InputError>,
+        name: &str,
+        text: &str,
+    ) -> String {
+        let (cluster, profiles) = built_in("default", "synergy");
+        read(&Source::new(name, text), &Setting::new(&cluster, &profiles)).expect_err(text).to_string()
+    }
+
+    /// A file of the shared folder of public material, where there is one.
+    pub(crate) fn shared(file: &str) -> Option<PathBuf> {
+        let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").into();
+        let path = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default())).join(file);
+        if !path.exists() {
+            println!("{} is absent: nothing to compare with", path.display());
+            return None;
+        }
+        Some(path)
+    }
+
+    #[test]
+    fn an_unknown_format_lists_the_known_ones() {
+        let error = detect(&Source::new("x.csv", "a,b,c\n1,2,3\n")).expect_err("nothing known").to_string();
+        assert!(
+            error.starts_with("x.csv:1: got \"a,b,c\", expected a trace in one of the formats "),
+            "{error}"
+        );
+        assert!("sinergy".parse::<Format>().is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! Workloads from distributions: the published generators, seeded, and the files that describe them.
+
+pub(crate) mod draws;
+pub(crate) mod elasticflow;
+mod file;
+mod options;
+pub(crate) mod synergy;
+
+use rota_core::cluster::Cluster;
+use rota_core::workload::Workload;
+
+use crate::error::InputError;
+use crate::profile::ProfileSet;
+
+pub use file::{BUILT_IN, WorkloadFile, load, read};
+pub use options::{DeadlineOptions, Lengths, Origin, Recipe, Split, WorkloadOptions};
+
+/// Draws a workload for a cluster.
+pub fn generate(
+    cluster: &Cluster,
+    profiles: &ProfileSet,
+    options: &WorkloadOptions,
+) -> Result<Workload, InputError> {
+    options.check()?;
+    match options.recipe {
+        Recipe::Synergy => synergy::generate(cluster, profiles, options),
+        Recipe::Elasticflow => elasticflow::generate(cluster, profiles, options),
+    }
+}

@@ -1,0 +1,102 @@
+//! Text with a name: what every reader takes. The only place of this crate that opens files.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::InputError;
+
+/// A text and the name it goes by in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// For messages and for detection by extension: a path, or the name of a built-in.
+    pub name: String,
+    /// All of it.
+    pub text: String,
+}
+
+/// Nothing larger is read: a file past this is a mistake, not a trace.
+pub const MAX_BYTES: u64 = 4 << 30;
+
+impl Source {
+    /// A text that is already here.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Source { name: name.into(), text: text.into() }
+    }
+
+    /// Reads a file; one that ends in `.gz` is unpacked.
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        let name = path.display().to_string();
+        let unreadable = |e: std::io::Error| InputError::problem(&name, format!("cannot be read: {e}"));
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+        let mut reader: Box<dyn Read> =
+            if is_packed { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
+        let mut bytes = Vec::new();
+        reader.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(InputError::expected(&name, format!("at most {MAX_BYTES} bytes")));
+        }
+        Self::from_bytes(name, bytes)
+    }
+
+    /// Bytes that should be text; a byte-order mark is dropped.
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, InputError> {
+        let name = name.into();
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = good.iter().filter(|b| **b == b'\n').count() as u64 + 1;
+            InputError::expected(&name, "UTF-8 text").at_line(line)
+        })?;
+        match text.strip_prefix('\u{feff}') {
+            Some(rest) => Ok(Source { name, text: rest.to_owned() }),
+            None => Ok(Source { name, text }),
+        }
+    }
+
+    /// Whether the name ends in `extension`, packed or not.
+    pub(crate) fn has_extension(&self, extension: &str) -> bool {
+        let lower = self.name.to_ascii_lowercase();
+        lower.trim_end_matches(".gz").ends_with(&format!(".{extension}"))
+    }
+
+    /// The last part of the name without extensions: what a thing read from it is called.
+    pub(crate) fn stem(&self) -> String {
+        let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
+        file.split('.').next().filter(|s| !s.is_empty()).unwrap_or(file).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused_with_their_line() {
+        let error = Source::from_bytes("t.csv", b"a,b\n1,\xff\n".to_vec()).expect_err("no UTF-8");
+        assert_eq!(error.to_string(), "t.csv:2: expected UTF-8 text");
+        let marked = Source::from_bytes("t.csv", "\u{feff}a".into()).expect("text");
+        assert_eq!(marked.text, "a");
+    }
+
+    #[test]
+    fn packed_files_are_unpacked_and_absent_ones_named() {
+        let path = std::env::temp_dir().join(format!("rota-source-{}.csv.gz", std::process::id()));
+        let file = std::fs::File::create(&path).expect("a temporary file");
+        let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        std::io::Write::write_all(&mut packer, b"a,b\n")
+            .and_then(|()| packer.finish().map(drop))
+            .expect("written");
+        let read = Source::open(&path);
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(read.as_ref().map(|s| s.text.as_str()), Ok("a,b\n"));
+        assert!(read.is_ok_and(|s| s.has_extension("csv")));
+        let error = Source::open(Path::new("/nowhere/at-all.csv")).expect_err("absent");
+        assert!(error.to_string().starts_with("/nowhere/at-all.csv: cannot be read: "), "{error}");
+    }
+
+    #[test]
+    fn a_stem_is_the_bare_name() {
+        assert_eq!(Source::new("a/b/philly.csv.gz", "").stem(), "philly");
+        assert_eq!(Source::new("default", "").stem(), "default");
+    }
+}
