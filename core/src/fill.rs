@@ -211,23 +211,35 @@ impl<'a> Fill<'a> {
 
     /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row.
     fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
-        let jobs = &self.snapshot.jobs;
-        let mut kept = vec![false; jobs.len()];
+        let mut kept = vec![false; self.snapshot.jobs.len()];
         for &row in selected {
             let row = row as usize;
-            if jobs.phase(row) != Phase::Running {
-                continue;
-            }
-            let held = jobs.allocation(row);
-            let is_whole = held.slices.iter().all(|s| s.share == WHOLE_GPU && s.gpus.is_within(self.room.free_on(s.node).0));
-            if is_whole && held.n_gpus() == self.gpus_of(row, counts) {
-                for slice in &held.slices {
-                    self.room.take_gpus(slice.node, slice.gpus);
-                }
-                kept[row] = true;
-            }
+            kept[row] = self.take_own_gpus(row, self.gpus_of(row, counts));
         }
         kept
+    }
+
+    /// Takes the GPUs a job runs on for it again, if it shall have as many and all are free.
+    fn take_own_gpus(&mut self, row: usize, gpus: u32) -> bool {
+        let jobs = &self.snapshot.jobs;
+        if jobs.phase(row) != Phase::Running {
+            return false;
+        }
+        let held = jobs.allocation(row);
+        let is_free = |s: &Slice| s.share == WHOLE_GPU && s.gpus.is_within(self.room.free_on(s.node).0);
+        let can_stay = held.n_gpus() == gpus && held.slices.iter().all(is_free);
+        if can_stay {
+            for slice in &held.slices {
+                self.room.take_gpus(slice.node, slice.gpus);
+            }
+        }
+        can_stay
+    }
+
+    fn give_own_gpus(&mut self, row: usize) {
+        for slice in &self.snapshot.jobs.allocation(row).slices {
+            self.room.give_gpus(slice.node, slice.gpus);
+        }
     }
 
     fn largest_first(&self, rows: &[u32]) -> Vec<u32> {
@@ -241,15 +253,21 @@ impl<'a> Fill<'a> {
         rows
     }
 
-    /// Tries a job with its demand, then with each answer in turn.
+    /// Tries a job where it is, then anywhere: with its demand, then with each answer in turn.
     fn serve(&mut self, row: usize, is_kept: bool, walk: &Walk, answers: &mut [Answer<'_>]) -> bool {
         let gpus = self.gpus_of(row, &walk.counts);
-        if gpus == 0 || (!is_kept && gpus > self.room.free_gpus()) {
+        if gpus == 0 {
             return false;
         }
-        if is_kept {
+        if is_kept || (walk.keep_places && self.take_own_gpus(row, gpus)) {
             let gpu_type = self.type_held(row);
-            return self.serve_on(row, gpus, true, gpu_type, walk, answers);
+            if self.serve_on(row, gpus, true, gpu_type, walk, answers) {
+                return true;
+            }
+            self.give_own_gpus(row);
+        }
+        if gpus > self.room.free_gpus() {
+            return false;
         }
         match self.snapshot.jobs.spec(row).gpu_type {
             Some(gpu_type) => self.serve_on(row, gpus, false, gpu_type, walk, answers),

@@ -50,7 +50,9 @@ pub enum Wake {
     /// At the next round.
     #[default]
     NextRound,
-    /// When a job arrives or ends, or a node comes or goes: until then the answer cannot change.
+    /// When something changes: the answer depends on which jobs and nodes there are and on what is held, not on
+    /// time or progress. Once an answer changes nothing, asking again is pointless until a job arrives or ends or a
+    /// node comes or goes.
     OnChange,
     /// At the first round at or after this time, or on a change.
     AtOrOnChange(Time),

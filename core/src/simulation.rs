@@ -106,7 +106,7 @@ pub struct Simulation<'a> {
     digest: Digest,
     now: Time,
     wake: Wake,
-    /// Whether jobs or nodes changed since the last decision.
+    /// Whether jobs, nodes or what is held changed since the last snapshot was taken.
     is_changed: bool,
     last_decision: Option<Time>,
     n_decisions: u64,
@@ -282,7 +282,7 @@ impl<'a> Simulation<'a> {
         let is_idle = self.scheduler.jobs().n_running() == 0 && commands.is_empty() && self.world.is_over();
         self.n_idle = if is_idle { self.n_idle + 1 } else { 0 };
         self.wake = wake;
-        self.is_changed = false;
+        self.is_changed = !commands.is_empty();
         self.last_decision = Some(now);
         self.n_decisions += 1;
         Ok(())

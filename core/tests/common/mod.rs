@@ -1,0 +1,227 @@
+//! Random clusters, workloads and policies from a seed, for the property tests.
+
+#![expect(dead_code, reason = "every test file uses its own part of this")]
+
+use std::sync::Arc;
+
+use rota_core::cluster::{Cluster, NodeGroup};
+use rota_core::fill::{Answer, Demand, Fill, Misfit, Walk, plan_of};
+use rota_core::ids::{DatasetId, JobId, NodeId, TenantId};
+use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
+use rota_core::place::{Consolidate, FirstFit, LocalData, Place};
+use rota_core::plan::{Plan, Wake};
+use rota_core::policy::{Policy, PolicyError};
+use rota_core::profile::{HostCurve, Profile};
+use rota_core::reclaim::Reclaim;
+use rota_core::resources::Host;
+use rota_core::room::Room;
+use rota_core::simulation::admit_all;
+use rota_core::snapshot::Snapshot;
+use rota_core::table::Field;
+use rota_core::time::{Span, Time};
+use rota_core::workload::{Dataset, Fault, Truth, Workload};
+
+/// SplitMix64: small, seedable, the same everywhere.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below.max(1)
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.roll(n) == 0
+    }
+}
+
+pub fn group(count: u32, n_gpus: u32, cpus: f64) -> NodeGroup {
+    NodeGroup {
+        count,
+        racks: 1,
+        gpu_type: "V100".into(),
+        n_gpus,
+        gpu_mem_bytes: 0,
+        host: Host::from_units(cpus, 500.0, 500.0),
+        cache_bytes: 0,
+        fetch_bps: 0,
+    }
+}
+
+pub fn random_cluster(dice: &mut Dice) -> Arc<Cluster> {
+    let mut groups = vec![group(1 + dice.roll(5) as u32, 1 + dice.roll(8) as u32, 4.0 + dice.roll(30) as f64)];
+    if dice.one_in(2) {
+        let cache_bytes = 3_000_000_000 * dice.roll(2);
+        groups.push(NodeGroup { gpu_type: "T4".into(), cache_bytes, fetch_bps: 10_000_000, ..group(1 + dice.roll(3) as u32, 1 + dice.roll(5) as u32, 8.0) });
+    }
+    Arc::new(Cluster::new("random", &groups).expect("a cluster"))
+}
+
+/// A profile whose rate is 1 whatever it is given, or one that depends on CPUs.
+pub fn profile(is_sensitive: bool) -> Arc<Profile> {
+    let curve = HostCurve::new(vec![1.0, 12.0], vec![10.0, 125.0], vec![vec![0.3, 0.4], vec![0.5, 2.5]]).expect("a grid");
+    Arc::new(Profile {
+        host: is_sensitive.then_some(curve),
+        demand_per_gpu: Host::from_units(if is_sensitive { 9.0 } else { 1.0 }, if is_sensitive { 100.0 } else { 5.0 }, 40.0),
+        ..Profile::plain(if is_sensitive { "hungry" } else { "modest" }, 1.0)
+    })
+}
+
+pub fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
+    JobSpec {
+        id: JobId(id),
+        name: id.to_string().into(),
+        tenant: TenantId(0),
+        priority: 0,
+        profile: profile(false),
+        batch: 0,
+        gpus: GpuRequest::fixed(gpus),
+        gpu_type: None,
+        estimated_work: work_s,
+        arrival: Time(arrival_s * 1_000_000),
+        deadline: Deadline::None,
+        dataset: None,
+        costs: None,
+    }
+}
+
+pub fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
+    let truths = jobs.iter().map(|j| Truth { work: j.estimated_work, pace: 1.0 }).collect();
+    Arc::new(Workload { jobs: jobs.into_iter().map(Arc::new).collect(), truths, tenants: vec!["all".into()], datasets: Vec::new() })
+}
+
+/// Jobs of all kinds; `is_plain` leaves out costs, data and sensitivity, so that run times are known exactly.
+pub fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Arc<Workload> {
+    let mut now = 0;
+    let mut jobs = Vec::new();
+    for id in 0..1 + dice.roll(60) as u32 {
+        now += dice.roll(900) as i64;
+        let gpus = 1 + dice.roll(u64::from(cluster.n_gpus()) + 1) as u32;
+        let mut spec = job(id, now, if dice.one_in(3) { gpus } else { 1 }, 1.0 + dice.roll(5_000) as f64);
+        spec.tenant = TenantId(dice.roll(3) as u32);
+        spec.priority = dice.roll(2) as i32;
+        if !is_plain {
+            spec.profile = profile(dice.one_in(2));
+            spec.dataset = dice.one_in(3).then(|| DatasetId(dice.roll(2) as u32));
+            let cost = |dice: &mut Dice| Span::from_secs(dice.roll(60) as i64);
+            spec.costs = dice.one_in(2).then(|| Costs { restart: cost(dice), checkpoint: cost(dice), checkpoint_every: cost(dice) });
+        }
+        jobs.push(spec);
+    }
+    let mut workload = Arc::unwrap_or_clone(workload(jobs));
+    if !is_plain {
+        for truth in &mut workload.truths {
+            truth.pace = [1.0, 0.8, 1.3][dice.roll(3) as usize];
+            truth.work *= [1.0, 0.5, 1.7][dice.roll(3) as usize];
+        }
+        let dataset = |name: &str, bytes, home| Dataset { name: name.into(), bytes, home };
+        workload.datasets = vec![dataset("a", 1_000_000_000, None), dataset("b", 2_500_000_000, Some(NodeId(0)))];
+    }
+    workload.tenants = vec!["a".into(), "b".into(), "c".into()];
+    Arc::new(workload)
+}
+
+pub fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for _ in 0..dice.roll(6) {
+        let node = NodeId(dice.roll(cluster.nodes().len() as u64) as u32);
+        let down = dice.roll(20_000) as i64 * 1_000_000;
+        faults.push(Fault { time: Time(down), node, is_up: false });
+        faults.push(Fault { time: Time(down + 1 + dice.roll(5_000) as i64 * 1_000_000), node, is_up: true });
+    }
+    faults.sort_by_key(|f| f.time);
+    faults
+}
+
+/// A policy that orders by a key and fills by the verbs; everything about it comes from a seed.
+pub struct Walker {
+    pub key: Key,
+    pub walk: Walk,
+    pub answers: Answers,
+    pub placement: Box<dyn Place>,
+    pub is_steady: bool,
+    room: Option<Room>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Key {
+    Arrival,
+    Attained,
+    Remaining,
+    Scrambled(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answers {
+    None,
+    Fair,
+    Tune,
+    Whole,
+}
+
+impl Walker {
+    pub fn new(key: Key, walk: Walk, answers: Answers) -> Self {
+        Walker { key, walk, answers, placement: Box::new(FirstFit), is_steady: false, room: None }
+    }
+
+    pub fn random(dice: &mut Dice) -> Self {
+        let scramble = dice.roll(1_000);
+        let key = [Key::Arrival, Key::Attained, Key::Remaining, Key::Scrambled(scramble)][dice.roll(4) as usize];
+        let walk = Walk {
+            demand: if dice.one_in(2) { Demand::Best } else { Demand::FairShare },
+            misfit: if dice.one_in(4) { Misfit::Stop } else { Misfit::Skip },
+            only_selected: dice.one_in(2),
+            largest_first: dice.one_in(2),
+            keep_places: !dice.one_in(3),
+            ..Walk::default()
+        };
+        let answers = [Answers::None, Answers::Fair, Answers::Tune, Answers::Whole][dice.roll(4) as usize];
+        let placement: Box<dyn Place> = match dice.roll(3) {
+            0 => Box::new(FirstFit),
+            1 => Box::new(Consolidate::default()),
+            _ => Box::new(LocalData(Consolidate::default())),
+        };
+        Walker { placement, ..Walker::new(key, walk, answers) }
+    }
+
+    fn keys(&self, snapshot: &Snapshot) -> Vec<f64> {
+        let jobs = &snapshot.jobs;
+        match self.key {
+            Key::Arrival => jobs.column(Field::Arrival).to_vec(),
+            Key::Attained => jobs.column(Field::Service).to_vec(),
+            Key::Remaining => jobs.column(Field::Remaining).to_vec(),
+            Key::Scrambled(seed) => {
+                let round = (snapshot.now.0 / 1_000_000) as u64;
+                (0..jobs.len()).map(|row| Dice(seed ^ round ^ u64::from(jobs.id(row).0) << 32).roll(1_000) as f64).collect()
+            }
+        }
+    }
+}
+
+impl Policy for Walker {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let keys = self.keys(snapshot);
+        let mut order: Vec<u32> = (0..snapshot.jobs.len() as u32).collect();
+        order.sort_by(|a, b| {
+            let id = |row: &u32| snapshot.jobs.id(*row as usize);
+            keys[*a as usize].total_cmp(&keys[*b as usize]).then(id(a).cmp(&id(b)))
+        });
+        let room = self.room.get_or_insert_with(|| Room::new(snapshot));
+        room.reset(snapshot);
+        let tune = || Answer::Reclaim(Reclaim::default());
+        let mut answers = match self.answers {
+            Answers::None => vec![],
+            Answers::Fair => vec![Answer::FairShare],
+            Answers::Tune => vec![Answer::FairShare, tune()],
+            Answers::Whole => vec![Answer::WholeFairShare, Answer::Reclaim(Reclaim { whole_share: true, only_useful: false })],
+        };
+        let granted = Fill::new(snapshot, room, &mut *self.placement).run(&order, &self.walk, &mut answers);
+        let mut plan = plan_of(snapshot, granted);
+        plan.wake = if self.is_steady { Wake::OnChange } else { Wake::NextRound };
+        admit_all(snapshot, &mut plan);
+        Ok(plan)
+    }
+}
