@@ -44,6 +44,9 @@ pub struct Cluster {
     nodes: Vec<Node>,
     gpu_types: Vec<String>,
     n_gpus: u32,
+    /// The largest node of all, then of each type.
+    largest: Vec<Option<NodeId>>,
+    n_gpus_by_type: Vec<u32>,
 }
 
 /// A group of like nodes, as cluster files describe them.
@@ -102,13 +105,32 @@ impl Cluster {
             return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
         }
         let mut cluster =
-            Cluster { name: name.into(), nodes: Vec::with_capacity(n_nodes as usize), gpu_types: Vec::new(), n_gpus: n_gpus as u32 };
+            Cluster {
+                name: name.into(),
+                nodes: Vec::with_capacity(n_nodes as usize),
+                gpu_types: Vec::new(),
+                n_gpus: n_gpus as u32,
+                largest: Vec::new(),
+                n_gpus_by_type: Vec::new(),
+            };
         let mut first_rack = 0;
         for group in groups {
             cluster.add_group(group, first_rack);
             first_rack += group.racks.max(1);
         }
+        cluster.note_extremes();
         Ok(cluster)
+    }
+
+    fn note_extremes(&mut self) {
+        let size = |n: &&Node| (n.n_gpus, n.host.cpu_micro, std::cmp::Reverse(n.id));
+        let types = (0..self.gpu_types.len()).map(GpuTypeId::from);
+        let of_type = |t: GpuTypeId| self.nodes.iter().filter(move |n| n.gpu_type == t);
+        let all = std::iter::once(self.nodes.iter().max_by_key(size));
+        let largest = all.chain(types.clone().map(|t| of_type(t).max_by_key(size)));
+        let largest = largest.map(|n| n.map(|n| n.id)).collect();
+        let n_gpus_by_type = types.map(|t| of_type(t).map(|n| n.n_gpus).sum()).collect();
+        (self.largest, self.n_gpus_by_type) = (largest, n_gpus_by_type);
     }
 
     fn add_group(&mut self, group: &NodeGroup, first_rack: u32) {
@@ -172,14 +194,14 @@ impl Cluster {
         self.gpu_types.iter().position(|t| t == name).map(GpuTypeId::from)
     }
 
-    /// The largest node (most GPUs, lowest id) that a job bound to `gpu_type` may use.
+    /// The largest node (most GPUs, then most CPUs, lowest id) that a job bound to `gpu_type` may use.
     pub fn largest_node(&self, gpu_type: Option<GpuTypeId>) -> Option<&Node> {
-        let eligible = self.nodes.iter().filter(|n| gpu_type.is_none_or(|t| n.gpu_type == t));
-        eligible.max_by_key(|n| (n.n_gpus, n.host.cpu_micro, std::cmp::Reverse(n.id)))
+        let index = gpu_type.map_or(0, |t| t.index() + 1);
+        self.largest.get(index).copied().flatten().and_then(|id| self.node(id))
     }
 
     /// GPUs that a job bound to `gpu_type` may use.
     pub fn n_gpus_of(&self, gpu_type: Option<GpuTypeId>) -> u32 {
-        self.nodes.iter().filter(|n| gpu_type.is_none_or(|t| n.gpu_type == t)).map(|n| n.n_gpus).sum()
+        gpu_type.map_or(self.n_gpus, |t| self.n_gpus_by_type.get(t.index()).copied().unwrap_or(0))
     }
 }

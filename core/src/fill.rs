@@ -132,20 +132,20 @@ pub struct Fill<'a> {
     room: &'a mut Room,
     placement: &'a mut dyn Place,
     granted: Vec<Granted>,
-    /// Positions in `granted` of the jobs on each node, where someone may reclaim.
-    occupants: Vec<SmallVec<[u32; 8]>>,
+    /// Whether someone may reclaim, so that it must be known who is on which node.
+    tracks_occupants: bool,
 }
 
 impl<'a> Fill<'a> {
     /// A walk that takes from `room`.
     pub fn new(snapshot: &'a Snapshot, room: &'a mut Room, placement: &'a mut dyn Place) -> Self {
-        Fill { snapshot, room, placement, granted: Vec::new(), occupants: Vec::new() }
+        Fill { snapshot, room, placement, granted: Vec::new(), tracks_occupants: false }
     }
 
     /// Walks `order` (rows, most important first) and says who got what.
     pub fn run(mut self, order: &[u32], walk: &Walk, answers: &mut [Answer<'_>]) -> Vec<Granted> {
         let needs_selection = walk.only_selected || walk.keep_places;
-        let mut selected = if needs_selection { self.select(order, &walk.counts) } else { Vec::new() };
+        let selected = if needs_selection { self.select(order, &walk.counts) } else { Vec::new() };
         let kept = if walk.keep_places { self.set_aside(&selected, &walk.counts) } else { Vec::new() };
         let everybody;
         let mut walked: &[u32] = if walk.only_selected { &selected } else { order };
@@ -153,9 +153,7 @@ impl<'a> Fill<'a> {
             everybody = self.largest_first(walked);
             walked = &everybody;
         }
-        if answers.iter().any(|a| matches!(a, Answer::Reclaim(_))) {
-            self.occupants.resize(self.snapshot.cluster.nodes().len(), SmallVec::new());
-        }
+        self.tracks_occupants = answers.iter().any(|a| matches!(a, Answer::Reclaim(_)));
         let mut n_kept_left = kept.iter().filter(|k| **k).count();
         self.granted.reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
         for &row in walked {
@@ -173,13 +171,12 @@ impl<'a> Fill<'a> {
                 break;
             }
         }
-        selected.clear();
         self.granted
     }
 
     /// The jobs whose GPUs fit together, chosen in order; one that does not fit is passed over. Quotas hold, and
     /// a job that may not be stopped yet is chosen before all others.
-    fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
+    pub fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
         let mut selected = Vec::with_capacity(order.len().min(self.room.free_gpus() as usize));
         let mut pool = GpuPool::new(self.snapshot, self.room);
         let protects = self.snapshot.guards.min_run.0 > 0;
@@ -244,13 +241,9 @@ impl<'a> Fill<'a> {
 
     fn largest_first(&self, rows: &[u32]) -> Vec<u32> {
         let jobs = &self.snapshot.jobs;
-        let mut rows = rows.to_vec();
-        rows.sort_by_cached_key(|row| {
-            let row = *row as usize;
-            let demand = jobs.demand_per_gpu(row).times(jobs.gpus()[row]);
-            std::cmp::Reverse((jobs.gpus()[row], demand.cpu_micro, demand.mem_bytes))
-        });
-        rows
+        let mut keyed: Vec<_> = rows.iter().map(|row| (std::cmp::Reverse(jobs.size(*row as usize)), *row)).collect();
+        keyed.sort_by_key(|(size, _)| *size);
+        keyed.into_iter().map(|(_, row)| row).collect()
     }
 
     /// Tries a job where it is, then anywhere: with its demand, then with each answer in turn.
@@ -335,8 +328,8 @@ impl<'a> Fill<'a> {
         let Some(slices) = slices else { return false };
         for slice in &slices {
             self.room.take_host(slice.node, &slice.host);
-            if let Some(there) = self.occupants.get_mut(slice.node.index()) {
-                there.push(self.granted.len() as u32);
+            if self.tracks_occupants {
+                self.room.occupants[slice.node.index()].push(self.granted.len() as u32);
             }
         }
         self.granted.push(Granted { row: row as u32, slices, grade, is_kept });
@@ -378,7 +371,7 @@ impl<'a> Fill<'a> {
             if need.is_none() {
                 continue;
             }
-            let picked = reclaim::pick(&mut self.occupants[node.index()], &self.granted, node, need, fair, rule);
+            let picked = reclaim::pick(&mut self.room.occupants[node.index()], &self.granted, node, need, fair, rule);
             for index in picked {
                 let granted = &mut self.granted[index as usize];
                 let best = self.snapshot.jobs.demand_per_gpu(granted.row as usize);

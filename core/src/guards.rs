@@ -32,6 +32,15 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
         (Hold::Take(_), None) => false,
     };
     kept.retain(|job| !plan.run.iter().any(|run| run.job == *job && stays(run)));
+    if kept.is_empty() {
+        return;
+    }
+    // What protected jobs hold now fits together; another share for one of them might not fit beside the others.
+    for run in &mut plan.run {
+        if jobs.row(run.job).is_some_and(|row| snapshot.is_protected(row)) {
+            run.what = Hold::Keep;
+        }
+    }
     for job in kept {
         plan.run.retain(|run| run.job != job);
         let Some(row) = jobs.row(job) else { continue };

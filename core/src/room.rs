@@ -9,7 +9,8 @@ use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::{GpuTypeId, NodeId};
 use crate::resources::Host;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{NodeStates, Snapshot};
+use smallvec::SmallVec;
 
 /// Nodes in a block; a walk skips a block that cannot hold a single GPU's worth.
 const BLOCK: usize = 16;
@@ -26,6 +27,21 @@ pub struct Room {
     /// which costs a look; giving raises them.
     bounds: Vec<Cell<(Host, u32)>>,
     share_by_type: Vec<Host>,
+    /// Whom a walk has put on each node, by its own numbering: who may have to give back.
+    pub(crate) occupants: Vec<SmallVec<[u32; 8]>>,
+    /// Everything free, for the nodes that were up when it was made.
+    empty: Empty,
+}
+
+/// A room in which nothing is taken, to start each decision from.
+#[derive(Debug, Default)]
+struct Empty {
+    nodes: Option<Arc<NodeStates>>,
+    free: Vec<GpuSet>,
+    host: Vec<Host>,
+    n_free: u32,
+    n_free_by_type: Vec<u32>,
+    bounds: Vec<Cell<(Host, u32)>>,
 }
 
 impl Room {
@@ -45,6 +61,8 @@ impl Room {
             n_free_by_type: Vec::new(),
             bounds: Vec::new(),
             share_by_type: share_by_type.into_iter().map(|s| s.unwrap_or(Host::NONE)).collect(),
+            occupants: vec![SmallVec::new(); cluster.nodes().len()],
+            empty: Empty::default(),
             cluster,
         };
         room.reset(snapshot);
@@ -54,22 +72,39 @@ impl Room {
     /// Frees everything that is up. The cluster must be the one the room was made for.
     pub fn reset(&mut self, snapshot: &Snapshot) {
         assert!(Arc::ptr_eq(&self.cluster, &snapshot.cluster), "a room belongs to one cluster");
-        let cluster = Arc::clone(&self.cluster);
+        let is_same = self.empty.nodes.as_ref().is_some_and(|nodes| Arc::ptr_eq(nodes, &snapshot.nodes));
+        if !is_same {
+            self.empty = self.make_empty(&snapshot.nodes);
+        }
+        self.free.clone_from(&self.empty.free);
+        self.host.clone_from(&self.empty.host);
+        self.bounds.clone_from(&self.empty.bounds);
+        self.n_free_by_type.clone_from(&self.empty.n_free_by_type);
+        self.n_free = self.empty.n_free;
+        for there in &mut self.occupants {
+            there.clear();
+        }
+    }
+
+    fn make_empty(&mut self, nodes: &Arc<NodeStates>) -> Empty {
+        let mut n_free_by_type = vec![0; self.cluster.gpu_types().len()];
         self.free.clear();
         self.host.clear();
-        self.n_free = 0;
-        self.n_free_by_type.clear();
-        self.n_free_by_type.resize(cluster.gpu_types().len(), 0);
-        for (node, is_up) in cluster.nodes().iter().zip(&snapshot.nodes.is_up) {
+        for (node, is_up) in self.cluster.nodes().iter().zip(&nodes.is_up) {
             let n_gpus = if *is_up { node.n_gpus } else { 0 };
             self.free.push(GpuSet::first(n_gpus));
             self.host.push(if *is_up { node.host } else { Host::NONE });
-            self.n_free += n_gpus;
-            self.n_free_by_type[node.gpu_type.index()] += n_gpus;
+            n_free_by_type[node.gpu_type.index()] += n_gpus;
         }
-        self.bounds.clear();
-        for first in (0..self.free.len()).step_by(BLOCK) {
-            self.bounds.push(Cell::new(self.tight_bound(first)));
+        let blocks = (0..self.free.len()).step_by(BLOCK);
+        Empty {
+            bounds: blocks.map(|first| Cell::new(self.tight_bound(first))).collect(),
+            free: self.free.clone(),
+            host: self.host.clone(),
+            n_free: n_free_by_type.iter().sum(),
+            n_free_by_type,
+            // A weak hold would do; this one keeps the scheduler from reusing the address for other states.
+            nodes: Some(Arc::clone(nodes)),
         }
     }
 

@@ -23,6 +23,18 @@ pub enum Phase {
     Running,
 }
 
+/// A job's size for packing: GPUs, then CPUs, then memory asked for at best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(u128);
+
+impl Size {
+    fn of(gpus: u32, per_gpu: &Host) -> Self {
+        let demand = per_gpu.times(gpus);
+        let mem_mb = (demand.mem_bytes / 1_000_000).min((1 << 40) - 1);
+        Size(u128::from(gpus) << 96 | u128::from(demand.cpu_micro.min((1 << 56) - 1)) << 40 | u128::from(mem_mb))
+    }
+}
+
 macro_rules! columns {
     ($($(#[doc = $doc:literal])* $variant:ident => $field:ident),* $(,)?) => {
         /// A numeric column by name: what a script can read of all jobs at once.
@@ -123,6 +135,7 @@ pub struct JobTable {
     phases: Vec<Phase>,
     gpus: Vec<u32>,
     demand_per_gpu: Vec<Host>,
+    sizes: Vec<Size>,
     allocations: Vec<Allocation>,
     incarnations: Vec<Incarnation>,
     paces: Vec<Pace>,
@@ -190,6 +203,11 @@ impl JobTable {
         &self.gpus
     }
 
+    /// How large the job of a row is, to put large ones first.
+    pub fn size(&self, row: usize) -> Size {
+        self.sizes[row]
+    }
+
     /// Best demand for each GPU, cut to what a node can give.
     pub fn demand_per_gpu(&self, row: usize) -> &Host {
         &self.demand_per_gpu[row]
@@ -243,6 +261,7 @@ impl JobTable {
         c.tenant[row] = f64::from(spec.tenant.0);
         self.gpus.push(spec.gpus.asked);
         self.demand_per_gpu.push(demand_per_gpu);
+        self.sizes.push(Size::of(spec.gpus.asked, &demand_per_gpu));
         self.allocations.push(Allocation::default());
         self.incarnations.push(Incarnation(0));
         self.paces.push(Pace { fair_s_per_iteration, ..Pace::default() });
@@ -257,6 +276,7 @@ impl JobTable {
         self.columns.swap_remove(row);
         self.gpus.swap_remove(row);
         self.demand_per_gpu.swap_remove(row);
+        self.sizes.swap_remove(row);
         self.allocations.swap_remove(row);
         self.incarnations.swap_remove(row);
         self.paces.swap_remove(row);
@@ -383,5 +403,6 @@ impl JobTable {
     /// Overwrites the best demand of a row: for drivers that keep rules of their own.
     pub fn set_demand_per_gpu(&mut self, row: usize, per_gpu: Host) {
         self.demand_per_gpu[row] = per_gpu;
+        self.sizes[row] = Size::of(self.gpus[row], &per_gpu);
     }
 }
