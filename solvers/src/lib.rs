@@ -1,7 +1,7 @@
 //! Optimal allocation in plain numbers: the model type, HiGHS behind it, and the formulations of the field.
 //!
 //! ```text
-//!  numbers ─▶ synergy | chronus_leases | elasticflow_shares ─▶ Model ─▶ Solver ─▶ Solution ─▶ decoded plan
+//!  numbers ─▶ synergy_opt | chronus_leases | elasticflow_shares ─▶ Model ─▶ Solver ─▶ Solution ─▶ decoded plan
 //!  files, scripts ───────────────────────────────────────────────┘       ├ Highs      (highs.rs, the only file that knows HiGHS)
 //!                                                                        └ Recorded   (recorded.rs)
 //! ```
@@ -10,6 +10,8 @@
 //! alone reads the clock. Every answer has passed [`check`](fn@check) before anyone sees it.
 
 pub mod check;
+pub mod chronus_leases;
+pub mod elasticflow_shares;
 pub mod error;
 pub mod exchange;
 pub mod expression;
@@ -21,6 +23,7 @@ mod names;
 mod range;
 pub mod recorded;
 pub mod solution;
+pub mod synergy_opt;
 
 pub use check::{Violation, check};
 pub use error::{FormulationError, Item, ModelError, ReadError};

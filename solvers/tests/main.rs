@@ -1,9 +1,14 @@
 //! Tests of the crate as its users see it. Facts about one function stand beside the function.
 
+mod chronus_leases;
+mod elasticflow_shares;
 mod formats;
 mod golden_milp;
 mod hostile_models;
 mod random_models;
+mod synergy_levels;
+mod synergy_placement;
+mod synergy_workloads;
 
 use std::path::PathBuf;
 
