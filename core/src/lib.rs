@@ -30,5 +30,6 @@ pub mod simulation;
 pub mod snapshot;
 pub mod table;
 pub mod time;
+pub mod timeline;
 pub mod workload;
 pub mod world;

@@ -1,0 +1,219 @@
+//! Free GPUs over future time: what deadline policies plan on.
+//!
+//! A [`Timeline`] is a step function from time to free GPUs. Plans for single jobs ([`Reservation`]s) are made
+//! against it and then reserved, so that the next job sees what is left. Here live the function and its
+//! arithmetic; the ways to plan a job are in `share` (the least share that meets a deadline, ElasticFlow) and
+//! `earliest` (as soon and as wide as possible, EDF), and why a job does not fit is in `shortfall`. Which job is
+//! planned first, and where GPUs are, is decided elsewhere.
+
+mod earliest;
+mod grid;
+mod reservation;
+mod share;
+mod shortfall;
+mod speeds;
+
+pub use grid::Grid;
+pub use reservation::Reservation;
+pub use share::Need;
+pub use shortfall::Shortfall;
+pub use speeds::{Speeds, SpeedsError};
+
+use crate::time::Time;
+
+/// From some time on, so many GPUs are free. Negative where more was promised than there is, as after a loss of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Since when.
+    pub from: Time,
+    /// How many.
+    pub free: i32,
+}
+
+/// Free GPUs as a step function over future time.
+///
+/// Invariant: never empty, ascending in time, and neighbouring steps differ, so that equal functions are equal
+/// values. The last step holds for ever; as every reservation ends, all GPUs are free there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    steps: Vec<Step>,
+    n_gpus: u32,
+}
+
+/// A stretch of constant freedom; `to` is `None` where it lasts for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) from: Time,
+    pub(crate) to: Option<Time>,
+    pub(crate) free: i32,
+}
+
+impl Timeline {
+    /// Everything free from `now` on.
+    pub fn new(now: Time, n_gpus: u32) -> Self {
+        Timeline { steps: vec![Step { from: now, free: n_gpus as i32 }], n_gpus }
+    }
+
+    /// Forgets all reservations.
+    pub fn reset(&mut self, now: Time) {
+        self.steps.clear();
+        self.steps.push(Step { from: now, free: self.n_gpus as i32 });
+    }
+
+    /// Takes over the reservations of another timeline, without allocating where there is room.
+    pub fn copy_from(&mut self, other: &Timeline) {
+        self.steps.clone_from(&other.steps);
+        self.n_gpus = other.n_gpus;
+    }
+
+    /// GPUs in all.
+    pub fn n_gpus(&self) -> u32 {
+        self.n_gpus
+    }
+
+    /// When it begins.
+    pub fn begin(&self) -> Time {
+        self.steps[0].from
+    }
+
+    /// The function, step by step.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// From here on everything is free.
+    pub fn horizon(&self) -> Time {
+        self.steps[self.steps.len() - 1].from
+    }
+
+    /// Free GPUs at a time; before the beginning, those at the beginning.
+    pub fn free_at(&self, time: Time) -> i32 {
+        self.steps[self.index_at(time)].free
+    }
+
+    /// The fewest free GPUs anywhere in `[from, to)`.
+    pub fn least_free(&self, from: Time, to: Time) -> i32 {
+        let first = self.index_at(from);
+        let later = self.steps[first + 1..].iter().take_while(|s| s.from < to);
+        later.map(|s| s.free).fold(self.steps[first].free, i32::min)
+    }
+
+    /// The first time after `time` at which the number of free GPUs changes.
+    pub fn next_change(&self, time: Time) -> Option<Time> {
+        let after = self.steps.partition_point(|s| s.from <= time);
+        self.steps.get(after).map(|s| s.from)
+    }
+
+    /// Takes what a plan holds.
+    pub fn reserve(&mut self, plan: &Reservation) {
+        self.change(plan, -1);
+    }
+
+    /// Gives back what a plan held.
+    pub fn release(&mut self, plan: &Reservation) {
+        self.change(plan, 1);
+    }
+
+    /// Sets the number of free GPUs over `[from, to)`, whatever was reserved there: for drivers with rules of their
+    /// own, and for maintenance windows.
+    pub fn set_free(&mut self, from: Time, to: Time, free: i32) {
+        self.rewrite(from, to, |_, _| free);
+    }
+
+    fn change(&mut self, plan: &Reservation, sign: i32) {
+        let Some(first) = plan.steps().first() else { return };
+        let mut held = plan.steps().iter().peekable();
+        let mut gpus = 0;
+        let cuts: Vec<Time> = plan.steps()[1..].iter().map(|s| s.0).collect();
+        self.rewrite_cut(first.0, plan.end(), &cuts, |from, free| {
+            while let Some(step) = held.next_if(|s| s.0 <= from) {
+                gpus = step.1 as i32;
+            }
+            free + sign * gpus
+        });
+    }
+
+    fn rewrite(&mut self, from: Time, to: Time, new: impl FnMut(Time, i32) -> i32) {
+        self.rewrite_cut(from, to, &[], new);
+    }
+
+    /// Replaces the values over `[from, to)`, with extra breakpoints at `cuts` (ascending), and merges neighbours.
+    fn rewrite_cut(&mut self, from: Time, to: Time, cuts: &[Time], mut new: impl FnMut(Time, i32) -> i32) {
+        let from = from.max(self.begin());
+        if from >= to {
+            return;
+        }
+        let first = self.index_at(from);
+        let after = self.steps.partition_point(|s| s.from < to);
+        let mut piece: Vec<Step> = Vec::with_capacity(after - first + cuts.len() + 2);
+        let mut push = |step: Step| {
+            if piece.last().is_none_or(|last| last.free != step.free) {
+                piece.push(step);
+            }
+        };
+        if self.steps[first].from < from {
+            push(self.steps[first]);
+        }
+        let mut cuts = cuts.iter().copied().skip_while(|c| *c <= from).take_while(|c| *c < to).peekable();
+        for index in first..after {
+            let old = self.steps[index];
+            let start = old.from.max(from);
+            let stop = self.steps.get(index + 1).map_or(to, |next| next.from.min(to));
+            push(Step { from: start, free: new(start, old.free) });
+            while let Some(cut) = cuts.next_if(|c| *c < stop) {
+                if cut > start {
+                    push(Step { from: cut, free: new(cut, old.free) });
+                }
+            }
+        }
+        if self.steps.get(after).is_none_or(|next| next.from > to) {
+            push(Step { from: to, free: self.steps[after - 1].free });
+        }
+        let joins_before = first > 0 && piece.first().is_some_and(|p| p.free == self.steps[first - 1].free);
+        let joins_after =
+            after < self.steps.len() && piece.last().is_some_and(|p| p.free == self.steps[after].free);
+        let after = if joins_after { after + 1 } else { after };
+        self.steps.splice(first..after, piece.into_iter().skip(usize::from(joins_before)));
+    }
+
+    fn index_at(&self, time: Time) -> usize {
+        self.steps.partition_point(|s| s.from <= time).saturating_sub(1)
+    }
+
+    /// The stretches that overlap `[from, to)`, cut to it, ascending; can be walked from both ends.
+    pub(crate) fn window(
+        &self,
+        from: Time,
+        to: Time,
+    ) -> impl DoubleEndedIterator<Item = (Time, Time, i32)> + '_ {
+        let from = from.max(self.begin());
+        let first = self.index_at(from);
+        let after = self.steps.partition_point(|s| s.from < to).max(first);
+        (first..after).map(move |index| {
+            let step = self.steps[index];
+            let next = self.steps.get(index + 1).map_or(to, |s| s.from.min(to));
+            (step.from.max(from), next, step.free)
+        })
+    }
+
+    /// All stretches from `from` on; on the last one everything is free.
+    pub(crate) fn stretches(&self, from: Time) -> impl Iterator<Item = Stretch> + '_ {
+        let first = self.index_at(from);
+        self.steps[first..].iter().enumerate().map(move |(i, step)| {
+            let to = self.steps.get(first + i + 1).map(|s| s.from);
+            let free = if to.is_none() { self.n_gpus as i32 } else { step.free };
+            Stretch { from: step.from.max(from), to, free }
+        })
+    }
+
+    /// Panics when the steps are not as the type promises.
+    pub fn assert_sane(&self) {
+        assert!(!self.steps.is_empty(), "a timeline without a step");
+        for pair in self.steps.windows(2) {
+            assert!(pair[0].from < pair[1].from && pair[0].free != pair[1].free, "{pair:?} are no two steps");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
