@@ -1,1 +1,85 @@
-//! Tables, plots and the page.
+//! Results for people: the table on the terminal, plots for papers, and one page that holds everything.
+//!
+//! ```text
+//! Results ─┬▶ summary_table ─┬▶ terminal        (text)
+//!          │                 └▶ page            (report.html)
+//!          ├▶ figures ─▶ Figure ─▶ draw ─┬▶ page
+//!          │   (thin, units, axis)       └▶ plots/*.svg, *.png
+//!          └▶ job_table ─▶ page
+//! ```
+//!
+//! A [`Figure`] is plain data that says what is to be seen; only `draw` knows the drawing library. Nothing here
+//! reckons results: see [`crate::results`].
+
+mod axis;
+mod draw;
+mod figure;
+mod figures;
+mod job_table;
+mod over_time;
+mod page;
+mod summary_table;
+mod terminal;
+mod thin;
+mod units;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use axis::Axis;
+pub use draw::{to_png, to_svg};
+pub use figure::{Bar, Figure, Line, Marks};
+pub use figures::figures;
+pub use page::to_html;
+pub use summary_table::{Cell, SummaryTable};
+pub use terminal::to_text;
+
+use crate::results::{Results, ResultsError, replace_file};
+
+/// A report that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The drawing library gave up.
+    #[error("figure {figure}: cannot be drawn: {why}")]
+    Draw {
+        /// Its name.
+        figure: String,
+        /// What the library said.
+        why: String,
+    },
+    /// The configuration cannot be shown.
+    #[error("configuration: {0}")]
+    Config(#[from] toml::ser::Error),
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A file in a result folder cannot be replaced.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+/// Writes `report.html` into a folder, usually one that is being staged or that holds the results already.
+pub fn write_page(results: &Results, dir: &Path) -> Result<(), ReportError> {
+    Ok(replace_file(&dir.join("report.html"), to_html(results)?.as_bytes())?)
+}
+
+/// Draws every figure as SVG and PNG into `plots/` of a folder.
+pub fn write_plots(results: &Results, dir: &Path) -> Result<(), ReportError> {
+    let plots = dir.join("plots");
+    let wrong = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ReportError::Io { path, source }
+    };
+    fs::create_dir_all(&plots).map_err(wrong(&plots))?;
+    for figure in figures(results) {
+        let path = plots.join(format!("{}.svg", figure.name));
+        fs::write(&path, to_svg(&figure)?).map_err(wrong(&path))?;
+        to_png(&figure, &plots.join(format!("{}.png", figure.name)))?;
+    }
+    Ok(())
+}

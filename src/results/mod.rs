@@ -27,8 +27,10 @@ use rota_core::cluster::Cluster;
 use rota_core::ledger::{Ledger, Sample, Stretch};
 use rota_core::workload::Workload;
 
+pub(crate) use config::to_toml as config_toml;
 pub use config::{ClusterTotals, Input, RunMeta};
 pub use error::ResultsError;
+pub(crate) use folder::suffixes as file_suffixes;
 pub use folder::{Staging, replace_file};
 pub use jobs::JobRow;
 pub use statistics::quantile;
@@ -93,6 +95,12 @@ impl RunResult {
             timeline: ledger.timeline,
             nodes: cluster.nodes().iter().map(|n| n.name.clone()).collect(),
         }
+    }
+
+    /// What to call it among others: the policy, with load and seed.
+    pub fn name(&self) -> String {
+        let load = self.meta.jobs_per_hour.map(|load| format!(", {load} jobs/h")).unwrap_or_default();
+        format!("{}{load}, seed {}", self.meta.policy, self.meta.seed)
     }
 
     /// Reckons the figures anew from the job rows, for who has corrected a row.

@@ -1,0 +1,107 @@
+//! What a figure shows, as plain data: no drawing here.
+
+use super::Axis;
+
+/// One picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Stem of its file name.
+    pub name: String,
+    /// Heading it stands under on a page.
+    pub section: String,
+    /// What it is.
+    pub title: String,
+    /// What a reader must know beside it: what was left out, averaged, or how many jobs stand behind it.
+    pub caption: String,
+    /// The axis along the bottom.
+    pub x: Axis,
+    /// The axis along the side.
+    pub y: Axis,
+    /// What is drawn.
+    pub marks: Marks,
+}
+
+/// What is drawn in a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Marks {
+    /// Lines, each with a place in the legend.
+    Lines(Vec<Line>),
+    /// Horizontal bars, one for each name on the side axis, from the top.
+    Bars(Vec<Bar>),
+}
+
+/// One line of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name in the legend.
+    pub label: String,
+    /// Place in the palette; past its end colours come again, dashed.
+    pub colour: usize,
+    /// Whether every point is marked, for few points with nothing between them.
+    pub has_dots: bool,
+    /// Where it goes.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One bar of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// Place in the palette.
+    pub colour: usize,
+    /// Its length.
+    pub value: f64,
+    /// What is written at its end.
+    pub text: String,
+}
+
+/// A colour, for paper and light pages, and for dark ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shade {
+    pub(super) light: &'static str,
+    pub(super) dark: &'static str,
+}
+
+/// Colours that the colour-blind tell apart (Okabe and Ito, Color Universal Design, 2008), without its yellow,
+/// which vanishes on white, and with grey last.
+pub(super) const PALETTE: [Shade; 7] = [
+    Shade { light: "#0072B2", dark: "#4BA6E0" },
+    Shade { light: "#D55E00", dark: "#F08643" },
+    Shade { light: "#009E73", dark: "#35C79E" },
+    Shade { light: "#CC79A7", dark: "#E09BC2" },
+    Shade { light: "#E69F00", dark: "#F2B63D" },
+    Shade { light: "#56B4E9", dark: "#8FD0F5" },
+    Shade { light: "#6E7781", dark: "#A5AEB8" },
+];
+
+/// Place of the grey in the palette, for limits and other things that are not results.
+pub(super) const GREY: usize = 6;
+/// Text and axes.
+pub(super) const INK: Shade = Shade { light: "#24292F", dark: "#D8DEE4" };
+/// Lines of the grid.
+pub(super) const GRID: Shade = Shade { light: "#E1E4E8", dark: "#3A4149" };
+/// What everything is drawn on.
+pub(super) const PAPER: Shade = Shade { light: "#FFFFFF", dark: "#161B22" };
+
+/// The points of a step function that keeps each value until the next, up to `end`.
+pub(super) fn stairs(steps: &[(f64, f64)], end: f64) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * steps.len() + 1);
+    for step in steps {
+        if let Some(last) = points.last().copied() {
+            points.push((step.0, last.1));
+        }
+        points.push(*step);
+    }
+    points.extend(points.last().copied().filter(|last| last.0 < end).map(|last| (end, last.1)));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stairs_hold_each_value_until_the_next() {
+        let points = stairs(&[(0.0, 1.0), (2.0, 5.0)], 3.0);
+        assert_eq!(points, [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0), (3.0, 5.0)]);
+    }
+}

@@ -1,0 +1,244 @@
+//! Which figures a set of results calls for, and what each shows.
+//!
+//! Runs are drawn together when they were asked the same (cluster and load); of several seeds the first is drawn
+//! over time, and all count in the curve against load.
+
+use rota_core::time::Span;
+
+use super::figure::{PALETTE, stairs};
+use super::units::with_thousands;
+use super::{Axis, Bar, Figure, Line, Marks, over_time, thin};
+use crate::results::{Results, RunMeta, RunResult, Window, file_suffixes};
+
+/// Lines that can still be told apart in one figure: every colour plain and dashed.
+pub(super) const MAX_LINES: usize = 2 * PALETTE.len();
+/// Runs whose resources over time are drawn, three figures each.
+const MAX_RUNS_OVER_TIME: usize = 12;
+/// Points closer than this part of the width are one.
+const THIN_STEP: f64 = 1.0 / 600.0;
+
+/// Heading of what is drawn for all policies together.
+pub(super) const COMPARISON: &str = "Results";
+
+/// Every figure there is something to draw for.
+pub fn figures(results: &Results) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    figures.extend(jct_against_load(&results.runs));
+    for (index, group) in groups(&results.runs).iter().enumerate() {
+        figures.extend(jct_cdf(group, index));
+        figures.extend(deadlines(group, index));
+        figures.extend(over_time::queue_length(group, index));
+    }
+    let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
+    for (run, suffix) in results.runs.iter().zip(file_suffixes(&metas)).take(MAX_RUNS_OVER_TIME) {
+        figures.extend(over_time::resources(run, &suffix, results.runs.len() > 1));
+    }
+    figures
+}
+
+/// Runs that were asked the same, one for each policy.
+fn groups(runs: &[RunResult]) -> Vec<Vec<&RunResult>> {
+    let mut groups: Vec<Vec<&RunResult>> = Vec::new();
+    let key = |run: &RunResult| (run.meta.cluster.name.clone(), run.meta.jobs_per_hour.map(f64::to_bits));
+    for run in runs {
+        match groups.iter_mut().find(|group| key(group[0]) == key(run)) {
+            None => groups.push(vec![run]),
+            Some(group) if group.iter().any(|other| other.meta.policy == run.meta.policy) => {}
+            Some(group) => group.push(run),
+        }
+    }
+    groups
+}
+
+/// The name of a group's figure: numbered from the second on.
+pub(super) fn group_name(name: &str, index: usize) -> String {
+    if index == 0 { name.to_owned() } else { format!("{name}-{}", index + 1) }
+}
+
+pub(super) fn group_title(title: &str, group: &[&RunResult]) -> String {
+    match group.first().and_then(|run| run.meta.jobs_per_hour) {
+        Some(load) => format!("{title}, {load} jobs/h"),
+        None => title.to_owned(),
+    }
+}
+
+pub(super) fn too_many(n_lines: usize) -> String {
+    if n_lines > MAX_LINES {
+        format!(" The first {MAX_LINES} of {n_lines} policies are drawn.")
+    } else {
+        String::new()
+    }
+}
+
+fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
+    let ascending = |run: &RunResult| -> Vec<f64> {
+        let mut jcts: Vec<Span> =
+            Window::of(run.meta.window, &run.jobs).iter().filter_map(|job| job.jct()).collect();
+        jcts.sort_unstable();
+        jcts.into_iter().map(Span::as_secs_f64).collect()
+    };
+    let curves: Vec<(&str, Vec<f64>)> = group
+        .iter()
+        .map(|run| (run.meta.policy.as_str(), ascending(run)))
+        .filter(|(_, jcts)| !jcts.is_empty())
+        .collect();
+    let longest = curves.iter().filter_map(|(_, jcts)| jcts.last()).copied().fold(0.0, f64::max);
+    let shortest = curves.iter().filter_map(|(_, jcts)| jcts.first()).copied().fold(f64::INFINITY, f64::min);
+    if curves.is_empty() {
+        return None;
+    }
+    let x = Axis::log_time("job completion time", shortest, longest);
+    let y = Axis::percent("jobs finished within (%)");
+    let lines = curves.iter().take(MAX_LINES).enumerate().map(|(colour, (policy, jcts))| {
+        let share = |n: usize| n as f64 / jcts.len() as f64;
+        let steps: Vec<(f64, f64)> = jcts.iter().enumerate().map(|(at, jct)| (*jct, share(at + 1))).collect();
+        let mut points = vec![(jcts[0], 0.0)];
+        points.extend(stairs(&steps, longest));
+        let points = thin::by_distance(&points, |p| (x.place(p.0), y.place(p.1)), THIN_STEP);
+        Line { label: (*policy).to_owned(), colour, has_dots: false, points }
+    });
+    let lines = lines.collect();
+    let measured = group.iter().map(|run| run.summary.measured).max().unwrap_or(0);
+    Some(Figure {
+        name: group_name("jct-cdf", index),
+        section: COMPARISON.into(),
+        title: group_title("Job completion time", group),
+        caption: format!(
+            "Share of finished jobs that took at most so long from submission to finish; up to {} jobs per curve.{}",
+            with_thousands(measured as f64),
+            too_many(curves.len())
+        ),
+        x,
+        y,
+        marks: Marks::Lines(lines),
+    })
+}
+
+fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
+    let mut loads: Vec<f64> = runs.iter().filter_map(|run| run.meta.jobs_per_hour).collect();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup();
+    if loads.len() < 2 {
+        return None;
+    }
+    let mut policies: Vec<&str> = Vec::new();
+    for run in runs {
+        if !policies.contains(&run.meta.policy.as_str()) {
+            policies.push(&run.meta.policy);
+        }
+    }
+    let average = |policy: &str, load: f64| {
+        let of_seeds: Vec<f64> = runs
+            .iter()
+            .filter(|run| run.meta.policy == policy && run.meta.jobs_per_hour == Some(load))
+            .filter_map(|run| run.summary.avg_jct_s)
+            .collect();
+        (!of_seeds.is_empty()).then(|| of_seeds.iter().sum::<f64>() / of_seeds.len() as f64)
+    };
+    let lines: Vec<Line> = policies
+        .iter()
+        .take(MAX_LINES)
+        .enumerate()
+        .map(|(colour, policy)| {
+            let points =
+                loads.iter().filter_map(|load| Some((*load, average(policy, *load)? / 3_600.0))).collect();
+            Line { label: (*policy).to_owned(), colour, has_dots: true, points }
+        })
+        .collect();
+    let highest = lines.iter().flat_map(|line| &line.points).map(|p| p.1).fold(0.0, f64::max);
+    Some(Figure {
+        name: "jct-load".into(),
+        section: COMPARISON.into(),
+        title: "Average job completion time against load".into(),
+        caption: format!("Lower is better; several seeds are averaged.{}", too_many(policies.len())),
+        x: Axis::at_values("jobs per hour", &loads),
+        y: Axis::from_zero("average JCT (h)", highest),
+        marks: Marks::Lines(lines),
+    })
+}
+
+fn deadlines(group: &[&RunResult], index: usize) -> Option<Figure> {
+    let with_ratio: Vec<(&RunResult, f64)> =
+        group.iter().filter_map(|run| Some((*run, run.summary.deadline_ratio?))).take(MAX_LINES).collect();
+    let n_jobs = with_ratio.iter().map(|(run, _)| run.summary.deadline_jobs).max()?;
+    let names: Vec<String> = with_ratio.iter().map(|(run, _)| run.meta.policy.clone()).collect();
+    let bars = with_ratio.iter().enumerate().map(|(colour, (_, ratio))| Bar {
+        colour: colour % PALETTE.len(),
+        value: *ratio,
+        text: format!("{:.1} %", ratio * 100.0),
+    });
+    Some(Figure {
+        name: group_name("deadlines", index),
+        section: COMPARISON.into(),
+        title: group_title("Deadlines met", group),
+        caption: format!(
+            "Of {} jobs with a deadline; declined jobs count as not met.",
+            with_thousands(n_jobs as f64)
+        ),
+        x: Axis::percent("jobs with a deadline (%)"),
+        y: Axis::names(&names),
+        marks: Marks::Bars(bars.collect()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    fn named<'a>(figures: &'a [Figure], name: &str) -> &'a Figure {
+        figures.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no figure {name}"))
+    }
+
+    fn lines(figure: &Figure) -> &[Line] {
+        match &figure.marks {
+            Marks::Lines(lines) => lines,
+            Marks::Bars(_) => panic!("{} has bars", figure.name),
+        }
+    }
+
+    #[test]
+    fn the_cdf_rises_by_one_job_at_each_completion_time() {
+        let figures = figures(&results(vec![run("las", 1, None)]));
+        let curve = &lines(named(&figures, "jct-cdf"))[0].points;
+        let share = |n: f64| n / 3.0;
+        assert_eq!(
+            curve,
+            &[
+                (50.0, 0.0),
+                (50.0, share(1.0)),
+                (90.0, share(1.0)),
+                (90.0, share(2.0)),
+                (150.25, share(2.0)),
+                (150.25, share(3.0))
+            ]
+        );
+    }
+
+    #[test]
+    fn several_loads_give_a_curve_and_a_cdf_for_each() {
+        let mut runs = vec![run("las", 1, Some(8.0)), run("las", 2, Some(8.0)), run("las", 1, Some(4.0))];
+        runs[0].summary.avg_jct_s = Some(3_600.0);
+        runs[1].summary.avg_jct_s = Some(7_200.0);
+        runs[2].summary.avg_jct_s = Some(1_800.0);
+        let figures = figures(&results(runs));
+        assert_eq!(
+            lines(named(&figures, "jct-load"))[0].points,
+            [(4.0, 0.5), (8.0, 1.5)],
+            "seeds are averaged"
+        );
+        assert_eq!(named(&figures, "jct-cdf").title, "Job completion time, 8 jobs/h");
+        assert_eq!(named(&figures, "jct-cdf-2").title, "Job completion time, 4 jobs/h");
+        assert!(figures.iter().any(|f| f.name == "gpus-las-8-per-hour-seed2"));
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        let mut run = run("las", 1, None);
+        run.jobs.clear();
+        run.samples.clear();
+        run.recount();
+        assert_eq!(figures(&results(vec![run])), []);
+        assert_eq!(figures(&results(vec![])), []);
+    }
+}

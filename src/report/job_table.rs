@@ -1,0 +1,92 @@
+//! The jobs as data for the page's table: small enough to open anywhere, and safe inside a script element.
+
+use serde_json::{Value, json};
+
+use crate::results::{JobRow, Results, RunResult};
+
+/// Rows that a page carries at most, over all runs; about two megabytes.
+const MAX_ROWS: usize = 20_000;
+
+/// Headings of the table. The page's script sorts numbers as numbers and the rest as text.
+pub(super) const HEADINGS: [&str; 12] = [
+    "job",
+    "tenant",
+    "model",
+    "GPUs",
+    "arrival (s)",
+    "start (s)",
+    "JCT (s)",
+    "queue (s)",
+    "status",
+    "deadline met",
+    "preemptions",
+    "reason",
+];
+
+/// The data of the table, and how many jobs stand behind each row (1 unless some were left out).
+pub(super) struct JobTable {
+    pub(super) json: String,
+    pub(super) every: usize,
+}
+
+/// All jobs of all runs, or every so manieth when there are too many.
+pub(super) fn job_table(results: &Results) -> JobTable {
+    let n_jobs: usize = results.runs.iter().map(|run| run.jobs.len()).sum();
+    let every = n_jobs.div_ceil(MAX_ROWS).max(1);
+    let runs: Vec<Value> = results.runs.iter().map(|run| rows(run, every)).collect();
+    let json = json!({ "headings": HEADINGS, "runs": runs }).to_string();
+    JobTable { json: for_script(&json), every }
+}
+
+fn rows(run: &RunResult, every: usize) -> Value {
+    run.jobs.iter().step_by(every).map(row).collect()
+}
+
+fn row(job: &JobRow) -> Value {
+    let seconds = |micros: i64| (micros as f64 / 1e3).round() / 1e3;
+    let met = job.met.map(|met| if met { "yes" } else { "no" });
+    json!([
+        &*job.job_id,
+        &*job.tenant,
+        &*job.model,
+        job.gpus,
+        seconds(job.arrival.0),
+        job.start.map(|t| seconds(t.0)),
+        job.jct().map(|s| seconds(s.0)),
+        job.queue().map(|s| seconds(s.0)),
+        job.status_name(),
+        met,
+        job.preemptions,
+        job.reason,
+    ])
+}
+
+/// JSON stays the same JSON when `<`, `>` and `&` are written as escapes, and then cannot end a script element.
+fn for_script(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    #[test]
+    fn job_data_cannot_end_its_script_element() {
+        let mut run = run("las", 1, None);
+        run.jobs[0].reason = "</script><script>alert(1)</script>".into();
+        let table = job_table(&results(vec![run.clone()]));
+        assert!(!table.json.contains('<'), "{}", table.json);
+        let back: Value = serde_json::from_str(&table.json).expect("still JSON");
+        assert_eq!(back["runs"][0][0][11], run.jobs[0].reason.as_str());
+    }
+
+    #[test]
+    fn very_many_jobs_are_thinned_evenly() {
+        let mut run = run("las", 1, None);
+        run.jobs = vec![run.jobs[0].clone(); 3 * MAX_ROWS];
+        let table = job_table(&results(vec![run]));
+        let data: Value = serde_json::from_str(&table.json).expect("JSON");
+        assert_eq!((table.every, data["runs"][0].as_array().map(Vec::len)), (3, Some(MAX_ROWS)));
+    }
+}

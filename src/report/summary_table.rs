@@ -1,0 +1,205 @@
+//! The table of figures, one row for each run: which columns there are, in which unit, and who is best.
+
+use super::units::{TimeUnit, number, with_thousands};
+use crate::results::{Results, RunResult, Summary};
+
+/// Headings and cells, ready to be shown anywhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryTable {
+    /// One for each column; the first few name the run.
+    pub headings: Vec<String>,
+    /// How many columns name the run instead of measuring it.
+    pub n_names: usize,
+    /// One row for each run.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// What stands in it.
+    pub text: String,
+    /// Whether no run on the same cluster and load has a better value, and some have a worse one.
+    pub is_best: bool,
+}
+
+/// What is better.
+#[derive(Clone, Copy, PartialEq)]
+enum Better {
+    Lower,
+    Higher,
+    Neither,
+}
+
+/// In what a column is shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    /// Seconds, in a unit shared by all columns of job times.
+    JobTime,
+    /// Seconds, in a unit of its own.
+    Time,
+    /// Seconds of a clock.
+    Clock,
+    Percent,
+    Count,
+}
+
+struct Column {
+    heading: &'static str,
+    unit: Unit,
+    better: Better,
+    value: fn(&Summary) -> Option<f64>,
+}
+
+const fn column(
+    heading: &'static str,
+    unit: Unit,
+    better: Better,
+    value: fn(&Summary) -> Option<f64>,
+) -> Column {
+    Column { heading, unit, better, value }
+}
+
+const COLUMNS: [Column; 13] = [
+    column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
+    column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
+    column("not done", Unit::Count, Better::Lower, |s| {
+        (s.unfinished + s.failed > 0).then_some((s.unfinished + s.failed) as f64)
+    }),
+    column("avg JCT", Unit::JobTime, Better::Lower, |s| s.avg_jct_s),
+    column("median", Unit::JobTime, Better::Lower, |s| s.median_jct_s),
+    column("p95", Unit::JobTime, Better::Lower, |s| s.p95_jct_s),
+    column("p99", Unit::JobTime, Better::Lower, |s| s.p99_jct_s),
+    column("queue", Unit::JobTime, Better::Lower, |s| s.avg_queue_s),
+    column("makespan", Unit::Time, Better::Lower, |s| s.makespan_s),
+    column("deadlines met", Unit::Percent, Better::Higher, |s| s.deadline_ratio),
+    column("GPUs held", Unit::Percent, Better::Neither, |s| s.gpu_util),
+    column("preemptions", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
+    column("ran", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
+];
+
+impl SummaryTable {
+    /// The table of all runs. Columns in which no run has a value are left out.
+    pub fn new(results: &Results) -> Self {
+        let runs = &results.runs;
+        let shown: Vec<&Column> =
+            COLUMNS.iter().filter(|c| runs.iter().any(|run| (c.value)(&run.summary).is_some())).collect();
+        let job_unit = TimeUnit::for_table(largest(runs, |s| s.avg_jct_s));
+        let mut table = Self::names(runs);
+        for column in shown {
+            let largest = largest(runs, column.value);
+            let unit = if column.unit == Unit::JobTime { job_unit } else { TimeUnit::for_table(largest) };
+            table.headings.push(column.heading_in(unit));
+            for (row, run) in table.rows.iter_mut().zip(runs) {
+                let value = (column.value)(&run.summary);
+                let text = value.map(|v| column.text(v, largest, unit)).unwrap_or_default();
+                row.push(Cell { text, is_best: value.is_some_and(|v| is_best(column, v, run, runs)) });
+            }
+        }
+        table
+    }
+
+    /// The columns that say which run it is: load, cluster and seed only where they differ.
+    fn names(runs: &[RunResult]) -> Self {
+        type Name = (&'static str, fn(&RunResult) -> String);
+        let optional: [Name; 3] = [
+            ("cluster", |run| run.meta.cluster.name.clone()),
+            ("jobs/h", |run| run.meta.jobs_per_hour.map(|load| load.to_string()).unwrap_or_default()),
+            ("seed", |run| run.meta.seed.to_string()),
+        ];
+        let differ =
+            |name: fn(&RunResult) -> String| runs.windows(2).any(|pair| name(&pair[0]) != name(&pair[1]));
+        let mut names: Vec<Name> = optional.into_iter().filter(|(_, name)| differ(*name)).collect();
+        names.push(("policy", |run| {
+            let oracle = if run.meta.exact_estimates { " (exact estimates)" } else { "" };
+            format!("{}{oracle}", run.meta.policy)
+        }));
+        SummaryTable {
+            headings: names.iter().map(|(heading, _)| (*heading).to_owned()).collect(),
+            n_names: names.len(),
+            rows: runs
+                .iter()
+                .map(|run| names.iter().map(|(_, name)| Cell { text: name(run), is_best: false }).collect())
+                .collect(),
+        }
+    }
+}
+
+impl Column {
+    fn heading_in(&self, unit: TimeUnit) -> String {
+        match self.unit {
+            Unit::JobTime | Unit::Time => format!("{} ({})", self.heading, unit.sign),
+            Unit::Clock => format!("{} (s)", self.heading),
+            Unit::Percent => format!("{} (%)", self.heading),
+            Unit::Count => self.heading.to_owned(),
+        }
+    }
+
+    fn text(&self, value: f64, largest: f64, unit: TimeUnit) -> String {
+        match self.unit {
+            Unit::JobTime | Unit::Time => number(value / unit.seconds, largest / unit.seconds),
+            Unit::Clock => number(value, largest),
+            Unit::Percent => format!("{:.1}", value * 100.0),
+            Unit::Count => with_thousands(value),
+        }
+    }
+}
+
+fn largest(runs: &[RunResult], value: fn(&Summary) -> Option<f64>) -> f64 {
+    runs.iter().filter_map(|run| value(&run.summary)).fold(0.0, f64::max)
+}
+
+/// Compared among runs that were asked the same: same cluster and load.
+fn is_best(column: &Column, value: f64, run: &RunResult, runs: &[RunResult]) -> bool {
+    let is_alike = |other: &&RunResult| {
+        other.meta.jobs_per_hour == run.meta.jobs_per_hour && other.meta.cluster.name == run.meta.cluster.name
+    };
+    let mut others = runs.iter().filter(is_alike).filter_map(|other| (column.value)(&other.summary));
+    let (better, worse): (fn(f64, f64) -> bool, fn(f64, f64) -> bool) = match column.better {
+        Better::Lower => (|a, b| a < b, |a, b| a > b),
+        Better::Higher => (|a, b| a > b, |a, b| a < b),
+        Better::Neither => return false,
+    };
+    let mut has_worse = false;
+    let is_beaten = others.any(|other| {
+        has_worse |= worse(other, value);
+        better(other, value)
+    });
+    !is_beaten && has_worse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    fn cell<'a>(table: &'a SummaryTable, row: usize, heading: &str) -> &'a Cell {
+        let at = table
+            .headings
+            .iter()
+            .position(|h| h == heading)
+            .unwrap_or_else(|| panic!("{:?}", table.headings));
+        &table.rows[row][at]
+    }
+
+    #[test]
+    fn the_best_of_each_load_is_marked_and_ties_are_not() {
+        let mut runs = vec![run("las", 1, Some(2.0)), run("srtf", 1, Some(2.0)), run("fifo", 1, Some(9.0))];
+        runs[1].summary.avg_jct_s = Some(60.0);
+        let table = SummaryTable::new(&results(runs));
+        assert!(!cell(&table, 0, "avg JCT (s)").is_best && cell(&table, 1, "avg JCT (s)").is_best);
+        assert!(!cell(&table, 2, "avg JCT (s)").is_best, "alone at its load");
+        assert!(!cell(&table, 0, "median (s)").is_best, "all alike");
+        assert_eq!(cell(&table, 2, "jobs/h").text, "9");
+        assert_eq!(cell(&table, 0, "avg JCT (s)").text, "96.75");
+    }
+
+    #[test]
+    fn only_what_differs_names_a_run() {
+        let mut exact = run("srtf", 1, None);
+        exact.meta.exact_estimates = true;
+        let table = SummaryTable::new(&results(vec![run("las", 1, None), exact]));
+        assert_eq!((table.n_names, table.headings[0].as_str()), (1, "policy"));
+        assert_eq!(table.rows[1][0].text, "srtf (exact estimates)");
+    }
+}
