@@ -1,1 +1,27 @@
-//! rota-scripts
+//! Policies as scripts: the Rhai host, and every policy that comes with Rota.
+//!
+//! A script says *what*; loops over jobs, nodes and time are native verbs it calls. [`ScriptPolicy`] composes
+//! scripts into a [`Policy`](rota_core::policy::Policy): each part fills the stages it defines (`admit`, `order`,
+//! `allocate`, `place`, or `decide` for all at once), the rest have defaults. Scripts have no clock and no files,
+//! and [`Limits`] on everything. Rhai's types stay in this crate.
+
+mod engine;
+mod error;
+mod limits;
+pub mod memory;
+mod nearest;
+mod parameters;
+mod part;
+mod policy;
+mod private;
+mod rank;
+pub mod reference;
+mod session;
+pub mod shipped;
+mod values;
+
+pub use error::{LoadError, ScriptError};
+pub use limits::Limits;
+pub use parameters::{Domain, Parameter, SetError, Value};
+pub use part::Stage;
+pub use policy::{ScriptPolicy, Source};

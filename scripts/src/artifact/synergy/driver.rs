@@ -1,0 +1,327 @@
+//! The original's rounds: its clock, its way of crediting work, its way of noticing ends.
+
+use std::sync::Arc;
+
+use rota_core::cluster::Cluster;
+use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
+use rota_core::ids::JobId;
+use rota_core::ledger::Ledger;
+use rota_core::place::{Consolidate, FirstFit, Place};
+use rota_core::policy::PolicyError;
+use rota_core::reclaim::Reclaim;
+use rota_core::room::Room;
+use rota_core::simulation::Progress;
+use rota_core::snapshot::{Guards, NodeStates, Snapshot};
+use rota_core::table::{Field, JobTable};
+use rota_core::time::{Span, Time};
+use rota_core::workload::Workload;
+
+use super::attach::{Attached, Models, Server};
+use super::books::Books;
+use super::error::ArtifactError;
+use super::order::Order;
+use super::scheme::{Allocation, OrderName, Placement, Scheme};
+
+/// A job that has not run for longer than this goes before all others, for good.
+const PATIENCE_S: f64 = 3_600_000.0;
+
+/// How a run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Time between rounds.
+    pub round: Span,
+    /// The first round.
+    pub first_round: Time,
+    /// Whether what ran where is recorded.
+    pub keeps_timeline: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { round: Span::from_secs(300), first_round: Time::ZERO, keeps_timeline: false }
+    }
+}
+
+/// Runs a workload to its end as the original does.
+pub fn run(
+    scheme: Scheme,
+    cluster: Arc<Cluster>,
+    workload: &Workload,
+    models: &Models,
+    order: &mut dyn Order,
+    settings: &Settings,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<Ledger, ArtifactError> {
+    let mut driver = Driver::new(scheme, cluster, workload, models, order, settings)?;
+    while let Some(now) = driver.next_round() {
+        driver.round(now)?;
+        observe(&driver.progress(now));
+    }
+    Ok(driver.books.close())
+}
+
+struct Driver<'a> {
+    scheme: Scheme,
+    workload: &'a Workload,
+    order: &'a mut dyn Order,
+    settings: &'a Settings,
+    snapshot: Snapshot,
+    room: Room,
+    placement: Box<dyn Place>,
+    /// By job id.
+    attached: Vec<Attached>,
+    n_arrived: usize,
+    n_finished: usize,
+    /// The jobs of the round under way.
+    running: Vec<JobId>,
+    /// Jobs whose speed of the last round was not the one attached to them: the next order still goes by it.
+    slowed: Vec<JobId>,
+    last_round: Option<Time>,
+    books: Books,
+}
+
+impl<'a> Driver<'a> {
+    fn new(
+        scheme: Scheme,
+        cluster: Arc<Cluster>,
+        workload: &'a Workload,
+        models: &Models,
+        order: &'a mut dyn Order,
+        settings: &'a Settings,
+    ) -> Result<Self, ArtifactError> {
+        if scheme.allocation == Allocation::Opt {
+            return Err(ArtifactError::NeedsSolver { scheme: scheme.to_string() });
+        }
+        let server = Server::of(&cluster)?;
+        let attached = workload.jobs.iter().map(|job| server.attach(job, models)).collect::<Result<_, _>>()?;
+        let snapshot = Snapshot {
+            now: settings.first_round,
+            round: settings.round,
+            jobs: Arc::new(JobTable::default()),
+            nodes: Arc::new(NodeStates::all_up(&cluster)),
+            guards: Arc::new(Guards::default()),
+            cluster,
+        };
+        Ok(Driver {
+            room: Room::new(&snapshot),
+            books: Books::new(workload, &snapshot.cluster, settings),
+            placement: match scheme.placement {
+                Placement::FirstFit => Box::new(FirstFit),
+                Placement::Consolidate => Box::new(Consolidate::default()),
+            },
+            scheme,
+            workload,
+            order,
+            settings,
+            snapshot,
+            attached,
+            n_arrived: 0,
+            n_finished: 0,
+            running: Vec::new(),
+            slowed: Vec::new(),
+            last_round: None,
+        })
+    }
+
+    fn progress(&self, now: Time) -> Progress {
+        let (n_ended, n_jobs) = (self.n_finished, self.workload.jobs.len());
+        Progress { now, n_ended, n_jobs, n_decisions: self.books.n_rounds() }
+    }
+
+    /// The next round; an idle gap is jumped over. `None` when all jobs have ended, or none of those left fits an
+    /// empty cluster: the original then goes round for ever.
+    fn next_round(&self) -> Option<Time> {
+        let next = match self.last_round {
+            None => self.settings.first_round,
+            Some(last) => last + self.settings.round,
+        };
+        let arrival = self.workload.jobs.get(self.n_arrived).map(|job| job.arrival);
+        let is_idle = self.last_round.is_some() && self.running.is_empty();
+        match arrival {
+            _ if !is_idle => (self.n_finished < self.workload.jobs.len()).then_some(next),
+            Some(arrival) => Some(next.max(arrival.align_up(self.settings.first_round, self.settings.round))),
+            None => None,
+        }
+    }
+
+    fn round(&mut self, now: Time) -> Result<(), ArtifactError> {
+        self.snapshot.now = now;
+        self.arrive(now);
+        self.finish(now);
+        if self.snapshot.jobs.is_empty() {
+            self.books.idle(now);
+        } else {
+            let order = self.order(now)?;
+            let (walked, granted) = self.walk(&order);
+            self.refuse_failure(now, &walked, &granted)?;
+            self.credit(&granted);
+            self.age(now, &walked);
+            self.books.round(now, &self.snapshot.jobs, granted);
+        }
+        self.last_round = Some(now);
+        Ok(())
+    }
+
+    fn jobs_mut(&mut self) -> &mut JobTable {
+        Arc::make_mut(&mut self.snapshot.jobs)
+    }
+
+    fn arrive(&mut self, now: Time) {
+        let workload = self.workload;
+        while let Some(job) = workload.jobs.get(self.n_arrived).filter(|job| job.arrival <= now) {
+            let index = self.n_arrived;
+            let attached = self.attached[index];
+            let work = workload.truths[index].work;
+            let remaining = self.remaining_s(&attached, work, attached.speedup);
+            let jobs = self.jobs_mut();
+            let row = jobs.len();
+            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s);
+            jobs.admit(row);
+            jobs.set(row, Field::Work, work);
+            jobs.set(row, Field::Duration, attached.iteration_s * work);
+            jobs.set(row, Field::Remaining, remaining);
+            jobs.set(row, Field::CpuDemand, attached.demand[0]);
+            jobs.set(row, Field::MemDemand, attached.demand[1]);
+            jobs.set(row, Field::StorageDemand, attached.demand[2]);
+            // The original appends to the list that it sorts in place: who is new stands behind everybody.
+            jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
+            self.books.arrived(now, job);
+            self.n_arrived += 1;
+        }
+    }
+
+    /// Takes out the jobs of the last round that are done; the others have last run until now.
+    fn finish(&mut self, now: Time) {
+        for job in std::mem::take(&mut self.running) {
+            let Some(row) = self.snapshot.jobs.row(job) else { continue };
+            if self.snapshot.jobs.done(row) >= self.snapshot.jobs.column(Field::Work)[row] {
+                self.jobs_mut().remove(row);
+                self.books.finished(now, job);
+                self.n_finished += 1;
+            } else {
+                self.jobs_mut().set(row, Field::Since, now.as_secs_f64());
+            }
+        }
+    }
+
+    /// Rows in the order of the script; afterwards everybody's speed is the attached one again.
+    fn order(&mut self, now: Time) -> Result<Vec<u32>, ArtifactError> {
+        let failed = |error| ArtifactError::Order { now, error };
+        let order = self.order.order(&self.snapshot).map_err(failed)?;
+        let n_jobs = self.snapshot.jobs.len();
+        if order.len() != n_jobs {
+            let message = format!("the order has {} jobs, {n_jobs} are runnable", order.len());
+            return Err(failed(PolicyError { message }));
+        }
+        for (rank, row) in order.iter().enumerate() {
+            self.jobs_mut().set(*row as usize, Field::LastRank, rank as f64);
+        }
+        for job in std::mem::take(&mut self.slowed) {
+            if let Some(row) = self.snapshot.jobs.row(job) {
+                self.set_remaining(row, self.attached[job.index()].speedup);
+            }
+        }
+        Ok(order)
+    }
+
+    /// Who is tried, in order, and who got what.
+    fn walk(&mut self, order: &[u32]) -> (Vec<u32>, Vec<Granted>) {
+        let tunes = self.scheme.allocation == Allocation::Tune;
+        let demand = if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
+        let words = Walk { demand, keep_places: false, ..Walk::default() };
+        let reclaim = Reclaim { whole_share: true, only_useful: false };
+        let mut answers = [Answer::WholeFairShare, Answer::Reclaim(reclaim)];
+        let answers = if tunes { &mut answers[..] } else { &mut [] };
+        self.room.reset(&self.snapshot);
+        let fill = Fill::new(&self.snapshot, &mut self.room, &mut *self.placement);
+        // Only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs first.
+        let mut walked = order.to_vec();
+        if self.scheme.order == OrderName::Las {
+            walked = fill.select(order, &Counts::Asked);
+            if tunes {
+                walked.sort_by_key(|row| std::cmp::Reverse(self.snapshot.jobs.gpus()[*row as usize]));
+            }
+        }
+        let granted = fill.run(&walked, &words, answers);
+        (walked, granted)
+    }
+
+    /// The original's tuner cannot leave out a job for which there are GPUs.
+    fn refuse_failure(&self, now: Time, walked: &[u32], granted: &[Granted]) -> Result<(), ArtifactError> {
+        if self.scheme.allocation != Allocation::Tune {
+            return Ok(());
+        }
+        let mut served = granted.iter().map(|g| g.row).peekable();
+        let mut free = self.snapshot.cluster.n_gpus();
+        for &row in walked {
+            let gpus = self.snapshot.jobs.gpus()[row as usize];
+            if served.next_if_eq(&row).is_some() {
+                free -= gpus;
+            } else if gpus <= free {
+                let job = self.snapshot.jobs.spec(row as usize).name.to_string();
+                return Err(ArtifactError::GaveUp { now, job });
+            }
+            if free == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Credits the whole round ahead: whole iterations at the speed of the grade, cut off at the job's end.
+    fn credit(&mut self, granted: &[Granted]) {
+        let round_s = self.settings.round.as_secs_f64();
+        for Granted { row, grade, .. } in granted {
+            let row = *row as usize;
+            let job = self.snapshot.jobs.id(row);
+            let attached = self.attached[job.index()];
+            let (paid, left_over) = self.speeds(&attached, *grade);
+            let iterations = (round_s / (attached.iteration_s / paid)).floor();
+            let work = self.snapshot.jobs.column(Field::Work)[row];
+            let done = (self.snapshot.jobs.done(row) + iterations).min(work);
+            let attained = self.snapshot.jobs.column(Field::Attained)[row] + round_s;
+            self.jobs_mut().set(row, Field::Done, done);
+            self.jobs_mut().set(row, Field::Attained, attained);
+            self.set_remaining(row, left_over);
+            if left_over != attached.speedup {
+                self.slowed.push(job);
+            }
+            self.running.push(job);
+        }
+    }
+
+    /// The speed a job is paid at, and the one it is left with for the next order.
+    fn speeds(&self, attached: &Attached, grade: Grade) -> (f64, f64) {
+        let fair = self.room.fair_share(rota_core::ids::GpuTypeId(0));
+        match grade {
+            Grade::Asked if self.scheme.allocation == Allocation::Proportional => (1.0, attached.speedup),
+            Grade::Asked => (attached.speedup, attached.speedup),
+            Grade::Lowered => (1.0, 1.0),
+            // A neighbour with nothing to give is paid at the proportional share all the same.
+            Grade::Reclaimed if attached.per_gpu.fits_in(&fair) => (1.0, attached.speedup),
+            Grade::Reclaimed => (1.0, 1.0),
+        }
+    }
+
+    fn set_remaining(&mut self, row: usize, speedup: f64) {
+        let attached = self.attached[self.snapshot.jobs.id(row).index()];
+        let left = self.snapshot.jobs.column(Field::Work)[row] - self.snapshot.jobs.done(row);
+        let remaining = self.remaining_s(&attached, left, speedup);
+        self.jobs_mut().set(row, Field::Remaining, remaining);
+    }
+
+    fn remaining_s(&self, attached: &Attached, iterations: f64, speedup: f64) -> f64 {
+        let at_fair = attached.iteration_s * iterations;
+        if self.scheme.allocation == Allocation::Proportional { at_fair } else { at_fair / speedup }
+    }
+
+    /// Who was walked past without having run for too long is important from now on.
+    fn age(&mut self, now: Time, walked: &[u32]) {
+        let now_s = now.as_secs_f64();
+        for &row in walked {
+            if now_s - self.snapshot.jobs.column(Field::Since)[row as usize] > PATIENCE_S {
+                self.jobs_mut().set(row as usize, Field::Priority, 1.0);
+            }
+        }
+    }
+}

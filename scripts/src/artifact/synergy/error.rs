@@ -1,0 +1,74 @@
+//! Where the original ends with a stack trace, this driver ends with a sentence.
+
+use rota_core::policy::PolicyError;
+use rota_core::time::Time;
+
+/// A run that the original cannot do, or gives up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArtifactError {
+    /// The original has one kind of server.
+    #[error("compat=artifact: node {node} differs from node 0, but the original knows only clusters of like servers")]
+    MixedCluster {
+        /// The first that differs.
+        node: u32,
+    },
+    /// The original has profiles for these counts alone.
+    #[error("job {job}: asks {gpus} GPUs, the original knows 1, 2, 4, 8 and 16 only")]
+    OddCount {
+        /// Its name in the trace.
+        job: String,
+        /// What it asks.
+        gpus: u32,
+    },
+    /// Nobody said how fast the model is in the original.
+    #[error("job {job}: model {model} has no iteration time or ideal speedup, which the original needs")]
+    UnknownModel {
+        /// Its name in the trace.
+        job: String,
+        /// Its model.
+        model: String,
+    },
+    /// The original divides by zero here.
+    #[error(
+        "job {job}: its demand is cut to one server although its ideal CPUs are its proportional share; \
+         the original divides by zero there and aborts"
+    )]
+    NoSlope {
+        /// Its name in the trace.
+        job: String,
+    },
+    /// The original's tuner exits when even taking back does not help.
+    #[error("at {now} s: job {job} does not fit even at its proportional share; the original exits with FAILURE")]
+    GaveUp {
+        /// Simulated time.
+        now: Time,
+        /// Its name in the trace.
+        job: String,
+    },
+    /// The optimum is solved elsewhere.
+    #[error("policy {scheme}: the optimum is not part of this driver")]
+    NeedsSolver {
+        /// The scheme's name.
+        scheme: String,
+    },
+    /// The script that orders failed.
+    #[error("at {now} s: {error}")]
+    Order {
+        /// Simulated time.
+        now: Time,
+        /// What went wrong.
+        error: PolicyError,
+    },
+}
+
+/// A name that is no scheduler of the original.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("policy `{name}`: `{part}` is {why}")]
+pub struct SchemeError {
+    /// The whole name.
+    pub name: String,
+    /// The part of it that is wrong.
+    pub part: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}

@@ -1,0 +1,79 @@
+//! The scripts that come with Rota, built into the program, and the names they answer to.
+
+use crate::part::header;
+
+/// What a shipped script is for; also its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Orders, and policies that decide everything.
+    Policy,
+    /// Who may enter.
+    Admission,
+    /// Who gets how much.
+    Allocation,
+    /// Where.
+    Placement,
+}
+
+impl Role {
+    /// Its folder.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Role::Policy => "policies",
+            Role::Admission => "admission",
+            Role::Allocation => "allocation",
+            Role::Placement => "placement",
+        }
+    }
+}
+
+/// A script that comes with Rota.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipped {
+    /// What it is for.
+    pub role: Role,
+    /// Its name in policy names.
+    pub name: &'static str,
+    /// Where it is written, from the folder `scripts/`.
+    pub file: &'static str,
+    /// Its text.
+    pub source: &'static str,
+}
+
+impl Shipped {
+    /// The first sentence of its header.
+    pub fn summary(&self) -> String {
+        let header = header(self.source).replace('\n', " ");
+        let text = header.split_once(": ").map_or(header.as_str(), |(_, text)| text);
+        text.split_inclusive(". ").next().unwrap_or(text).trim().to_owned()
+    }
+}
+
+macro_rules! shipped {
+    ($($role:ident $folder:literal: $($name:literal)*;)*) => {
+        /// Every script that comes with Rota.
+        pub const ALL: &[Shipped] = &[$($(Shipped {
+            role: Role::$role,
+            name: $name,
+            file: concat!($folder, "/", $name, ".rhai"),
+            source: include_str!(concat!("../", $folder, "/", $name, ".rhai")),
+        }),*),*];
+    };
+}
+
+shipped! {
+    Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris";
+    Allocation "allocation": "proportional" "greedy" "tune";
+    Placement "placement": "first-fit" "consolidate" "local-data";
+}
+
+/// Names of the original programs: (theirs, ours).
+const ALIASES: &[(&str, &str)] =
+    &[("fair", "proportional"), ("place", "consolidate"), ("firstfit", "first-fit")];
+
+/// A shipped script by its name, whatever its case, or by an original program's name for it.
+pub fn find(name: &str) -> Option<&'static Shipped> {
+    let lower = name.to_lowercase();
+    let name = ALIASES.iter().find(|(theirs, _)| *theirs == lower).map_or(lower.as_str(), |(_, ours)| ours);
+    ALL.iter().find(|script| script.name == name)
+}

@@ -1,0 +1,51 @@
+//! The types a script works with, one file each. Rhai sees them through the verbs registered in the same file.
+
+mod arithmetic;
+mod cluster;
+mod column;
+mod fill;
+mod job;
+mod jobs;
+mod placement;
+mod plan;
+mod queue;
+mod share;
+mod verdict;
+mod view;
+
+pub(crate) use cluster::{NodeValue, RoomValue};
+pub(crate) use column::Column;
+pub(crate) use fill::FillValue;
+pub(crate) use job::JobValue;
+pub(crate) use jobs::{Jobs, Rows};
+pub(crate) use placement::{Placement, Strategy};
+pub(crate) use plan::PlanValue;
+pub(crate) use queue::{Queue, short};
+pub(crate) use verdict::VerdictValue;
+pub(crate) use view::View;
+
+use std::sync::Arc;
+
+use crate::reference::Registrar;
+use crate::session::Shared;
+
+/// Registers every type and verb.
+pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
+    view::register(registrar);
+    jobs::register(registrar);
+    job::register(registrar);
+    column::register(registrar);
+    arithmetic::register(registrar);
+    queue::register(registrar, shared);
+    share::register(registrar);
+    cluster::register(registrar);
+    fill::register(registrar);
+    placement::register(registrar, shared);
+    plan::register(registrar, shared);
+    verdict::register(registrar);
+}
+
+/// A number in a script, whole or not; `None` for anything else.
+pub(crate) fn number(value: &rhai::Dynamic) -> Option<f64> {
+    value.as_float().ok().or_else(|| value.as_int().ok().map(|i| i as f64))
+}

@@ -1,0 +1,121 @@
+//! Where: what a `place` stage answers, and its translation into the core's strategies.
+
+use std::sync::Arc;
+
+use rhai::{Engine, FnPtr};
+use rota_core::ids::NodeId;
+use rota_core::place::{Ask, ByScore, Consolidate, FirstFit, LocalData, Place, Spots};
+use rota_core::room::Room;
+
+use super::queue::short;
+use super::{JobValue, NodeValue, number};
+use crate::reference::Registrar;
+use crate::session::{Closure, Outcome, Session, Shared, fail};
+
+/// A strategy for finding GPUs.
+#[derive(Clone, Debug)]
+pub(crate) enum Placement {
+    FirstFit,
+    Consolidate,
+    LocalData(Box<Placement>),
+    ByScore(Closure),
+}
+
+/// Where errors of closures wait until the walk they happened in has ended.
+pub(crate) type Failure = std::cell::RefCell<Option<Box<rhai::EvalAltResult>>>;
+
+/// A placement at work in one walk.
+pub(crate) struct Strategy<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) failure: &'a Failure,
+}
+
+impl<'a> Strategy<'a> {
+    /// The core's strategy for a placement.
+    pub(crate) fn build(&self, placement: &'a Placement) -> Box<dyn Place + 'a> {
+        match placement {
+            Placement::FirstFit => Box::new(FirstFit),
+            Placement::Consolidate => Box::new(Consolidate::default()),
+            Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
+            Placement::ByScore(closure) => Box::new(self.by_score(closure)),
+        }
+    }
+
+    fn by_score(&self, closure: &'a Closure) -> impl Place + 'a {
+        let Strategy { engine, session, failure } = *self;
+        let score = move |room: &Room, ask: &Ask<'_>, node: NodeId| -> Option<f64> {
+            let handle = NodeValue::new(session, node, room.free_on(node));
+            let job = JobValue::new(session, ask.row as u32);
+            match closure
+                .call(engine, session.meter(), (handle, job))
+                .and_then(|value| score_of(&value, node))
+            {
+                Ok(score) => score,
+                Err(error) => {
+                    failure.borrow_mut().get_or_insert(error);
+                    None
+                }
+            }
+        };
+        Guarded { inner: ByScore(score), failure }
+    }
+}
+
+fn score_of(value: &rhai::Dynamic, node: NodeId) -> Outcome<Option<f64>> {
+    if value.is_unit() {
+        return Ok(None);
+    }
+    match number(value) {
+        Some(score) if score.is_nan() => {
+            fail(format!("by_score: the score of node {node} is not a number (NaN)"))
+        }
+        Some(score) => Ok(Some(score)),
+        None => fail(format!(
+            "by_score: the score of node {node} must be a number or (), got {}",
+            short(value.type_name())
+        )),
+    }
+}
+
+/// Finds nothing any more once a closure has failed, so that a walk ends soon.
+struct Guarded<'a, P> {
+    inner: P,
+    failure: &'a Failure,
+}
+
+impl<P: Place> Place for Guarded<'_, P> {
+    fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
+        if self.failure.borrow().is_some() { None } else { self.inner.place(room, ask) }
+    }
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
+    registrar.class::<Placement>("Placement", "Where jobs go: what a `place` stage returns.");
+    registrar
+        .function(
+            "first_fit() -> Placement",
+            "The first GPUs in id order that have room beside them; gangs may be spread.",
+        )
+        .register_fn("first_fit", || Placement::FirstFit);
+    registrar
+        .function(
+            "consolidate() -> Placement",
+            "A gang on the fullest node that holds it whole, else on the fullest nodes together.",
+        )
+        .register_fn("consolidate", || Placement::Consolidate);
+    registrar
+        .function(
+            "local_data(otherwise: Placement) -> Placement",
+            "The fullest node that has the job's data set in its cache; where there is none, the other strategy.",
+        )
+        .register_fn("local_data", |otherwise: Placement| Placement::LocalData(Box::new(otherwise)));
+    let shared = Arc::clone(shared);
+    registrar
+        .function(
+            "by_score(score: Fn) -> Placement",
+            "Nodes with the highest score first; a closure `|node, job|` gives it, or `()` for a node that will not do. \
+             Free but slow: it is asked for every node and job.",
+        )
+        .register_fn("by_score", move |score: FnPtr| Placement::ByScore(shared.closure(score)));
+}
