@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rota_core::cluster::Cluster;
 use rota_core::ids::{DatasetId, GpuTypeId, JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
-use rota_core::profile::Profile;
+use rota_core::profile::{Profile, Shape};
 use rota_core::time::Time;
 use rota_core::workload::{Dataset, Truth, Workload};
 
@@ -53,8 +53,8 @@ impl JobList {
         TenantId(self.tenants.intern(if name.is_empty() { NO_TENANT } else { name }))
     }
 
-    /// The id of a data set, new or known.
-    pub(crate) fn dataset(&mut self, name: &str) -> Option<DatasetId> {
+    /// The id of a data set that was added before.
+    pub(crate) fn dataset(&self, name: &str) -> Option<DatasetId> {
         self.datasets.iter().position(|d| d.name == name).map(DatasetId::from)
     }
 
@@ -77,11 +77,6 @@ impl JobList {
     /// Adds a job with all that really happens to it.
     pub(crate) fn push_with(&mut self, spec: JobSpec, truth: Truth) {
         self.jobs.push((spec, truth));
-    }
-
-    /// How many jobs there are.
-    pub(crate) fn len(&self) -> usize {
-        self.jobs.len()
     }
 
     /// Orders by arrival (those of one instant stay in file order) and numbers through.
@@ -117,6 +112,13 @@ impl Names {
     }
 }
 
+/// Whether the speed of a job is known: its model has no curves, or one for its batch on the GPUs it would get.
+pub(crate) fn is_measured(cluster: &Cluster, spec: &JobSpec) -> bool {
+    let node = cluster.largest_node(spec.gpu_type);
+    let gpu_type = node.and_then(|n| cluster.gpu_types().get(n.gpu_type.index())).map_or("", String::as_str);
+    spec.profile.scale.is_empty() || spec.profile.scale_curve(gpu_type, spec.batch).is_some()
+}
+
 /// Iterations per second at the proportional share, remembered: asking the core costs a walk over all nodes.
 pub(crate) struct FairRates<'c> {
     cluster: &'c Cluster,
@@ -134,6 +136,21 @@ impl<'c> FairRates<'c> {
         let profile = Arc::as_ptr(&spec.profile) as usize;
         let key = (profile, spec.gpus.asked, spec.batch, spec.gpu_type);
         *self.known.entry(key).or_insert_with(|| spec.fair_rate(self.cluster))
+    }
+
+    /// The best rate the job could have alone: at the level where it is fastest, with all it asks for.
+    pub(crate) fn best(&self, spec: &JobSpec) -> f64 {
+        let Some(node) = self.cluster.largest_node(spec.gpu_type) else { return 0.0 };
+        let gpu_type = self.cluster.gpu_types().get(node.gpu_type.index()).map_or("", String::as_str);
+        let asked = [spec.gpus.asked];
+        let levels = if spec.gpus.levels.is_empty() { &asked[..] } else { &spec.gpus.levels };
+        let rate = |gpus: u32| {
+            let n_nodes = gpus.div_ceil(node.n_gpus.max(1));
+            let per_gpu = node.host.per(gpus.min(node.n_gpus).max(1));
+            spec.profile.rate(&Shape { gpus, n_nodes, per_gpu, gpu_type, batch: spec.batch })
+        };
+        let in_reach = levels.iter().filter(|gpus| **gpus <= self.cluster.n_gpus());
+        in_reach.map(|gpus| rate(*gpus)).fold(0.0, f64::max)
     }
 
     /// Whole iterations in so many seconds, at least one: the rule of the originals' generators.

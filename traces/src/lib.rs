@@ -4,13 +4,17 @@
 //! that says file, line, column, value and what was expected. Only `source` opens files; nothing here prints, reads
 //! a clock or draws a number that does not follow from a seed.
 
+pub mod check;
 pub mod cluster;
 mod dates;
 pub mod error;
+pub mod estimates;
+pub mod faults;
 pub mod format;
 pub mod generate;
 mod jobs;
 pub mod profile;
 pub mod rows;
 pub mod source;
+pub mod stats;
 pub mod units;

@@ -1,7 +1,14 @@
 //! Traces from files: one reader for each format, and the guess which one a file is in.
 
+pub mod chronus;
+pub mod elasticflow;
+pub mod itp;
+mod models;
+pub mod philly;
 pub mod pollux;
 pub mod replay;
+pub mod rota;
+mod write_rota;
 
 use std::collections::BTreeMap;
 
@@ -9,11 +16,15 @@ use rota_core::cluster::Cluster;
 use rota_core::workload::Workload;
 
 use crate::error::InputError;
-use crate::generate::WorkloadOptions;
+use crate::generate::{WorkloadOptions, redraw};
 use crate::jobs::JobList;
 use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
+
+pub(crate) use models::Models;
+pub use models::PLAIN;
+pub use write_rota::write as write_rota;
 
 /// What readers need to know beside the file.
 #[derive(Clone, Debug)]
@@ -71,10 +82,20 @@ macro_rules! formats {
 }
 
 formats! {
+    /// Rota's own table: headings say what is there.
+    Rota => "rota", rota::read;
     /// Synergy's record and replay file: `id,model,arrival,iterations,gpus` without a heading.
     Replay => "synergy", replay::read;
     /// Philly as Pollux's authors extracted it: `timestamp,duration,num_gpus,gpu_time,cluster`.
     Pollux => "pollux", pollux::read;
+    /// Philly's job log: a JSON list of jobs with their attempts.
+    Philly => "philly", philly::read;
+    /// ElasticFlow's table with deadlines and batch sizes, in any of its headings.
+    Elasticflow => "elasticflow", elasticflow::read;
+    /// Microsoft's raw ITP table: `job_id,submission_time,duration,num_gpu`.
+    Itp => "itp", itp::read;
+    /// Chronus' table with strict and soft deadlines, in minutes.
+    Chronus => "chronus", chronus::read;
 }
 
 impl Format {
@@ -96,22 +117,40 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// Reads a trace in the given format, or in the one it seems to be in.
+/// Reads a trace in the given format, or in the one it seems to be in, and redraws what the options ask for.
 pub fn read(source: &Source, format: Option<Format>, setting: &Setting<'_>) -> Result<Imported, InputError> {
     let format = match format {
         Some(format) => format,
         None => detect(source)?,
     };
-    format.read(source, setting)
+    setting.options.check()?;
+    let mut imported = format.read(source, setting)?;
+    redraw(&mut imported.workload, setting.cluster, &setting.options);
+    Ok(imported)
 }
 
 /// Guesses the format by the first line and the extension.
 pub fn detect(source: &Source) -> Result<Format, InputError> {
     let first = source.text.trim_start().lines().next().unwrap_or("");
-    let cells: Vec<&str> = first.split(',').map(str::trim).collect();
+    let separator = if source.has_extension("txt") { ' ' } else { ',' };
+    let cells: Vec<&str> = first.split(separator).map(str::trim).collect();
     let has = |names: &[&str]| names.iter().all(|name| cells.contains(name));
+    let any = |names: &[&str]| names.iter().any(|name| cells.contains(name));
+    if source.has_extension("json") || first.starts_with('[') {
+        return Ok(Format::Philly);
+    }
+    if has(&["job_id", "arrival_s"]) {
+        return Ok(Format::Rota);
+    }
     if has(&["timestamp", "duration", "num_gpus"]) {
         return Ok(Format::Pollux);
+    }
+    if has(&["submit_time", "expect_time_list"]) {
+        return Ok(Format::Chronus);
+    }
+    if any(&["submit_time", "submission_time"]) && has(&["num_gpu"]) {
+        let is_converted = any(&["iteration", "num_iteration"]) && has(&["model_name"]);
+        return Ok(if is_converted { Format::Elasticflow } else { Format::Itp });
     }
     if cells.len() == 5 && cells[2..].iter().all(|cell| cell.parse::<f64>().is_ok()) {
         return Ok(Format::Replay);
@@ -151,6 +190,37 @@ pub(crate) mod tests {
             return None;
         }
         Some(path)
+    }
+
+    #[test]
+    fn formats_are_known_by_their_first_line() {
+        let cases = [
+            ("a.csv", "job_id,arrival_s,gpus,iterations\n", Format::Rota),
+            ("a.trace", "0,alexnet,8.0,23349,1\n", Format::Replay),
+            ("a.csv", "timestamp,duration,num_gpus,gpu_time,cluster\n", Format::Pollux),
+            ("a.json.gz", "", Format::Philly),
+            ("stdin", "[{\"vc\": 1}]", Format::Philly),
+            (
+                "a.csv",
+                "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration",
+                Format::Elasticflow,
+            ),
+            (
+                "a.txt",
+                "job_id submit_time iteration model_name ddl batch_size num_gpu duration",
+                Format::Elasticflow,
+            ),
+            ("a.csv", "job_id,submission_time,duration,num_gpu\n", Format::Itp),
+            (
+                "a.csv",
+                "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list\n",
+                Format::Chronus,
+            ),
+        ];
+        for (name, text, format) in cases {
+            assert_eq!(detect(&Source::new(name, text)), Ok(format), "{text}");
+            assert_eq!(format.name().parse(), Ok(format));
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     })?;
     submissions.sort_by_key(|s| s.submitted_s);
     let first_s = submissions.first().map_or(0, |s| s.submitted_s);
-    let mut templates = Templates::new(setting.profiles, setting.options.seed)?;
+    let mut templates = Templates::new(setting.profiles, setting.cluster, setting.options.seed)?;
     let mut rates = FairRates::new(setting.cluster);
     for submission in submissions {
         let arrival = Time((submission.submitted_s - first_s) * 1_000_000);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use csv::StringRecord;
 use rota_core::workload::Workload;
 
-use super::{Imported, Setting};
+use super::{Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
 use crate::rows::Rows;
@@ -16,12 +16,10 @@ use crate::source::Source;
 /// Reads a replay file.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
     let header = StringRecord::from(vec!["id", "model", "arrival", "iterations", "gpus"]);
+    let models = Models::new(setting);
     let mut list = JobList::default();
     let dropped = Rows::without_header(source, header).each(setting.bad_rows, |row| {
-        let Some(profile) = setting.profiles.get(row.text(1)) else {
-            return Err(row
-                .expected(1, format!("a model of {}: {}", setting.profiles.name, setting.profiles.names())));
-        };
+        let profile = &models.find(row, 1)?.profile;
         let (arrival, work, gpus) = (row.time(2, 1.0)?, row.positive(3)?, row.gpus(4)?);
         list.push(JobList::plain(row.text(0), profile.clone(), gpus, work, arrival), work);
         Ok(())

@@ -13,7 +13,7 @@ use rota_core::workload::Workload;
 use super::draws::{self, Purpose};
 use super::options::{DeadlineOptions, Lengths, WorkloadOptions};
 use crate::error::InputError;
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::{FairRates, JobList, is_measured};
 use crate::profile::{ProfileEntry, ProfileSet};
 
 /// Jobs drawn when nobody says how many.
@@ -26,7 +26,7 @@ pub(super) fn generate(
     options: &WorkloadOptions,
 ) -> Result<Workload, InputError> {
     options.check()?;
-    let mut templates = Templates::new(profiles, options.seed)?;
+    let mut templates = Templates::new(profiles, cluster, options.seed)?;
     let mut arrivals = draws::stream(options.seed, Purpose::Arrivals);
     let mut durations = draws::stream(options.seed, Purpose::Durations);
     let mut gpus = draws::stream(options.seed, Purpose::Gpus);
@@ -67,10 +67,17 @@ pub(crate) struct Templates<'p> {
 }
 
 impl<'p> Templates<'p> {
-    pub(crate) fn new(profiles: &'p ProfileSet, seed: u64) -> Result<Self, InputError> {
-        let templates = profiles.templates();
+    /// Of the models of the set, those whose speed on this cluster is known.
+    pub(crate) fn new(profiles: &'p ProfileSet, cluster: &Cluster, seed: u64) -> Result<Self, InputError> {
+        let mut templates = profiles.templates();
+        templates.retain(|(entry, batch)| {
+            let job =
+                JobSpec { batch: *batch, ..JobList::plain("", entry.profile.clone(), 1, 0.0, Time::ZERO) };
+            is_measured(cluster, &job)
+        });
         if templates.is_empty() {
-            return Err(InputError::expected("profiles", "a model that workloads draw").got(&profiles.name));
+            let what = format!("a set with models measured on the GPUs of cluster {}", cluster.name);
+            return Err(InputError::expected("profiles", what).got(&profiles.name));
         }
         Ok(Templates { templates, rng: draws::stream(seed, Purpose::Models) })
     }

@@ -4,6 +4,7 @@ pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
 mod options;
+mod redraw;
 pub(crate) mod synergy;
 
 use rota_core::cluster::Cluster;
@@ -13,7 +14,8 @@ use crate::error::InputError;
 use crate::profile::ProfileSet;
 
 pub use file::{BUILT_IN, WorkloadFile, load, read};
-pub use options::{DeadlineOptions, Lengths, Origin, Recipe, Split, WorkloadOptions};
+pub use options::{DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions};
+pub use redraw::redraw;
 
 /// Draws a workload for a cluster.
 pub fn generate(

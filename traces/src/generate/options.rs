@@ -25,6 +25,8 @@ pub struct WorkloadOptions {
     pub durations: Origin,
     /// Where the arrivals of a trace's jobs come from.
     pub arrivals: Origin,
+    /// Which jobs of a Philly log count.
+    pub philly: PhillyRules,
     /// Deadlines of jobs that are drawn with them.
     pub deadlines: DeadlineOptions,
     /// Equal seeds give equal bytes.
@@ -67,6 +69,18 @@ pub enum Origin {
     Trace,
 }
 
+/// Which jobs of a Philly log count, beside those whose attempts make no sense.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PhillyRules {
+    /// Attempts together must take longer, seconds.
+    pub shortest_s: f64,
+    /// Attempts together must take less, seconds.
+    pub longest_s: f64,
+    /// Only jobs submitted strictly between these hours of the log, which then start at 0. Synergy takes 2400 to
+    /// 3000 when it uses the log's durations.
+    pub hours: Option<(f64, f64)>,
+}
+
 /// Deadlines of drawn jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeadlineOptions {
@@ -92,9 +106,17 @@ impl Default for WorkloadOptions {
             lengths: Lengths::Long,
             durations: Origin::Trace,
             arrivals: Origin::Trace,
+            philly: PhillyRules::default(),
             deadlines: DeadlineOptions::default(),
             seed: 1,
         }
+    }
+}
+
+impl Default for PhillyRules {
+    /// Synergy's: the range of the durations that its generator draws.
+    fn default() -> Self {
+        PhillyRules { shortest_s: 60.0 * 10f64.powf(1.5), longest_s: 60.0 * 1e4, hours: None }
     }
 }
 

@@ -1,0 +1,88 @@
+//! Microsoft's ITP clusters as published: `job_id,submission_time,duration,num_gpu`, and ElasticFlow's rules for
+//! making elastic jobs with deadlines of them (ASPLOS'23, §6.1).
+
+use std::collections::BTreeMap;
+
+use super::{Imported, Setting};
+use crate::error::InputError;
+use crate::generate::elasticflow::{Deadlines, Templates};
+use crate::jobs::{FairRates, JobList};
+use crate::rows::Rows;
+use crate::source::Source;
+
+/// GPU counts that throughput was measured with; the converter drops all others.
+const MEASURED_GPUS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Shorter jobs are dropped, seconds.
+const SHORTEST_S: f64 = 600.0;
+
+/// Reads a raw trace and converts it: models, deadlines and best-effort jobs are drawn by the seed.
+pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+    setting.options.check()?;
+    let rows = Rows::with_header(source)?;
+    let job_id = rows.find(&["job_id"]);
+    let submit = rows.need(&["submission_time", "submit_time"])?;
+    let (duration, gpus) = (rows.need(&["duration"])?, rows.need(&["num_gpu"])?);
+    let mut templates = Templates::new(setting.profiles, setting.cluster, setting.options.seed)?;
+    let mut deadlines = Deadlines::new(&setting.options);
+    let mut rates = FairRates::new(setting.cluster);
+    let mut list = JobList::default();
+    let mut filtered = BTreeMap::new();
+    let dropped = rows.each(setting.bad_rows, |row| {
+        let (arrival, duration_s, n_gpus) =
+            (row.time(submit, 1.0)?, row.number(duration)?, row.whole::<u32>(gpus)?);
+        if let Some(rule) = rule_against(arrival.as_secs_f64(), duration_s, n_gpus) {
+            *filtered.entry(rule.to_owned()).or_default() += 1;
+            return Ok(());
+        }
+        let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
+        let mut spec = templates.draw_job(&name, n_gpus, arrival);
+        let work = rates.whole_iterations(&spec, duration_s);
+        spec.estimated_work = work;
+        spec.deadline = deadlines.draw(arrival, duration_s);
+        list.push(spec, work);
+        Ok(())
+    })?;
+    Ok(Imported { dropped, filtered, ..Imported::of(list) })
+}
+
+fn rule_against(arrival_s: f64, duration_s: f64, n_gpus: u32) -> Option<&'static str> {
+    if arrival_s < 0.0 {
+        Some("submitted before the trace begins")
+    } else if !MEASURED_GPUS.contains(&n_gpus) {
+        Some("a GPU count other than 1, 2, 4, 8, 16, 32, 64")
+    } else if duration_s < SHORTEST_S {
+        Some("shorter than 600 s")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::{built_in, shared};
+
+    #[test]
+    fn the_converters_rules_are_counted() {
+        let (cluster, profiles) = built_in("a100", "elasticflow-a100");
+        let text = "job_id,submission_time,duration,num_gpu\na,5,6000,1\nb,-5,6000,1\nc,6,6000,3\nd,7,599,1\ne,8,600,64\n";
+        let read = read(&Source::new("i.csv", text), &Setting::new(&cluster, &profiles)).expect("sound");
+        let names: Vec<_> = read.workload.jobs.iter().map(|j| &*j.name).collect();
+        assert_eq!(names, ["a", "e"]);
+        assert_eq!(read.filtered.values().copied().collect::<Vec<_>>(), [1, 1, 1]);
+        assert!(read.workload.jobs[1].batch >= 64, "64 GPUs need a batch to share");
+        assert!(read.workload.jobs.iter().all(|j| j.deadline.first() > Some(j.arrival)));
+    }
+
+    #[test]
+    fn the_public_raw_traces_are_kept_whole() {
+        let Some(folder) = shared("traces/elasticflow-itp/raw") else { return };
+        let (cluster, profiles) = built_in("a100", "elasticflow-a100");
+        for (file, n_jobs) in [("cluster10.csv", 260), ("cluster04.csv", 15_802)] {
+            let source = Source::open(&folder.join(file)).expect("readable");
+            let read = read(&source, &Setting::new(&cluster, &profiles)).expect("sound");
+            assert_eq!((read.workload.jobs.len(), read.filtered.len()), (n_jobs, 0), "{file}");
+        }
+    }
+}

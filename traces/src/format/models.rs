@@ -1,0 +1,87 @@
+//! Model names of traces, looked up in the profile set.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rota_core::job::JobSpec;
+use rota_core::profile::Profile;
+
+use super::Setting;
+use crate::error::InputError;
+use crate::jobs::is_measured;
+use crate::profile::ProfileEntry;
+use crate::rows::Row;
+
+/// The model of jobs of which nothing is known but how long they take: one iteration a second, whatever they get.
+/// `plain:NAME` is the same with a name of its own.
+pub const PLAIN: &str = "plain";
+
+/// Finds models and remembers the plain ones, so that jobs share them.
+pub(crate) struct Models<'s> {
+    setting: &'s Setting<'s>,
+    plain: BTreeMap<String, Arc<Profile>>,
+}
+
+impl<'s> Models<'s> {
+    pub(crate) fn new(setting: &'s Setting<'s>) -> Self {
+        Models { setting, plain: BTreeMap::new() }
+    }
+
+    /// The model named in a cell.
+    pub(crate) fn find(&self, row: &Row<'_>, column: usize) -> Result<&'s ProfileEntry, InputError> {
+        let profiles = self.setting.profiles;
+        profiles.entry(row.text(column)).ok_or_else(|| {
+            row.expected(column, format!("a model of {}: {}", profiles.name, profiles.names()))
+        })
+    }
+
+    /// The model named in a cell, of the set or plain.
+    pub(crate) fn find_or_plain(
+        &mut self,
+        row: &Row<'_>,
+        column: usize,
+        name: &str,
+    ) -> Result<Arc<Profile>, InputError> {
+        if let Some(profile) = self.setting.profiles.get(name) {
+            return Ok(profile.clone());
+        }
+        match name.strip_prefix(PLAIN).map(|rest| (rest, rest.strip_prefix(':'))) {
+            Some(("", _)) => Ok(self.plain("")),
+            Some((_, Some(own_name))) => Ok(self.plain(own_name)),
+            _ => self.find(row, column).map(|entry| entry.profile.clone()),
+        }
+    }
+
+    /// A plain model, with a name of its own or none.
+    pub(crate) fn plain(&mut self, own_name: &str) -> Arc<Profile> {
+        if let Some(known) = self.plain.get(own_name) {
+            return known.clone();
+        }
+        let name = if own_name.is_empty() { PLAIN.to_owned() } else { format!("{PLAIN}:{own_name}") };
+        let profile = Arc::new(Profile::plain(name, 1.0));
+        self.plain.insert(own_name.to_owned(), profile.clone());
+        profile
+    }
+
+    /// Refuses a job whose model was measured, but not with its batch on the cluster's GPUs: its speed would be made up.
+    pub(crate) fn check_measured(
+        &self,
+        row: &Row<'_>,
+        column: usize,
+        spec: &JobSpec,
+    ) -> Result<(), InputError> {
+        let cluster = self.setting.cluster;
+        if is_measured(cluster, spec) {
+            return Ok(());
+        }
+        let gpu_type =
+            cluster.largest_node(spec.gpu_type).and_then(|n| cluster.gpu_types().get(n.gpu_type.index()));
+        let gpu_type = gpu_type.map_or("", String::as_str);
+        let here = spec.profile.scale.iter().filter(|c| c.gpu_type == gpu_type || c.gpu_type.is_empty());
+        let batches: Vec<_> = here.map(|curve| curve.batch.to_string()).collect();
+        let batches = if batches.is_empty() { "none".to_owned() } else { batches.join(", ") };
+        let what =
+            format!("a batch size of {} that was measured on {gpu_type}: {batches}", spec.profile.name);
+        Err(row.expected(column, what))
+    }
+}
