@@ -5,6 +5,8 @@
 //! `allocate`, `place`, or `decide` for all at once), the rest have defaults. Scripts have no clock and no files,
 //! and [`Limits`] on everything. Rhai's types stay in this crate.
 
+pub mod artifact;
+mod compose;
 mod engine;
 mod error;
 mod limits;
@@ -18,10 +20,13 @@ mod rank;
 pub mod reference;
 mod session;
 pub mod shipped;
+mod stages;
+mod trace;
 mod values;
 
+pub use compose::Source;
 pub use error::{LoadError, ScriptError};
 pub use limits::Limits;
 pub use parameters::{Domain, Parameter, SetError, Value};
 pub use part::Stage;
-pub use policy::{ScriptPolicy, Source};
+pub use policy::ScriptPolicy;

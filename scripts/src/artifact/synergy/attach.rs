@@ -51,7 +51,9 @@ impl Server {
     pub(super) fn of(cluster: &Cluster) -> Result<Self, ArtifactError> {
         let mut nodes = cluster.nodes().iter();
         let Some(first) = nodes.next() else { return Err(ArtifactError::MixedCluster { node: 0 }) };
-        let differs = |n: &&rota_core::cluster::Node| n.n_gpus != first.n_gpus || n.host != first.host || n.gpu_type != first.gpu_type;
+        let differs = |n: &&rota_core::cluster::Node| {
+            n.n_gpus != first.n_gpus || n.host != first.host || n.gpu_type != first.gpu_type
+        };
         if let Some(other) = nodes.find(differs) {
             return Err(ArtifactError::MixedCluster { node: other.id.0 });
         }
@@ -72,9 +74,16 @@ impl Server {
         let per_gpu = &job.profile.demand_per_gpu;
         let gpus = f64::from(asked);
         let ideal = [gpus * per_gpu.cpus(), gpus * per_gpu.mem_gb(), gpus * STORAGE_PER_GPU];
-        let (demand, speedup) = self.cut(gpus, ideal, model.ideal_speedup).ok_or_else(|| ArtifactError::NoSlope { job: name() })?;
+        let (demand, speedup) = self
+            .cut(gpus, ideal, model.ideal_speedup)
+            .ok_or_else(|| ArtifactError::NoSlope { job: name() })?;
         let [cpus, mem_gb, storage] = demand.map(|d| d / gpus);
-        Ok(Attached { iteration_s: model.iteration_s, speedup, demand, per_gpu: Host::from_units(cpus, mem_gb, storage) })
+        Ok(Attached {
+            iteration_s: model.iteration_s,
+            speedup,
+            demand,
+            per_gpu: Host::from_units(cpus, mem_gb, storage),
+        })
     }
 
     /// Cuts a demand to a server, resource by resource, and lowers the speed on a straight line in CPUs alone
@@ -121,9 +130,16 @@ mod tests {
 
     #[test]
     fn demands_are_cut_to_a_server_and_speeds_follow_the_cpus() {
-        let alexnet = [(12.0, 125.0, 2.94), (24.0, 250.0, 2.94), (24.0, 500.0, 1.646667), (24.0, 500.0, 1.0), (48.0, 1000.0, 1.0)];
+        let alexnet = [
+            (12.0, 125.0, 2.94),
+            (24.0, 250.0, 2.94),
+            (24.0, 500.0, 1.646667),
+            (24.0, 500.0, 1.0),
+            (48.0, 1000.0, 1.0),
+        ];
         check([12.0, 125.0], 2.94, alexnet);
-        let language = [(1.0, 20.0, 1.0), (2.0, 40.0, 1.0), (4.0, 80.0, 1.0), (8.0, 160.0, 1.0), (16.0, 320.0, 1.0)];
+        let language =
+            [(1.0, 20.0, 1.0), (2.0, 40.0, 1.0), (4.0, 80.0, 1.0), (8.0, 160.0, 1.0), (16.0, 320.0, 1.0)];
         check([1.0, 20.0], 1.0, language);
     }
 

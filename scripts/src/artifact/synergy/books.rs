@@ -154,7 +154,12 @@ impl Books {
     fn close_stretch(&mut self, now: Time, job: JobId) {
         let held = self.open.as_mut().and_then(|open| open[job.index()].take());
         if let Some(Open { from, slices }) = held {
-            self.ledger.timeline.extend(slices.into_iter().map(|slice| Stretch { job, slice, from, to: now }));
+            self.ledger.timeline.extend(slices.into_iter().map(|slice| Stretch {
+                job,
+                slice,
+                from,
+                to: now,
+            }));
         }
     }
 
@@ -171,7 +176,8 @@ impl Books {
 fn add(sample: &mut Sample, gpus: u32, held: &Host, asked: &Host) {
     sample.gpus_held += gpus;
     let used = held.min(asked);
-    for (sum, of) in [(&mut sample.cpus, Host::cpus as fn(&Host) -> f64), (&mut sample.mem_gb, Host::mem_gb)] {
+    for (sum, of) in [(&mut sample.cpus, Host::cpus as fn(&Host) -> f64), (&mut sample.mem_gb, Host::mem_gb)]
+    {
         sum.held += of(held);
         sum.used += of(&used);
         sum.asked += of(asked);

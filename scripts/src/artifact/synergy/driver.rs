@@ -93,7 +93,8 @@ impl<'a> Driver<'a> {
             return Err(ArtifactError::NeedsSolver { scheme: scheme.to_string() });
         }
         let server = Server::of(&cluster)?;
-        let attached = workload.jobs.iter().map(|job| server.attach(job, models)).collect::<Result<_, _>>()?;
+        let attached =
+            workload.jobs.iter().map(|job| server.attach(job, models)).collect::<Result<_, _>>()?;
         let snapshot = Snapshot {
             now: settings.first_round,
             round: settings.round,
@@ -227,7 +228,8 @@ impl<'a> Driver<'a> {
     /// Who is tried, in order, and who got what.
     fn walk(&mut self, order: &[u32]) -> (Vec<u32>, Vec<Granted>) {
         let tunes = self.scheme.allocation == Allocation::Tune;
-        let demand = if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
+        let demand =
+            if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
         let words = Walk { demand, keep_places: false, ..Walk::default() };
         let reclaim = Reclaim { whole_share: true, only_useful: false };
         let mut answers = [Answer::WholeFairShare, Answer::Reclaim(reclaim)];

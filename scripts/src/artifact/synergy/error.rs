@@ -7,7 +7,9 @@ use rota_core::time::Time;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtifactError {
     /// The original has one kind of server.
-    #[error("compat=artifact: node {node} differs from node 0, but the original knows only clusters of like servers")]
+    #[error(
+        "compat=artifact: node {node} differs from node 0, but the original knows only clusters of like servers"
+    )]
     MixedCluster {
         /// The first that differs.
         node: u32,
@@ -38,7 +40,9 @@ pub enum ArtifactError {
         job: String,
     },
     /// The original's tuner exits when even taking back does not help.
-    #[error("at {now} s: job {job} does not fit even at its proportional share; the original exits with FAILURE")]
+    #[error(
+        "at {now} s: job {job} does not fit even at its proportional share; the original exits with FAILURE"
+    )]
     GaveUp {
         /// Simulated time.
         now: Time,

@@ -1,10 +1,19 @@
 //! Who goes first: the seam between the driver and the scripts of `scripts/artifact/synergy`.
 
+use std::sync::Arc;
+
+use rhai::{CallFnOptions, Dynamic, Engine, EvalAltResult, Scope};
 use rota_core::policy::PolicyError;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Field;
 
 use super::scheme::OrderName;
+use crate::engine;
+use crate::error::{Explainer, LoadError};
+use crate::limits::Limits;
+use crate::part::{Part, Stage};
+use crate::reference::Entry;
+use crate::session::{Session, Shared};
+use crate::values::{Queue, View};
 
 /// Puts all jobs of an instant in an order.
 pub trait Order {
@@ -12,43 +21,86 @@ pub trait Order {
     fn order(&mut self, snapshot: &Snapshot) -> Result<Vec<u32>, PolicyError>;
 }
 
-/// temporary
+/// The original's order as a script, with the verbs and limits of every policy script.
 pub struct ScriptedOrder {
-    name: OrderName,
+    engine: Engine,
+    shared: Arc<Shared>,
+    entries: Vec<Entry>,
+    part: Part,
+}
+
+macro_rules! scripts {
+    ($($variant:ident => $name:literal),* $(,)?) => {
+        /// Where an order is written, from the folder `scripts/`, and its text.
+        fn script(order: OrderName) -> (&'static str, &'static str) {
+            match order {
+                $(OrderName::$variant => (
+                    concat!("artifact/synergy/", $name, ".rhai"),
+                    include_str!(concat!("../../../artifact/synergy/", $name, ".rhai")),
+                )),*
+            }
+        }
+    };
+}
+
+scripts! {
+    Fifo => "fifo",
+    Srtf => "srtf",
+    Las => "las",
+    Ftf => "ftf",
+    Drf => "drf",
+    Tetris => "tetris",
 }
 
 impl ScriptedOrder {
-    /// temporary
-    pub fn new(name: OrderName) -> Result<Self, PolicyError> {
-        Ok(ScriptedOrder { name })
+    /// The script of an order of the original.
+    pub fn new(order: OrderName) -> Result<Self, LoadError> {
+        let (file, text) = script(order);
+        Self::from_text(order.name(), file, text)
+    }
+
+    fn from_text(name: &str, file: &str, text: &str) -> Result<Self, LoadError> {
+        let (engine, shared, entries) = engine::build(Limits::default());
+        let (part, parameters) = Part::compile(&engine, &shared, &entries, name, file, text)?;
+        let mut live = shared.live();
+        live.scripts.push(Arc::clone(&part.script));
+        live.parameters.push(parameters);
+        drop(live);
+        Ok(ScriptedOrder { engine, shared, entries, part })
+    }
+
+    fn call(&self, session: &Arc<Session>) -> Result<Vec<u32>, Box<EvalAltResult>> {
+        let arguments = (View(Arc::clone(session)).jobs(), session.snapshot.now.as_secs_f64());
+        let options = CallFnOptions::new().eval_ast(self.part.has_constants);
+        let stage = Stage::Order.name();
+        let value: Dynamic = self.engine.call_fn_with_options(
+            options,
+            &mut Scope::new(),
+            &self.part.script,
+            stage,
+            arguments,
+        )?;
+        Queue::from_value(session, value).map(|queue| Arc::unwrap_or_clone(queue.rows))
+    }
+
+    fn explain(&self, error: EvalAltResult) -> PolicyError {
+        let parts = std::slice::from_ref(&self.part);
+        let explainer = Explainer { parts, entries: &self.entries, meter: &self.shared.meter };
+        PolicyError { message: explainer.explain(error, &self.part, Some(Stage::Order.name())).to_string() }
     }
 }
 
 impl Order for ScriptedOrder {
     fn order(&mut self, snapshot: &Snapshot) -> Result<Vec<u32>, PolicyError> {
-        let jobs = &snapshot.jobs;
-        let col = |f, r: u32| jobs.column(f)[r as usize];
-        let total = snapshot.cluster.host_total();
-        let now = snapshot.now.as_secs_f64();
-        let g = |r| col(Field::Gpus, r) / f64::from(snapshot.cluster.n_gpus());
-        let c = |r| col(Field::CpuDemand, r) / total.cpus();
-        let m = |r| col(Field::MemDemand, r) / total.mem_gb();
-        let rem = |r| col(Field::Remaining, r);
-        let key = |r: u32| match self.name {
-            OrderName::Fifo => col(Field::Arrival, r),
-            OrderName::Srtf => rem(r),
-            OrderName::Las => col(Field::Attained, r) * col(Field::Gpus, r),
-            OrderName::Ftf => (now - col(Field::Arrival, r) + rem(r)) / col(Field::Duration, r),
-            OrderName::Drf => g(r).max(c(r)).max(m(r)),
-            OrderName::Tetris => g(r) * rem(r) + c(r) * rem(r) + m(r) * rem(r),
-        };
-        let mut rows: Vec<(f64, f64, f64, f64, u32)> = (0..jobs.len() as u32)
-            .map(|r| {
-                let p = if self.name == OrderName::Fifo { 0.0 } else { -col(Field::Priority, r) };
-                (p, key(r), col(Field::Arrival, r), col(Field::LastRank, r), r)
-            })
-            .collect();
-        rows.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
-        Ok(rows.into_iter().map(|r| r.4).collect())
+        let session = Session::new(snapshot, &self.shared, None);
+        self.shared.meter.start();
+        {
+            let mut live = self.shared.live();
+            live.session = Some(Arc::clone(&session));
+            live.n_rank_calls = 0;
+        }
+        let rows = self.call(&session);
+        self.shared.live().session = None;
+        rows.map_err(|error| self.explain(*error))
     }
 }

@@ -157,8 +157,14 @@ mod tests {
     fn what_the_original_does_not_have_is_named() {
         let message = |name| Scheme::parse(name, Allocation::Greedy).expect_err(name).to_string();
         assert_eq!(message("SRSF+tune"), "policy `SRSF+tune`: `srsf` is no order of the original");
-        assert_eq!(message("fifo+turbo"), "policy `fifo+turbo`: `turbo` is no allocation or placement of the original");
-        assert_eq!(message("fifo+fair+tune"), "policy `fifo+fair+tune`: `tune` is a second answer to a question already answered");
+        assert_eq!(
+            message("fifo+turbo"),
+            "policy `fifo+turbo`: `turbo` is no allocation or placement of the original"
+        );
+        assert_eq!(
+            message("fifo+fair+tune"),
+            "policy `fifo+fair+tune`: `tune` is a second answer to a question already answered"
+        );
         assert!(Scheme::parse("", Allocation::Greedy).is_err());
     }
 }
