@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontTransform, register_font};
 
 use super::figure::{GRID, INK, PALETTE, PAPER, Shade};
 use super::{Axis, Bar, Figure, Line, Marks, ReportError};
@@ -54,9 +54,9 @@ fn draw<B: DrawingBackend>(figure: &Figure, canvas: &Canvas<B>) -> Drawn<B> {
         Marks::Bars(_) => below_title,
     };
     let room_for_values = if matches!(figure.marks, Marks::Bars(_)) { 150 } else { MARGIN_PX + 16 };
-    let body = canvas.margin(below_legend + 12, 10, 14, room_for_values);
+    let body = canvas.margin(below_legend + 26, 10, 14, room_for_values);
     let mut chart = ChartBuilder::on(&body)
-        .x_label_area_size(96)
+        .x_label_area_size(92)
         .y_label_area_size(side_width(&figure.y, canvas)?)
         .build_cartesian_2d(figure.x.clone(), figure.y.clone())?;
     draw_axes(figure, &mut chart)?;
@@ -172,5 +172,5 @@ fn text(size_px: i32, style: FontStyle) -> TextStyle<'static> {
         }
     });
     LazyLock::force(&FONTS);
-    ("sans-serif", size_px).into_font().style(style).transform(FontTransform::None).color(&colour(INK))
+    FontDesc::new(FontFamily::SansSerif, f64::from(size_px), style).color(&colour(INK))
 }

@@ -30,8 +30,11 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         figures.extend(over_time::queue_length(group, index));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
-    for (run, suffix) in results.runs.iter().zip(file_suffixes(&metas)).take(MAX_RUNS_OVER_TIME) {
-        figures.extend(over_time::resources(run, &suffix, results.runs.len() > 1));
+    let names = results.run_names();
+    for ((run, suffix), name) in
+        results.runs.iter().zip(file_suffixes(&metas)).zip(&names).take(MAX_RUNS_OVER_TIME)
+    {
+        figures.extend(over_time::resources(run, &suffix, (names.len() > 1).then_some(name)));
     }
     figures
 }
@@ -70,6 +73,10 @@ pub(super) fn too_many(n_lines: usize) -> String {
     }
 }
 
+fn hidden_note(n_lines: usize) -> &'static str {
+    if n_lines > 1 { " Where curves coincide, the last in the legend is on top." } else { "" }
+}
+
 fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
     let ascending = |run: &RunResult| -> Vec<f64> {
         let mut jcts: Vec<Span> =
@@ -104,8 +111,9 @@ fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
         section: COMPARISON.into(),
         title: group_title("Job completion time", group),
         caption: format!(
-            "Share of finished jobs that took at most so long from submission to finish; up to {} jobs per curve.{}",
+            "Share of finished jobs that took at most so long from submission to finish; up to {} jobs per curve.{}{}",
             with_thousands(measured as f64),
+            hidden_note(curves.len()),
             too_many(curves.len())
         ),
         x,

@@ -31,8 +31,8 @@ pub use draw::{to_png, to_svg};
 pub use figure::{Bar, Figure, Line, Marks};
 pub use figures::figures;
 pub use page::to_html;
-pub use summary_table::{Cell, SummaryTable};
-pub use terminal::to_text;
+pub use summary_table::{Cell, Heading, SummaryTable};
+pub use terminal::{TABLE_STYLE, to_text};
 
 use crate::results::{Results, ResultsError, replace_file};
 

@@ -62,14 +62,11 @@ pub(super) fn queue_length(group: &[&RunResult], index: usize) -> Option<Figure>
 }
 
 /// GPUs, CPUs and memory of one run.
-pub(super) fn resources(run: &RunResult, suffix: &str, is_one_of_many: bool) -> Vec<Figure> {
+pub(super) fn resources(run: &RunResult, suffix: &str, name: Option<&String>) -> Vec<Figure> {
     if run.samples.is_empty() {
         return Vec::new();
     }
-    resources_of(run)
-        .into_iter()
-        .map(|resource| resource_figure(run, &resource, suffix, is_one_of_many))
-        .collect()
+    resources_of(run).into_iter().map(|resource| resource_figure(run, &resource, suffix, name)).collect()
 }
 
 fn resources_of(run: &RunResult) -> [Resource; 3] {
@@ -110,7 +107,7 @@ fn resources_of(run: &RunResult) -> [Resource; 3] {
     ]
 }
 
-fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, is_one_of_many: bool) -> Figure {
+fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Option<&String>) -> Figure {
     let (begin, end) = (begin_s(run), end_s(run));
     let mut lines = vec![Line {
         label: "in the cluster".into(),
@@ -127,26 +124,26 @@ fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, is_one_of
     let (highest, top) = (highest(&lines), MAX_CAPACITIES * resource.capacity);
     let is_cut = resource.capacity > 0.0 && highest > top;
     if is_cut {
-        lines.iter_mut().flat_map(|line| &mut line.points).for_each(|point| point.1 = point.1.min(top));
+        lines.iter_mut().for_each(|line| cut_off(line, top));
     }
-    let cut = if is_cut {
-        format!(" Cut off at the top: up to {} are asked.", with_thousands(highest))
-    } else {
-        String::new()
-    };
-    let title = format!("{} over time", resource.title);
+    let of = |what: &str| name.map_or_else(|| what.to_owned(), |name| format!("{what}, {name}"));
     Figure {
         name: format!("{}{suffix}", resource.name),
-        section: if is_one_of_many {
-            format!("Resources over time, {}", run.name())
-        } else {
-            "Resources over time".into()
-        },
-        title: if is_one_of_many { format!("{title}, {}", run.meta.policy) } else { title },
-        caption: format!("{}{}{cut}", resource.caption, averaged_note(part_s)),
+        section: of("Resources over time"),
+        title: of(&format!("{} over time", resource.title)),
+        caption: format!("{}{}", resource.caption, averaged_note(part_s)),
         x: Axis::time("time", begin, end),
         y: Axis::from_zero(resource.axis, if is_cut { top } else { highest }),
         marks: Marks::Lines(lines),
+    }
+}
+
+/// Lowers a line to `top` where it is higher, and says in its name how high it was.
+fn cut_off(line: &mut Line, top: f64) {
+    let highest = highest(std::slice::from_ref(line));
+    if highest > top {
+        line.label = format!("{} (cut off, up to {})", line.label, with_thousands(highest));
+        line.points.iter_mut().for_each(|point| point.1 = point.1.min(top));
     }
 }
 
@@ -189,7 +186,7 @@ mod tests {
     #[test]
     fn resources_hold_until_the_last_finish() {
         let run = run("las", 1, None);
-        let figures = resources(&run, "", false);
+        let figures = resources(&run, "", None);
         let Marks::Lines(lines) = &figures[0].marks else { panic!("lines") };
         let held = &lines[2];
         assert_eq!((held.label.as_str(), held.points[0]), ("held", (1000.0, 1.0)));
@@ -200,9 +197,9 @@ mod tests {
     fn demand_far_beyond_the_cluster_is_cut_and_said_to_be() {
         let mut run = run("las", 1, None);
         run.samples[1].gpus_asked = 12_345;
-        let figures = resources(&run, "", false);
-        assert!(figures[0].caption.contains("up to 12\u{202f}345 are asked"), "{}", figures[0].caption);
+        let figures = resources(&run, "", None);
         let Marks::Lines(lines) = &figures[0].marks else { panic!("lines") };
+        assert_eq!(lines[1].label, "asked (cut off, up to 12\u{202f}345)");
         assert_eq!(highest(lines), 16.0);
     }
 }

@@ -3,12 +3,13 @@
 //! Whatever came from a user goes through [`escape`] or, in the job table, through JSON into text nodes. The page
 //! forbids itself to load anything, so a slip would show.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::figure::{GRID, INK, PALETTE, PAPER};
 use super::job_table::{JobTable, job_table};
 use super::{Figure, ReportError, SummaryTable, figures, to_svg};
-use crate::results::{Results, RunResult, config_toml};
+use crate::results::{Results, config_toml};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -100,17 +101,22 @@ fn summary(results: &Results) -> String {
     let mut html = String::from("<section>\n<h2>Summary</h2>\n<div class=\"scroll\"><table>\n<thead><tr>");
     let class = |at: usize| if at < table.n_names { " class=\"text\"" } else { "" };
     for (at, heading) in table.headings.iter().enumerate() {
-        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(at), escape(heading));
+        let unit = if heading.unit.is_empty() { String::new() } else { format!(" ({})", heading.unit) };
+        let _ = write!(html, "<th scope=\"col\"{}>{}{unit}</th>", class(at), escape(heading.name));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         html.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
             let text = escape(&cell.text);
-            let _ = match (at < table.n_names, cell.is_best) {
-                (true, _) => write!(html, "<th scope=\"row\" class=\"text\">{text}</th>"),
-                (false, true) => write!(html, "<td class=\"best\">{text}</td>"),
-                (false, false) => write!(html, "<td>{text}</td>"),
+            let _ = match (at + 1).cmp(&table.n_names) {
+                Ordering::Less => write!(html, "<td class=\"text\">{text}</td>"),
+                // A policy is long where it is composed: let it break between its parts.
+                Ordering::Equal => {
+                    write!(html, "<th scope=\"row\" class=\"text\">{}</th>", text.replace('+', "+<wbr>"))
+                }
+                Ordering::Greater if cell.is_best => write!(html, "<td class=\"best\">{text}</td>"),
+                Ordering::Greater => write!(html, "<td>{text}</td>"),
             };
         }
         html.push_str("</tr>\n");
@@ -153,8 +159,8 @@ fn inline(figure: &Figure) -> Result<String, ReportError> {
 fn jobs(results: &Results) -> String {
     let JobTable { json, every } = job_table(results);
     let runs = if results.runs.len() > 1 {
-        let option = |run: &RunResult| format!("<option>{}</option>", escape(&run.name()));
-        let options: String = results.runs.iter().map(option).collect();
+        let options: String =
+            results.run_names().iter().map(|name| format!("<option>{}</option>", escape(name))).collect();
         format!("<select id=\"job-run\" aria-label=\"run\">{options}</select>\n")
     } else {
         String::new()

@@ -7,11 +7,20 @@ use crate::results::{Results, RunResult, Summary};
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryTable {
     /// One for each column; the first few name the run.
-    pub headings: Vec<String>,
+    pub headings: Vec<Heading>,
     /// How many columns name the run instead of measuring it.
     pub n_names: usize,
     /// One row for each run.
     pub rows: Vec<Vec<Cell>>,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// What it measures.
+    pub name: &'static str,
+    /// In what; empty for names and counts.
+    pub unit: &'static str,
 }
 
 /// One cell.
@@ -60,7 +69,7 @@ const fn column(
     Column { heading, unit, better, value }
 }
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
     column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
     column("not done", Unit::Count, Better::Lower, |s| {
@@ -72,10 +81,11 @@ const COLUMNS: [Column; 13] = [
     column("p99", Unit::JobTime, Better::Lower, |s| s.p99_jct_s),
     column("queue", Unit::JobTime, Better::Lower, |s| s.avg_queue_s),
     column("makespan", Unit::Time, Better::Lower, |s| s.makespan_s),
-    column("deadlines met", Unit::Percent, Better::Higher, |s| s.deadline_ratio),
-    column("GPUs held", Unit::Percent, Better::Neither, |s| s.gpu_util),
-    column("preemptions", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
-    column("ran", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
+    column("in time", Unit::Percent, Better::Higher, |s| s.deadline_ratio),
+    column("GPU use", Unit::Percent, Better::Neither, |s| s.gpu_util),
+    column("CPU use", Unit::Percent, Better::Neither, |s| s.cpu_util),
+    column("preempted", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
+    column("wall", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
 ];
 
 impl SummaryTable {
@@ -89,7 +99,7 @@ impl SummaryTable {
         for column in shown {
             let largest = largest(runs, column.value);
             let unit = if column.unit == Unit::JobTime { job_unit } else { TimeUnit::for_table(largest) };
-            table.headings.push(column.heading_in(unit));
+            table.headings.push(Heading { name: column.heading, unit: column.unit_sign(unit) });
             for (row, run) in table.rows.iter_mut().zip(runs) {
                 let value = (column.value)(&run.summary);
                 let text = value.map(|v| column.text(v, largest, unit)).unwrap_or_default();
@@ -97,6 +107,14 @@ impl SummaryTable {
             }
         }
         table
+    }
+
+    /// Takes a column out; whether there was one of that name.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let Some(at) = self.headings.iter().position(|heading| heading.name == name) else { return false };
+        self.headings.remove(at);
+        self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        true
     }
 
     /// The columns that say which run it is: load, cluster and seed only where they differ.
@@ -111,11 +129,11 @@ impl SummaryTable {
             |name: fn(&RunResult) -> String| runs.windows(2).any(|pair| name(&pair[0]) != name(&pair[1]));
         let mut names: Vec<Name> = optional.into_iter().filter(|(_, name)| differ(*name)).collect();
         names.push(("policy", |run| {
-            let oracle = if run.meta.exact_estimates { " (exact estimates)" } else { "" };
+            let oracle = if run.meta.exact_estimates { " (oracle)" } else { "" };
             format!("{}{oracle}", run.meta.policy)
         }));
         SummaryTable {
-            headings: names.iter().map(|(heading, _)| (*heading).to_owned()).collect(),
+            headings: names.iter().map(|(name, _)| Heading { name, unit: "" }).collect(),
             n_names: names.len(),
             rows: runs
                 .iter()
@@ -126,12 +144,12 @@ impl SummaryTable {
 }
 
 impl Column {
-    fn heading_in(&self, unit: TimeUnit) -> String {
+    fn unit_sign(&self, unit: TimeUnit) -> &'static str {
         match self.unit {
-            Unit::JobTime | Unit::Time => format!("{} ({})", self.heading, unit.sign),
-            Unit::Clock => format!("{} (s)", self.heading),
-            Unit::Percent => format!("{} (%)", self.heading),
-            Unit::Count => self.heading.to_owned(),
+            Unit::JobTime | Unit::Time => unit.sign,
+            Unit::Clock => "s",
+            Unit::Percent => "%",
+            Unit::Count => "",
         }
     }
 
@@ -177,7 +195,7 @@ mod tests {
         let at = table
             .headings
             .iter()
-            .position(|h| h == heading)
+            .position(|h| h.name == heading)
             .unwrap_or_else(|| panic!("{:?}", table.headings));
         &table.rows[row][at]
     }
@@ -187,11 +205,12 @@ mod tests {
         let mut runs = vec![run("las", 1, Some(2.0)), run("srtf", 1, Some(2.0)), run("fifo", 1, Some(9.0))];
         runs[1].summary.avg_jct_s = Some(60.0);
         let table = SummaryTable::new(&results(runs));
-        assert!(!cell(&table, 0, "avg JCT (s)").is_best && cell(&table, 1, "avg JCT (s)").is_best);
-        assert!(!cell(&table, 2, "avg JCT (s)").is_best, "alone at its load");
-        assert!(!cell(&table, 0, "median (s)").is_best, "all alike");
+        assert!(!cell(&table, 0, "avg JCT").is_best && cell(&table, 1, "avg JCT").is_best);
+        assert!(!cell(&table, 2, "avg JCT").is_best, "alone at its load");
+        assert!(!cell(&table, 0, "median").is_best, "all alike");
         assert_eq!(cell(&table, 2, "jobs/h").text, "9");
-        assert_eq!(cell(&table, 0, "avg JCT (s)").text, "96.75");
+        assert_eq!(cell(&table, 0, "avg JCT").text, "96.75");
+        assert!(table.headings.contains(&Heading { name: "avg JCT", unit: "s" }));
     }
 
     #[test]
@@ -199,7 +218,7 @@ mod tests {
         let mut exact = run("srtf", 1, None);
         exact.meta.exact_estimates = true;
         let table = SummaryTable::new(&results(vec![run("las", 1, None), exact]));
-        assert_eq!((table.n_names, table.headings[0].as_str()), (1, "policy"));
-        assert_eq!(table.rows[1][0].text, "srtf (exact estimates)");
+        assert_eq!((table.n_names, table.headings[0].name), (1, "policy"));
+        assert_eq!(table.rows[1][0].text, "srtf (oracle)");
     }
 }

@@ -1,39 +1,86 @@
 //! The summary as text for a terminal.
 
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::SummaryTable;
+use super::{Cell, Heading, SummaryTable};
 use crate::results::Results;
 
-/// A table with a row for each run; the best of a column has a star and, on a terminal, is bold.
+/// Lines above, below and under the heading; rows close together.
+pub const TABLE_STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// Lines above, below and under the heading; rows close together.
+const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// What a narrow terminal can do without, the most dispensable first.
+const DISPENSABLE: [&str; 8] =
+    ["wall", "preempted", "CPU use", "p95", "makespan", "finished", "GPU use", "queue"];
+
+/// A table with a row for each run; the best of a column has a star and, on a terminal, is bold. On a terminal that
+/// is too narrow for all columns some are left out, which the last line says.
 pub fn to_text(results: &Results) -> String {
-    let summary = SummaryTable::new(results);
-    let has_best = summary.rows.iter().flatten().any(|cell| cell.is_best);
+    within(results, Table::new().width().map(usize::from))
+}
+
+fn within(results: &Results, width: Option<usize>) -> String {
+    let mut summary = SummaryTable::new(results);
+    let mut left_out = Vec::new();
+    let mut table = table(&summary);
+    for name in DISPENSABLE {
+        let is_wide =
+            |text: &str| width.is_some_and(|width| text.lines().any(|line| line.chars().count() > width));
+        if !is_wide(&table.trim_fmt()) {
+            break;
+        }
+        if summary.remove(name) {
+            left_out.push(name);
+            table = self::table(&summary);
+        }
+    }
+    let mut text = format!("{table}\n");
+    if summary.rows.iter().flatten().any(|cell| cell.is_best) {
+        text.push_str("* best of its column\n");
+    }
+    if !left_out.is_empty() {
+        text.push_str(&format!("left out on this narrow terminal: {}\n", left_out.join(", ")));
+    }
+    text
+}
+
+fn table(summary: &SummaryTable) -> Table {
+    let has_star: Vec<bool> =
+        (0..summary.headings.len()).map(|at| summary.rows.iter().any(|row| row[at].is_best)).collect();
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table
-        .set_header(summary.headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Bold)));
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(summary.headings.iter().zip(&has_star).map(|(heading, star)| head(heading, *star)));
     for row in &summary.rows {
-        table.add_row(row.iter().enumerate().map(|(at, cell)| {
-            // A blank where others have a star keeps the digits below each other.
-            let mark = match (cell.is_best, has_best && at >= summary.n_names) {
-                (true, _) => "*",
-                (false, true) => " ",
-                (false, false) => "",
-            };
-            let shown = Cell::new(format!("{}{mark}", cell.text));
-            if cell.is_best { shown.add_attribute(Attribute::Bold) } else { shown }
-        }));
+        table.add_row(row.iter().zip(&has_star).map(|(cell, star)| body(cell, *star)));
     }
     for column in table.column_iter_mut().skip(summary.n_names) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let mut text = table.to_string();
-    text.push('\n');
-    if has_best {
-        text.push_str("* best of its column\n");
-    }
-    text
+    table
+}
+
+fn head(heading: &Heading, has_star: bool) -> comfy_table::Cell {
+    let pad = if has_star { " " } else { "" };
+    comfy_table::Cell::new(format!("{}{pad}\n{}{pad}", heading.name, heading.unit))
+}
+
+/// A blank where others of the column have a star keeps the digits below each other.
+fn body(cell: &Cell, has_star: bool) -> comfy_table::Cell {
+    let mark = match (cell.is_best, has_star) {
+        (true, _) => "*",
+        (false, true) => " ",
+        (false, false) => "",
+    };
+    let shown = comfy_table::Cell::new(format!("{}{mark}", cell.text));
+    if cell.is_best { shown.add_attribute(Attribute::Bold) } else { shown }
 }
 
 #[cfg(test)]
@@ -50,5 +97,17 @@ mod tests {
             |policy: &str| text.lines().find(|l| l.contains(policy)).unwrap_or_else(|| panic!("{text}"));
         assert!(line("las+tune").contains("96.75 ") && line("srtf+tune").contains("60.00*"), "{text}");
         assert!(text.contains("best of its column"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+        let results = results(vec![run("las+tune", 1, None), run("srtf+tune", 1, None)]);
+        let text = within(&results, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.contains("avg JCT") && text.contains("left out on this narrow terminal: wall, preempted"),
+            "{text}"
+        );
+        assert!(!within(&results, None).contains("left out"));
     }
 }

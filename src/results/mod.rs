@@ -97,12 +97,6 @@ impl RunResult {
         }
     }
 
-    /// What to call it among others: the policy, with load and seed.
-    pub fn name(&self) -> String {
-        let load = self.meta.jobs_per_hour.map(|load| format!(", {load} jobs/h")).unwrap_or_default();
-        format!("{}{load}, seed {}", self.meta.policy, self.meta.seed)
-    }
-
     /// Reckons the figures anew from the job rows, for who has corrected a row.
     pub fn recount(&mut self) {
         self.summary.count(&self.jobs, self.meta.window);
@@ -125,6 +119,20 @@ impl Results {
     /// Reads a folder back.
     pub fn read(dir: &Path) -> Result<Self, ResultsError> {
         folder::read(dir)
+    }
+
+    /// What to call each run among the others: the policy, with cluster, load and seed where those differ.
+    pub fn run_names(&self) -> Vec<String> {
+        let differ =
+            |part: fn(&RunMeta) -> String| self.runs.windows(2).any(|w| part(&w[0].meta) != part(&w[1].meta));
+        let parts: [fn(&RunMeta) -> String; 3] = [
+            |meta| format!(" on {}", meta.cluster.name),
+            |meta| meta.jobs_per_hour.map(|load| format!(", {load} jobs/h")).unwrap_or_default(),
+            |meta| format!(", seed {}", meta.seed),
+        ];
+        let shown: Vec<fn(&RunMeta) -> String> = parts.into_iter().filter(|part| differ(*part)).collect();
+        let name = |meta: &RunMeta| shown.iter().fold(meta.policy.clone(), |name, part| name + &part(meta));
+        self.runs.iter().map(|run| name(&run.meta)).collect()
     }
 
     /// The contents of `summary.json`, also what `--json` prints.

@@ -25,6 +25,11 @@ impl Window {
         (lo < hi).then_some(Window { lo, hi })
     }
 
+    /// The first place and one past the last.
+    pub fn bounds(self) -> (u32, u32) {
+        (self.lo, self.hi)
+    }
+
     /// The part of a slice in the order of submission that lies in the window.
     pub fn of<'a, T>(window: Option<Window>, all: &'a [T]) -> &'a [T] {
         let Some(Window { lo, hi }) = window else { return all };

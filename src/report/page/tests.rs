@@ -45,7 +45,7 @@ fn every_figure_is_on_the_page_and_the_oracle_is_named() {
     let results = results(vec![run("las", 1, None), exact]);
     let page = to_html(&results).expect("a page");
     assert_eq!(page.matches("<figure>").count(), figures(&results).len());
-    assert!(page.contains("1 of 2 runs saw exact run times") && page.contains("srtf (exact estimates)"));
+    assert!(page.contains("1 of 2 runs saw exact run times") && page.contains("srtf (oracle)"));
 }
 
 #[test]
