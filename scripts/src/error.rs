@@ -107,6 +107,16 @@ impl fmt::Display for ScriptError {
     }
 }
 
+impl ScriptError {
+    /// The same error at a place found out later; the file must be one of the parts.
+    pub(crate) fn moved_to(self, parts: &[Part], file: &str, position: Position) -> ScriptError {
+        match parts.iter().find(|part| part.file == file) {
+            Some(part) => at(part, position, self.message, self.hint, self.stage),
+            None => self,
+        }
+    }
+}
+
 /// What is needed to explain an error of Rhai's.
 pub(crate) struct Explainer<'a> {
     pub(crate) parts: &'a [Part],
