@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rota_solvers::synergy_opt::{
-    Demand, Gangs, LeftOut, Level, LevelJob, LevelProblem, PlacementProblem, Server, Shape, pack,
+    Demand, Gangs, JointJob, JointProblem, LeftOut, Level, LevelJob, LevelProblem, PlacementProblem, Server,
+    Shape, pack,
 };
 use rota_solvers::{Highs, Limits, Solution, Solver, Start, read_model};
 use serde_json::Value;
@@ -22,6 +23,8 @@ fn main() {
     files(&folder);
     levels(&folder, "s64_j200_seed12");
     placement(&folder, "s16_j100_seed8");
+    joint(&folder, "s16_j100_seed8");
+    joint(&folder, "s64_j200_seed12");
 }
 
 /// Best wall time of three, and the last result.
@@ -67,9 +70,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
-/// Our own phase 1.
-fn levels(folder: &Path, name: &str) {
-    let json = workload(folder, name);
+/// Phase 1 of a workload: levels per GPU, fair share 3 CPUs and 62.5 GB per GPU.
+fn level_problem(json: &Value) -> LevelProblem {
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let job = |job: &Value| {
         let gpus = number(&job["gpus"]);
@@ -81,21 +83,42 @@ fn levels(folder: &Path, name: &str) {
                 levels.push(Level { cpus, memory, throughput: number(&table[c][m]) });
             }
         }
-        // level 3 CPUs, 62.5 GB: row 2, column 1 of a 9 x 5 table
+        // row 2, column 1 of a 9 x 5 table
         LevelJob { floor: levels[11].throughput, levels }
     };
     let servers = number(&json["servers"]);
-    let problem = LevelProblem {
-        cpus: servers * 24.0,
-        memory: servers * 500.0,
-        jobs: list(&json["jobs"]).iter().map(job).collect(),
-    };
+    let jobs = list(&json["jobs"]).iter().map(job).collect();
+    LevelProblem { cpus: servers * 24.0, memory: servers * 500.0, jobs }
+}
+
+/// Our own phase 1.
+fn levels(folder: &Path, name: &str) {
+    let problem = level_problem(&workload(folder, name));
     for shape in [Shape::Whole, Shape::Relaxed] {
         let (build, built) = timed(|| problem.model(shape).expect("a sane problem"));
         say(&format!("{name} levels {shape:?} build ({} vars)", built.model.n_variables()), build, None);
         let (solve, solution) = timed(|| Highs.solve(&built.model, &Limits::default(), Start::Cold));
         say(&format!("{name} levels {shape:?} solve"), solve, Some(&solution));
     }
+}
+
+/// Level and server at once, gap 1 %, 20 s, once.
+fn joint(folder: &Path, name: &str) {
+    let json = workload(folder, name);
+    let gpus = json["jobs"].as_array().expect("a list").iter().map(|job| number(&job["gpus"]) as u32);
+    let jobs = level_problem(&json)
+        .jobs
+        .into_iter()
+        .zip(gpus)
+        .map(|(job, gpus)| JointJob { gpus, levels: job.levels, floor: job.floor })
+        .collect();
+    let server = Server { gpus: 8, cpus: 24.0, memory: 500.0 };
+    let problem = JointProblem { servers: vec![server; number(&json["servers"]) as usize], jobs };
+    let (build, built) = timed(|| problem.model(LeftOut::Allowed).expect("a sane problem"));
+    say(&format!("{name} joint build ({} vars)", built.model.n_variables()), build, None);
+    let limits = Limits { gap: 0.01, wall: Duration::from_secs(20), ..Limits::default() };
+    let solution = Highs.solve(&built.model, &limits, Start::Cold);
+    say(&format!("{name} joint solve"), solution.wall, Some(&solution));
 }
 
 /// Our own phase 2, cold and with the packing as start.

@@ -362,3 +362,76 @@ mod ffi {
         if status == highs_sys::STATUS_OK { u64::try_from(count).ok() } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `settle` makes of values HiGHS might have claimed.
+    fn settled(model: &Model, values: &[f64], bound: f64) -> Solution {
+        let limits = Limits::default();
+        let session = Session { model, limits: &limits, started: Instant::now() };
+        let raw = Raw {
+            ending: Ending::Finished,
+            values: Some(values.to_vec()),
+            bound: Some(bound),
+            nodes: Some(0),
+        };
+        session.settle(raw, None)
+    }
+
+    /// Maximise 2x + y: x binary, y at most 1.5 and at most x.
+    fn switch() -> Model {
+        let mut model = Model::new(Sense::Maximize);
+        let x = model.binary("x").unwrap();
+        let y = model.continuous("y", 0.0, 1.5).unwrap();
+        model.set_cost(x, 2.0).unwrap();
+        model.set_cost(y, 1.0).unwrap();
+        model.row("switch", f64::NEG_INFINITY, 0.0, [(y, 1.0), (x, -1.0)]).unwrap();
+        model
+    }
+
+    #[test]
+    fn dust_on_a_right_answer_is_taken_off() {
+        let solution = settled(&switch(), &[1.0 - 1e-9, 1.0], 3.0);
+        assert_eq!((solution.status, solution.values), (SolveStatus::Optimal, vec![1.0, 1.0]));
+    }
+
+    #[test]
+    fn continuous_values_that_are_off_are_solved_again() {
+        let solution = settled(&switch(), &[1.0, 1.0 + 1e-7], 3.0);
+        assert_eq!((solution.status, solution.values), (SolveStatus::Optimal, vec![1.0, 1.0]));
+    }
+
+    #[test]
+    fn integers_that_are_off_are_solved_again() {
+        let solution = settled(&switch(), &[0.4, 0.4], 3.0);
+        assert_eq!((solution.status, solution.values), (SolveStatus::Optimal, vec![1.0, 1.0]));
+    }
+
+    #[test]
+    fn an_answer_beyond_repair_fails_with_the_row_it_breaks() {
+        let mut model = Model::new(Sense::Maximize);
+        let x = model.binary("x").unwrap();
+        model.row("never", 2.0, 3.0, [(x, 1.0)]).unwrap();
+        assert_eq!(
+            settled(&model, &[1.0], 1.0).status.to_string(),
+            "failed: the answer fails the re-check: row never is 1, outside 2 to 3 by more than 0"
+        );
+    }
+
+    #[test]
+    fn a_finished_solve_far_from_its_bound_is_not_called_optimal() {
+        let solution = settled(&switch(), &[1.0, 1.0], 3.5);
+        assert_eq!(solution.status, SolveStatus::LimitWithIncumbent);
+    }
+
+    #[test]
+    fn infeasible_is_not_believed_against_a_feasible_start() {
+        let (model, limits) = (switch(), Limits::default());
+        let session = Session { model: &model, limits: &limits, started: Instant::now() };
+        let raw = Raw { ending: Ending::Infeasible, values: None, bound: None, nodes: None };
+        let solution = session.settle(raw, Some((&[0.0, 0.0], 0.0)));
+        assert!(matches!(solution.status, SolveStatus::Failed { .. }));
+    }
+}

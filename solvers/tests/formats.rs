@@ -257,6 +257,22 @@ END
 }
 
 #[test]
+fn rows_without_a_label_get_a_name_that_is_free() {
+    let model = read_lp("min\n x\nst\n r1: x >= 1\n x >= 2\n x >= 3\nend").unwrap();
+    let names: Vec<_> = model.rows().map(|row| model.row_name(row)).collect();
+    assert_eq!(names, ["r1", "r1_", "r2"]);
+}
+
+#[test]
+fn very_long_lines_are_read_in_one_pass() {
+    let terms: Vec<String> = (0..200_000).map(|i| format!("2 é{i}")).collect();
+    let text = format!("min\n {}\nend", terms.join(" + "));
+    assert_eq!(read_lp(&text).unwrap().n_variables(), 200_000);
+    let text = format!("NAME\nROWS\n N é {}\nENDATA", "x ".repeat(1_000_000));
+    assert!(mps_error(&text).starts_with("line 3, column 14: found \"x\""), "{}", mps_error(&text));
+}
+
+#[test]
 fn lp_errors_name_line_column_value_and_expectation() {
     let cases = [
         ("max", "line 2, column 1: found \"\", expected the word End before the end of the text"),

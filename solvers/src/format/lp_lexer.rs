@@ -52,27 +52,48 @@ pub(super) fn words(text: &str) -> Result<Vec<Token<'_>>, ReadError> {
     for (number, whole) in text.lines().enumerate() {
         n_lines = number + 1;
         let line = whole.split('\\').next().unwrap_or("");
-        let mut rest = line.trim_start();
-        if let Some((section, length)) = section_at(rest, tokens.is_empty()) {
-            tokens.push(token(Word::Section(section), line, rest, length, number));
-            rest = rest[length..].trim_start();
+        let mut cursor = Cursor { rest: line, line: number + 1, column: 1 };
+        cursor.skip_blanks();
+        if let Some((section, length)) = section_at(cursor.rest, tokens.is_empty()) {
+            tokens.push(cursor.take(Word::Section(section), length));
         }
-        while !rest.is_empty() {
-            let (word, length) = word_at(rest).map_err(|expected| {
-                token(Word::End, line, rest, rest.chars().next().map_or(0, char::len_utf8), number)
-                    .error(expected)
-            })?;
-            tokens.push(token(word, line, rest, length, number));
-            rest = rest[length..].trim_start();
+        while !cursor.rest.is_empty() {
+            match word_at(cursor.rest) {
+                Ok((word, length)) => tokens.push(cursor.take(word, length)),
+                Err(expected) => {
+                    let length = cursor.rest.chars().next().map_or(0, char::len_utf8);
+                    return Err(cursor.take(Word::End, length).error(expected));
+                }
+            }
         }
     }
     tokens.push(Token { word: Word::End, text: "", line: n_lines + 1, column: 1 });
     Ok(tokens)
 }
 
-fn token<'a>(word: Word<'a>, line: &str, rest: &'a str, length: usize, number: usize) -> Token<'a> {
-    let offset = line.len() - rest.len();
-    Token { word, text: &rest[..length], line: number + 1, column: line[..offset].chars().count() + 1 }
+/// A place in a line; columns are counted once, however long the line.
+struct Cursor<'a> {
+    rest: &'a str,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn advance(&mut self, length: usize) {
+        self.column += self.rest[..length].chars().count();
+        self.rest = &self.rest[length..];
+    }
+
+    fn skip_blanks(&mut self) {
+        self.advance(self.rest.len() - self.rest.trim_start().len());
+    }
+
+    fn take(&mut self, word: Word<'a>, length: usize) -> Token<'a> {
+        let token = Token { word, text: &self.rest[..length], line: self.line, column: self.column };
+        self.advance(length);
+        self.skip_blanks();
+        token
+    }
 }
 
 /// A section header at the beginning of a line, and its length. The objective's is only looked for at the

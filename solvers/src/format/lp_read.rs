@@ -2,7 +2,7 @@
 //!
 //! A variable exists from its first mention, is continuous and not negative unless a section says otherwise.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::lp_lexer::{Section, Token, Word, words};
 use crate::error::{ModelError, ReadError};
@@ -39,7 +39,8 @@ struct VariableDraft<'a> {
 
 struct RowDraft<'a> {
     token: Token<'a>,
-    name: String,
+    /// Without a label, a name is found at the end.
+    label: Option<&'a str>,
     lower: f64,
     upper: f64,
     terms: Vec<(usize, f64)>,
@@ -233,11 +234,11 @@ impl<'a> Reader<'a, '_> {
         while !matches!(self.peek().word, Word::Section(_) | Word::End) {
             let token = self.peek();
             let label = self.label();
-            let name = label.map_or_else(|| format!("r{}", self.draft.rows.len()), |l| l.text.to_owned());
+            let label = label.map(|label| label.text);
             let Comparison { terms, lower, upper } = self.comparison()?;
             let lower = lower.unwrap_or(f64::NEG_INFINITY);
             let upper = upper.unwrap_or(f64::INFINITY);
-            self.draft.rows.push(RowDraft { token, name, lower, upper, terms });
+            self.draft.rows.push(RowDraft { token, label, lower, upper, terms });
         }
         Ok(())
     }
@@ -313,9 +314,14 @@ impl Draft<'_> {
                 .map_err(|error| at(&draft.token, error))?;
         }
         model.set_offset(self.offset).map_err(|error| ReadError::new(1, 1, "", error.to_string()))?;
-        for row in self.rows {
+        let taken: HashSet<&str> = self.rows.iter().filter_map(|row| row.label).collect();
+        for (position, row) in self.rows.into_iter().enumerate() {
+            let mut name = row.label.map_or_else(|| format!("r{position}"), str::to_owned);
+            while row.label.is_none() && taken.contains(&*name) {
+                name.push('_');
+            }
             let terms = row.terms.into_iter().map(|(index, value)| (Variable(index as u32), value));
-            model.row(&row.name, row.lower, row.upper, terms).map_err(|error| at(&row.token, error))?;
+            model.row(&name, row.lower, row.upper, terms).map_err(|error| at(&row.token, error))?;
         }
         Ok(model)
     }

@@ -16,6 +16,9 @@ pub(super) enum Layout {
 /// Begin and end of the fixed fields, in bytes from 0.
 const FIXED: [(usize, usize); 6] = [(1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61)];
 
+/// No line has more than six; what follows the seventh is not looked at.
+const MOST_FIELDS: usize = 7;
+
 /// One field and where it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Field<'a> {
@@ -51,7 +54,9 @@ pub(super) fn split<'a>(text: &'a str, line: usize, layout: Layout, fields: &mut
     match layout {
         Layout::Free => {
             let mut rest = text;
-            while let Some(begin) = rest.find(|c: char| !c.is_whitespace()) {
+            while let Some(begin) = rest.find(|c: char| !c.is_whitespace())
+                && fields.len() < MOST_FIELDS
+            {
                 let word = &rest[begin..];
                 let end = word.find(char::is_whitespace).unwrap_or(word.len());
                 let offset = text.len() - word.len();
