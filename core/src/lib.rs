@@ -5,6 +5,7 @@
 //! script, calls a solver or opens a socket.
 
 pub mod allocation;
+pub mod buddy;
 pub mod cache;
 pub mod check;
 pub mod cluster;

@@ -40,12 +40,15 @@ pub struct Timeline {
     n_gpus: u32,
 }
 
-/// A stretch of constant freedom; `to` is `None` where it lasts for ever.
+/// A stretch of time over which as many GPUs are free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) from: Time,
-    pub(crate) to: Option<Time>,
-    pub(crate) free: i32,
+pub struct Stretch {
+    /// Since when.
+    pub from: Time,
+    /// Until when; `None` lasts for ever.
+    pub to: Option<Time>,
+    /// How many.
+    pub free: i32,
 }
 
 impl Timeline {
@@ -114,10 +117,10 @@ impl Timeline {
         self.change(plan, 1);
     }
 
-    /// Sets the number of free GPUs over `[from, to)`, whatever was reserved there: for drivers with rules of their
-    /// own, and for maintenance windows.
-    pub fn set_free(&mut self, from: Time, to: Time, free: i32) {
-        self.rewrite(from, to, |_, _| free);
+    /// Sets the number of free GPUs from `from` to `to` (or for ever), whatever was reserved there: for maintenance
+    /// windows, and for drivers with rules of their own.
+    pub fn set_free(&mut self, from: Time, to: Option<Time>, free: i32) {
+        self.rewrite(from, to, &[], |_, _| free);
     }
 
     fn change(&mut self, plan: &Reservation, sign: i32) {
@@ -125,7 +128,7 @@ impl Timeline {
         let mut held = plan.steps().iter().peekable();
         let mut gpus = 0;
         let cuts: Vec<Time> = plan.steps()[1..].iter().map(|s| s.0).collect();
-        self.rewrite_cut(first.0, plan.end(), &cuts, |from, free| {
+        self.rewrite(first.0, Some(plan.end()), &cuts, |from, free| {
             while let Some(step) = held.next_if(|s| s.0 <= from) {
                 gpus = step.1 as i32;
             }
@@ -133,18 +136,21 @@ impl Timeline {
         });
     }
 
-    fn rewrite(&mut self, from: Time, to: Time, new: impl FnMut(Time, i32) -> i32) {
-        self.rewrite_cut(from, to, &[], new);
-    }
-
     /// Replaces the values over `[from, to)`, with extra breakpoints at `cuts` (ascending), and merges neighbours.
-    fn rewrite_cut(&mut self, from: Time, to: Time, cuts: &[Time], mut new: impl FnMut(Time, i32) -> i32) {
+    fn rewrite(
+        &mut self,
+        from: Time,
+        to: Option<Time>,
+        cuts: &[Time],
+        mut new: impl FnMut(Time, i32) -> i32,
+    ) {
         let from = from.max(self.begin());
-        if from >= to {
+        let is_within = |time: Time| to.is_none_or(|to| time < to);
+        if !is_within(from) {
             return;
         }
         let first = self.index_at(from);
-        let after = self.steps.partition_point(|s| s.from < to);
+        let after = self.steps.partition_point(|s| is_within(s.from));
         let mut piece: Vec<Step> = Vec::with_capacity(after - first + cuts.len() + 2);
         let mut push = |step: Step| {
             if piece.last().is_none_or(|last| last.free != step.free) {
@@ -154,19 +160,21 @@ impl Timeline {
         if self.steps[first].from < from {
             push(self.steps[first]);
         }
-        let mut cuts = cuts.iter().copied().skip_while(|c| *c <= from).take_while(|c| *c < to).peekable();
+        let mut cuts = cuts.iter().copied().filter(|c| *c > from && is_within(*c)).peekable();
         for index in first..after {
             let old = self.steps[index];
             let start = old.from.max(from);
-            let stop = self.steps.get(index + 1).map_or(to, |next| next.from.min(to));
             push(Step { from: start, free: new(start, old.free) });
-            while let Some(cut) = cuts.next_if(|c| *c < stop) {
+            let next = self.steps.get(index + 1).map(|s| s.from);
+            while let Some(cut) = cuts.next_if(|c| next.is_none_or(|next| *c < next)) {
                 if cut > start {
                     push(Step { from: cut, free: new(cut, old.free) });
                 }
             }
         }
-        if self.steps.get(after).is_none_or(|next| next.from > to) {
+        if let Some(to) = to
+            && self.steps.get(after).is_none_or(|next| next.from > to)
+        {
             push(Step { from: to, free: self.steps[after - 1].free });
         }
         let joins_before = first > 0 && piece.first().is_some_and(|p| p.free == self.steps[first - 1].free);
@@ -181,11 +189,7 @@ impl Timeline {
     }
 
     /// The stretches that overlap `[from, to)`, cut to it, ascending; can be walked from both ends.
-    pub(crate) fn window(
-        &self,
-        from: Time,
-        to: Time,
-    ) -> impl DoubleEndedIterator<Item = (Time, Time, i32)> + '_ {
+    pub fn window(&self, from: Time, to: Time) -> impl DoubleEndedIterator<Item = (Time, Time, i32)> + '_ {
         let from = from.max(self.begin());
         let first = self.index_at(from);
         let after = self.steps.partition_point(|s| s.from < to).max(first);
@@ -197,7 +201,7 @@ impl Timeline {
     }
 
     /// All stretches from `from` on; on the last one everything is free.
-    pub(crate) fn stretches(&self, from: Time) -> impl Iterator<Item = Stretch> + '_ {
+    pub fn stretches(&self, from: Time) -> impl Iterator<Item = Stretch> + '_ {
         let first = self.index_at(from);
         self.steps[first..].iter().enumerate().map(move |(i, step)| {
             let to = self.steps.get(first + i + 1).map(|s| s.from);

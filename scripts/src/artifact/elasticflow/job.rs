@@ -1,0 +1,201 @@
+//! A job as the original keeps it, and the books of what became of all.
+
+use rota_core::cluster::Cluster;
+use rota_core::job::JobSpec;
+use rota_core::ledger::{Ledger, Outcome, Status};
+use rota_core::time::{Span, Time};
+use rota_core::timeline::{Need, Reservation, Speeds};
+use rota_core::workload::Workload;
+
+use super::{ArtifactError, Scheduler};
+
+/// The most GPUs the original gives to one job.
+const MOST_GPUS: u32 = 64;
+
+/// What all its schedulers keep of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) submit: Time,
+    /// [`Need::NEVER`] for a job without one.
+    pub(super) deadline: Time,
+    pub(super) is_best_effort: bool,
+    /// GPUs of the trace.
+    pub(super) asked: u32,
+    /// Run time of the trace with these GPUs.
+    pub(super) duration: Span,
+    /// Iterations left; below zero when the original credits more than there was.
+    pub(super) work: f64,
+    /// Levels its scheduler may use.
+    pub(super) speeds: Speeds,
+    /// GPUs now.
+    pub(super) gpus: u32,
+    pub(super) start: Option<Time>,
+    /// When its end is noticed.
+    pub(super) end: Time,
+    /// When it is done by its plan, not aligned to a slot; only ElasticFlow keeps it.
+    pub(super) real_end: Option<Time>,
+    /// Under which time its end is to be found in the event list.
+    pub(super) old_end: Option<Time>,
+    pub(super) overhead: Span,
+    pub(super) is_cached: bool,
+    pub(super) plan: Reservation,
+    pub(super) is_running: bool,
+}
+
+impl Job {
+    pub(super) fn need(&self) -> Need<'_> {
+        Need { speeds: &self.speeds, work: self.work, deadline: self.deadline }
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        self.speeds.rate(self.gpus)
+    }
+}
+
+/// The jobs of a workload, by id. Run times are those of the trace where it has them, else the work at the speed of
+/// the GPUs asked for, in whole seconds.
+pub(super) fn jobs_of(
+    workload: &Workload,
+    cluster: &Cluster,
+    durations: Option<&[Span]>,
+    scheduler: Scheduler,
+) -> Result<Vec<Job>, ArtifactError> {
+    let gpu_type = cluster.gpu_types().first().map_or("", String::as_str);
+    let jobs = workload.jobs.iter().zip(&workload.truths).enumerate().map(|(index, (spec, truth))| {
+        let wrong = |why: String| ArtifactError::Job { name: spec.name.to_string(), why };
+        let levels = levels(spec, gpu_type);
+        let asked_rate = levels.iter().find(|l| l.0 == spec.gpus.asked).map(|l| l.1);
+        let most = if scheduler.is_elastic() { spec.gpus.max() } else { MOST_GPUS.min(spec.batch) };
+        let speeds = Speeds::new(levels).map_err(|e| wrong(e.to_string()))?.up_to(most);
+        let duration = match (durations.and_then(|d| d.get(index)), asked_rate) {
+            (Some(duration), _) => *duration,
+            (None, Some(rate)) => Span::from_secs((truth.work / rate).ceil() as i64),
+            (None, None) if scheduler.uses_durations() => {
+                return Err(wrong(format!("was not measured with the {} GPUs it asks for", spec.gpus.asked)));
+            }
+            (None, None) => Span::ZERO,
+        };
+        Ok(Job {
+            submit: spec.arrival,
+            deadline: spec.deadline.first().unwrap_or(Need::NEVER),
+            is_best_effort: spec.deadline.first().is_none(),
+            asked: spec.gpus.asked,
+            duration,
+            work: truth.work,
+            speeds,
+            gpus: spec.gpus.asked,
+            start: None,
+            end: Time::ZERO,
+            real_end: None,
+            old_end: None,
+            overhead: Span::ZERO,
+            is_cached: false,
+            plan: Reservation::none(spec.arrival),
+            is_running: false,
+        })
+    });
+    jobs.collect()
+}
+
+fn levels(spec: &JobSpec, gpu_type: &str) -> Vec<(u32, f64)> {
+    let curve = spec.profile.scale_curve(gpu_type, spec.batch);
+    curve.map_or_else(|| vec![(spec.gpus.asked, spec.profile.base_rate)], |curve| curve.points.clone())
+}
+
+/// What the original says of a job in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Done in time, as the original judges it.
+    Met,
+    /// Done too late.
+    Missed,
+    /// Refused.
+    Declined,
+    /// Done; it had no deadline.
+    BestEffortDone,
+    /// Not done when the original stopped.
+    Unfinished,
+}
+
+/// What became of all jobs.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// In Rota's terms; the original's judgement of deadlines is not in there.
+    pub ledger: Ledger,
+    /// By job.
+    pub judgements: Vec<Judgement>,
+}
+
+impl Run {
+    /// The original's `accepted jobs`: those with a deadline that met it.
+    pub fn accepted(&self) -> usize {
+        self.judgements.iter().filter(|j| **j == Judgement::Met).count()
+    }
+
+    /// The original's `declined jobs`: refused, or late.
+    pub fn declined(&self) -> usize {
+        self.judgements.iter().filter(|j| matches!(j, Judgement::Declined | Judgement::Missed)).count()
+    }
+}
+
+/// Writes down ends as they happen.
+#[derive(Clone, Debug)]
+pub(super) struct Books {
+    outcomes: Vec<Outcome>,
+    judgements: Vec<Judgement>,
+    pub(super) n_rounds: u64,
+}
+
+impl Books {
+    pub(super) fn new(n_jobs: usize) -> Self {
+        let open = Outcome {
+            status: Status::Unfinished,
+            start: None,
+            finish: None,
+            service: Span::ZERO,
+            preemptions: 0,
+            reason: "the original stopped before it was done".into(),
+        };
+        Books { outcomes: vec![open; n_jobs], judgements: vec![Judgement::Unfinished; n_jobs], n_rounds: 0 }
+    }
+
+    pub(super) fn decline(&mut self, job: u32) {
+        let reason = "the plan with it would not have met all deadlines".to_owned();
+        self.set(job, Judgement::Declined, Status::Declined, None, None, reason);
+    }
+
+    pub(super) fn finish(&mut self, id: u32, job: &Job, start: Option<Time>, end: Time, is_late: bool) {
+        let judgement = match (is_late, job.is_best_effort) {
+            (true, _) => Judgement::Missed,
+            (false, true) => Judgement::BestEffortDone,
+            (false, false) => Judgement::Met,
+        };
+        self.set(id, judgement, Status::Finished, start, Some(end), String::new());
+    }
+
+    fn set(
+        &mut self,
+        job: u32,
+        judgement: Judgement,
+        status: Status,
+        start: Option<Time>,
+        finish: Option<Time>,
+        reason: String,
+    ) {
+        let index = job as usize;
+        self.judgements[index] = judgement;
+        self.outcomes[index] = Outcome { status, start, finish, service: Span::ZERO, preemptions: 0, reason };
+    }
+
+    pub(super) fn close(self, jobs: &[Job]) -> Run {
+        let last = self.outcomes.iter().filter_map(|o| o.finish).max();
+        let ledger = Ledger {
+            first: jobs.iter().map(|j| j.submit).min(),
+            last,
+            outcomes: self.outcomes,
+            n_decisions: self.n_rounds,
+            ..Ledger::default()
+        };
+        Run { ledger, judgements: self.judgements }
+    }
+}

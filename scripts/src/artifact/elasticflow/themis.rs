@@ -1,0 +1,119 @@
+//! `themis`: leases of one slot to the jobs with the largest fair share.
+//!
+//! The original leaves the convex problem to an interior-point solver and sorts by its last digits; here it is solved
+//! by bisection, so the order of jobs with nearly equal shares may differ.
+
+use rota_core::time::{Span, Time};
+
+use super::job::{Books, Job, Run};
+use super::{ArtifactError, Machines};
+use crate::fairness::{Claim, fair_shares};
+
+/// What this scheduler keeps of a job.
+#[derive(Clone, Debug)]
+struct Lease {
+    left_s: f64,
+    /// Work at the last round, and the part of the cluster the job was owed then.
+    last: Option<(f64, f64)>,
+    /// Time its work so far would have taken with the part it was owed.
+    alone: f64,
+    end: Time,
+}
+
+/// Runs to the end.
+pub(super) fn run(mut jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run, ArtifactError> {
+    let fresh =
+        |job: &Job| Lease { left_s: job.duration.as_secs_f64(), last: None, alone: 0.0, end: Time::ZERO };
+    let mut leases: Vec<Lease> = jobs.iter().map(fresh).collect();
+    let mut books = Books::new(jobs.len());
+    let mut n_arrived = 0;
+    let mut runnable: Vec<u32> = Vec::new();
+    let mut ending: Vec<u32> = Vec::new();
+    let mut now = jobs.first().map_or(Time::ZERO, |job| job.submit);
+    let mut last_event = now;
+    while n_arrived < jobs.len() || !runnable.is_empty() {
+        if runnable.is_empty() && jobs.get(n_arrived).is_some_and(|job| job.submit > now) {
+            now = next_round(now, slot, jobs[n_arrived].submit);
+        }
+        let n_before = n_arrived;
+        while jobs.get(n_arrived).is_some_and(|job| job.submit <= now) {
+            runnable.push(n_arrived as u32);
+            n_arrived += 1;
+        }
+        if n_arrived > n_before || !ending.is_empty() {
+            last_event = now;
+        }
+        for id in ending.drain(..) {
+            let (job, end) = (&jobs[id as usize], leases[id as usize].end);
+            books.finish(id, job, None, end, end > job.deadline);
+            runnable.retain(|j| *j != id);
+        }
+        let chosen = choose(&jobs, &mut leases, &mut runnable, machines.n_gpus, last_event);
+        for id in chosen {
+            if run_lease(&mut jobs[id as usize], &mut leases[id as usize], now, slot) {
+                ending.push(id);
+            }
+        }
+        books.n_rounds += 1;
+        now = now + slot;
+    }
+    Ok(books.close(&jobs))
+}
+
+/// The first round at or after `time`; idle rounds before it change nothing.
+fn next_round(now: Time, slot: Span, time: Time) -> Time {
+    time.align_up(now, slot)
+}
+
+/// Sorts by fair share, largest first, and takes whoever fits.
+fn choose(
+    jobs: &[Job],
+    leases: &mut [Lease],
+    runnable: &mut [u32],
+    n_gpus: u32,
+    last_event: Time,
+) -> Vec<u32> {
+    let each = f64::from(n_gpus.div_ceil((runnable.len() as u32).max(1)));
+    let claims: Vec<Claim> = runnable
+        .iter()
+        .map(|id| {
+            let (job, lease) = (&jobs[*id as usize], &mut leases[*id as usize]);
+            let owed = (each / f64::from(job.asked)).min(1.0);
+            if let Some((work, owed)) = lease.last {
+                lease.alone += (work - job.work) / owed;
+            }
+            lease.last = Some((job.work, owed));
+            Claim {
+                gpus: f64::from(job.asked),
+                waited: (last_event - job.submit).as_secs_f64(),
+                left: job.work / job.speeds.rate(job.asked),
+                alone: lease.alone + job.work / owed,
+            }
+        })
+        .collect();
+    let (_, shares) = fair_shares(&claims, f64::from(n_gpus));
+    let mut order: Vec<(f64, u32)> = shares.into_iter().zip(runnable.iter().copied()).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut free = n_gpus;
+    let mut chosen = Vec::new();
+    for (place, (_, id)) in runnable.iter_mut().zip(order) {
+        *place = id;
+        let asked = jobs[id as usize].asked;
+        if asked <= free {
+            free -= asked;
+            chosen.push(id);
+        }
+    }
+    chosen
+}
+
+/// Credits one lease ahead; says whether the job ends with it.
+fn run_lease(job: &mut Job, lease: &mut Lease, now: Time, slot: Span) -> bool {
+    lease.end = now + Span::from_secs_f64(lease.left_s);
+    lease.left_s = (lease.left_s - slot.as_secs_f64()).max(0.0);
+    job.work -= slot.as_secs_f64() * job.speeds.rate(job.asked);
+    if job.work <= 0.0 {
+        lease.end = now + slot;
+    }
+    lease.end <= now + slot
+}
