@@ -1,4 +1,6 @@
 //! Rota's operator side: commands, results, reports. The binary in `main.rs` is a thin door to it.
 
+pub mod commands;
+pub mod conform;
 pub mod report;
 pub mod results;

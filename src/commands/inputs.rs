@@ -1,0 +1,217 @@
+//! From options to a cluster and workloads: what `simulate`, `compare` and `trace` share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rota_core::cluster::Cluster;
+use rota_core::job::Costs;
+use rota_core::time::Span;
+use rota_core::workload::Workload;
+use rota_traces::format::{self, Format, Setting};
+use rota_traces::generate::{self, Lengths, Origin, Split, WorkloadOptions};
+use rota_traces::profile::{self, ProfileSet};
+use rota_traces::rows::{BadRows, DroppedRow};
+use rota_traces::source::Source;
+use rota_traces::{cluster, generate::WorkloadFile};
+
+use crate::results::Input;
+
+/// What is run, and on what.
+#[derive(Args, Clone, Debug)]
+pub struct InputArgs {
+    /// Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name
+    ///
+    /// Built in: default (16 x 8 GPUs), philly (64 x 8), small, cpu4, cpu5, cpu6, a100, mixed, data. Default: the one
+    /// the workload was made for.
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    pub cluster: Option<String>,
+    /// Trace to run instead of a generated workload; the format is recognised
+    #[arg(long, value_name = "FILE", conflicts_with = "workload", help_heading = "Inputs")]
+    pub trace: Option<PathBuf>,
+    /// Format of the trace, where recognising it fails: `rota trace formats` lists them
+    #[arg(long, value_name = "NAME", help_heading = "Inputs")]
+    pub format: Option<String>,
+    /// Workload to generate: a .toml file or a built-in name (default, small, multi, static, deadlines)
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    pub workload: Option<String>,
+    /// Model profiles: a .toml file or a built-in set (synergy, synergy-cpu4, -cpu5, -cpu6, elasticflow-a100, -t4)
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    pub profiles: Option<String>,
+    /// Drop rows of the trace that make no sense, and list them, instead of refusing the file
+    #[arg(long, help_heading = "Inputs")]
+    pub skip_bad_rows: bool,
+
+    /// Number of jobs
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub jobs: Option<usize>,
+    /// Arrivals per hour; several values run one after another: `--jobs-per-hour 4,6,8`
+    #[arg(long, value_name = "L[,L…]", value_delimiter = ',', help_heading = "Workload")]
+    pub jobs_per_hour: Vec<f64>,
+    /// Percentages of vision, language and speech models
+    #[arg(long, value_name = "V,L,S", help_heading = "Workload")]
+    pub split: Option<Split>,
+    /// Draw jobs of 1, 2, 4 and 8 GPUs instead of 1; with a Philly log, keep its GPU counts
+    #[arg(long, help_heading = "Workload")]
+    pub multi_gpu: bool,
+    /// All jobs arrive at once
+    #[arg(long = "static", help_heading = "Workload")]
+    pub is_static: bool,
+    /// Draw short jobs: half an hour to eight hours (Synergy's small trace)
+    #[arg(long, help_heading = "Workload")]
+    pub short: bool,
+    /// Durations of a trace's jobs: from the trace, or drawn
+    #[arg(long, value_name = "drawn|trace", help_heading = "Workload")]
+    pub durations: Option<Origin>,
+    /// Arrivals of a trace's jobs: from the trace, or drawn at --jobs-per-hour
+    #[arg(long, value_name = "drawn|trace", help_heading = "Workload")]
+    pub arrivals: Option<Origin>,
+    /// Seed of everything drawn
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub seed: Option<u64>,
+    /// Time each restart of a job costs, for all jobs, e.g. 30s
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Workload")]
+    pub restart_cost: Option<Span>,
+    /// Jobs write a checkpoint this often: a failure loses what came after the last one
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Workload")]
+    pub checkpoint_every: Option<Span>,
+}
+
+/// Resolved inputs: everything a run is fed.
+pub struct Inputs {
+    /// The cluster.
+    pub cluster: Arc<Cluster>,
+    /// One for each load; a trace has one, without a load.
+    pub loads: Vec<Load>,
+    /// The model profiles.
+    pub profiles: ProfileSet,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// What was read, with checksums.
+    pub files: Vec<Input>,
+    /// Name of the trace or workload.
+    pub name: String,
+}
+
+/// A workload at one load.
+pub struct Load {
+    /// Arrivals per hour, where they were asked for as such.
+    pub jobs_per_hour: Option<f64>,
+    /// The jobs.
+    pub workload: Arc<Workload>,
+    /// Rows that were dropped on reading.
+    pub dropped: Vec<DroppedRow>,
+}
+
+impl InputArgs {
+    /// Reads and draws what was asked for.
+    pub fn resolve(&self) -> Result<Inputs> {
+        let file = match &self.trace {
+            Some(_) => None,
+            None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
+        };
+        let mut files = Vec::new();
+        let cluster_name = self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or("default");
+        let cluster = Arc::new(cluster::load(cluster_name)?);
+        files.push(input("cluster", cluster_name, &cluster::BUILT_IN)?);
+        let profiles_name = self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or("synergy");
+        let profiles = profile::load(profiles_name)?;
+        files.push(input("profiles", profiles_name, &profile::BUILT_IN)?);
+        let options = self.options(file.as_ref());
+        let (name, mut loads) = match (&self.trace, &file) {
+            (Some(path), _) => {
+                files.push(Input::of_file("trace", path)?);
+                (path.display().to_string(), self.read_trace(path, &cluster, &profiles, &options)?)
+            }
+            (None, Some(file)) => {
+                let name = self.workload.as_deref().unwrap_or("default");
+                files.push(input("workload", name, &generate::BUILT_IN)?);
+                (file.name.clone(), self.draw(file, &cluster, &profiles, &options)?)
+            }
+            (None, None) => unreachable!("a workload file stands in where no trace is given"),
+        };
+        for load in &mut loads {
+            self.charge_costs(Arc::make_mut(&mut load.workload));
+            load.workload.check()?;
+        }
+        Ok(Inputs { cluster, loads, profiles, seed: options.seed, files, name })
+    }
+
+    fn options(&self, file: Option<&WorkloadFile>) -> WorkloadOptions {
+        let base = file.map(|f| f.options.clone()).unwrap_or_default();
+        WorkloadOptions {
+            jobs: self.jobs.or(base.jobs),
+            jobs_per_hour: self.jobs_per_hour.first().copied().unwrap_or(base.jobs_per_hour),
+            is_static: self.is_static || base.is_static,
+            split: self.split.clone().unwrap_or(base.split),
+            multi_gpu: self.multi_gpu || base.multi_gpu,
+            lengths: if self.short { Lengths::Short } else { base.lengths },
+            durations: self.durations.unwrap_or(base.durations),
+            arrivals: self.arrivals.unwrap_or(base.arrivals),
+            seed: self.seed.unwrap_or(base.seed),
+            ..base
+        }
+    }
+
+    fn draw(&self, file: &WorkloadFile, cluster: &Cluster, profiles: &ProfileSet, options: &WorkloadOptions) -> Result<Vec<Load>> {
+        let loads = if self.jobs_per_hour.is_empty() { &file.loads } else { &self.jobs_per_hour };
+        let draw = |load: &f64| {
+            let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
+            let workload = Arc::new(generate::generate(cluster, profiles, &options)?);
+            Ok(Load { jobs_per_hour: (!options.is_static).then_some(*load), workload, dropped: Vec::new() })
+        };
+        loads.iter().map(draw).collect()
+    }
+
+    fn read_trace(&self, path: &Path, cluster: &Cluster, profiles: &ProfileSet, options: &WorkloadOptions) -> Result<Vec<Load>> {
+        let source = Source::open(path)?;
+        let format = self.format.as_deref().map(parse_format).transpose()?;
+        let is_drawn = options.arrivals == Origin::Drawn;
+        let loads = match (is_drawn, self.jobs_per_hour.as_slice()) {
+            (true, []) => vec![options.jobs_per_hour],
+            (true, loads) => loads.to_vec(),
+            (false, []) => vec![options.jobs_per_hour],
+            (false, _) => bail!("--jobs-per-hour needs --arrivals drawn: the arrivals of {} come from the trace", path.display()),
+        };
+        let bad_rows = if self.skip_bad_rows { BadRows::Skip } else { BadRows::Refuse };
+        let read = |load: &f64| {
+            let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
+            let setting = Setting { cluster, profiles, bad_rows, options };
+            let imported = format::read(&source, format, &setting)?;
+            Ok(Load { jobs_per_hour: is_drawn.then_some(*load), workload: Arc::new(imported.workload), dropped: imported.dropped })
+        };
+        loads.iter().map(read).collect()
+    }
+
+    fn charge_costs(&self, workload: &mut Workload) {
+        if self.restart_cost.is_none() && self.checkpoint_every.is_none() {
+            return;
+        }
+        for job in &mut workload.jobs {
+            let own = job.costs();
+            Arc::make_mut(job).costs = Some(Costs {
+                restart: self.restart_cost.unwrap_or(own.restart),
+                checkpoint: own.checkpoint,
+                checkpoint_every: self.checkpoint_every.unwrap_or(own.checkpoint_every),
+            });
+        }
+    }
+}
+
+/// A format by its name.
+pub fn parse_format(name: &str) -> Result<Format> {
+    let found = Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(format, _, _)| *format);
+    found.with_context(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|(_, n, _)| *n).collect();
+        format!("`{name}` is no trace format: there are {}", names.join(", "))
+    })
+}
+
+/// The checksum of something read by name: built in, or a file.
+fn input(role: &str, name: &str, built_in: &[(&str, &str)]) -> Result<Input> {
+    match built_in.iter().find(|(n, _)| *n == name) {
+        Some((_, text)) => Ok(Input::of_bytes(role, name, text.as_bytes())),
+        None => Ok(Input::of_file(role, Path::new(name))?),
+    }
+}

@@ -1,0 +1,318 @@
+//! `rota simulate` and `rota compare`: policies over workloads, in parallel, ending in a table and a result folder.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use rayon::prelude::*;
+use rota_core::ids::TenantId;
+use rota_core::ledger::Ledger;
+use rota_core::plan::Plan;
+use rota_core::policy::{Policy, PolicyError};
+use rota_core::simulation::{Settings, simulate};
+use rota_core::snapshot::{Guards, Snapshot};
+use rota_core::time::{Span, Time};
+use rota_core::workload::{Fault, Workload};
+use rota_scripts::{Limits, ScriptPolicy};
+use rota_traces::estimates::{ErrorPer, EstimateError};
+use rota_traces::faults::{FaultLaw, FaultModel};
+
+use super::inputs::{InputArgs, Inputs, Load};
+use super::progress::Meter;
+use crate::report;
+use crate::results::{Results, RunMeta, RunResult, Staging, Timing, Window};
+
+/// Timelines of larger runs are left out unless asked for.
+const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
+
+/// How policies are run.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub inputs: InputArgs,
+    /// Policy: parts joined by `+`, each a shipped script or a path; give it several times to run several
+    ///
+    /// An order (fifo, srtf, las, ftf, drf, tetris, srsf), an allocation (proportional, greedy, tune) and a placement
+    /// (first-fit, consolidate, local-data): `las+tune`, `./mine.rhai+tune+consolidate`. `rota policy list` shows all.
+    #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies")]
+    pub policies: Vec<String>,
+    /// Set a parameter of the policies (`rota policy show P` lists them), or `compat=artifact`
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
+    pub set: Vec<String>,
+    /// Time between rounds
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "5m", help_heading = "Rounds and guards")]
+    pub round: Span,
+    /// Time of the first round
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0", help_heading = "Rounds and guards")]
+    pub first_round: Span,
+    /// Ask the policy at every round, even where its answer cannot have changed (the result is the same)
+    #[arg(long, help_heading = "Rounds and guards")]
+    pub every_round: bool,
+    /// A job that has run for less is not preempted
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Rounds and guards")]
+    pub min_run: Option<Span>,
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
+    #[arg(long, value_name = "TENANT=GPUS", help_heading = "Rounds and guards")]
+    pub quota: Vec<String>,
+    /// Mean time between failures of a node; without it nodes do not fail
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Faults and estimates")]
+    pub mtbf: Option<Span>,
+    /// Mean time until a failed node is back
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h", help_heading = "Faults and estimates")]
+    pub mttr: Span,
+    /// Policies see every duration this many times too long
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, help_heading = "Faults and estimates")]
+    pub estimate_bias: f64,
+    /// Policies see durations with this spread (standard deviation of the logarithm; 0.7 doubles or halves one in three)
+    #[arg(long, value_name = "SIGMA", default_value_t = 0.0, help_heading = "Faults and estimates")]
+    pub estimate_noise: f64,
+    /// Jobs whose numbers count for the averages, by place in the trace; the run ends when all of them have
+    #[arg(long, value_name = "LO..HI", help_heading = "Rounds and guards")]
+    pub window: Option<Window>,
+    /// Write the result folder here
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Also write every plot as SVG and PNG into DIR/plots (without --out: into ./rota-out)
+    #[arg(long, help_heading = "Output")]
+    pub plot: bool,
+    /// Record what ran where, also in very large runs
+    #[arg(long, help_heading = "Output")]
+    pub timeline: bool,
+    /// Print summary.json instead of a table
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// No progress, no table
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// Runs everything and reports it.
+pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
+    let mut inputs = args.inputs.resolve()?;
+    spoil_estimates(args, &mut inputs)?;
+    let policies = match args.policies.as_slice() {
+        [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),
+        given => given.to_vec(),
+    };
+    // Every policy is compiled and set before the first is run: a typing error must not cost a run.
+    for policy in &policies {
+        load_policy(policy, &args.set)?;
+    }
+    if !args.quiet {
+        say_what_was_dropped(&inputs);
+    }
+    let started = Instant::now();
+    let cells: Vec<_> = inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
+    let n_jobs = cells.iter().map(|(load, _)| load.workload.jobs.len() as u64).sum();
+    let meter = Meter::new(n_jobs, cells.len(), args.quiet || args.json);
+    let runs: Result<Vec<_>> = cells.par_iter().map(|(load, policy)| one(args, &inputs, load, policy, &meter)).collect();
+    meter.finish();
+    let results = Results {
+        title: format!("{} on {}", inputs.name, inputs.cluster.name),
+        version: env!("CARGO_PKG_VERSION").into(),
+        settings: settings_table(args, &inputs),
+        inputs: inputs.files.clone(),
+        runs: runs?,
+    };
+    write(args, &results)?;
+    if args.json {
+        print!("{}", results.to_json());
+    } else if !args.quiet {
+        print!("{}", report::to_text(&results));
+        println!("{} jobs in {}", n_jobs, human(started.elapsed()));
+        match out_dir(args) {
+            Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
+            None => println!("add --out DIR to keep jobs.csv, rounds.csv, plots and a report"),
+        }
+    }
+    Ok(())
+}
+
+fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
+    if (args.estimate_bias, args.estimate_noise) == (1.0, 0.0) {
+        return Ok(());
+    }
+    let error = EstimateError { bias: args.estimate_bias, noise: args.estimate_noise, per: ErrorPer::Job, seed: inputs.seed };
+    for load in &mut inputs.loads {
+        error.apply(Arc::make_mut(&mut load.workload))?;
+    }
+    Ok(())
+}
+
+/// Faults until well after the last job could have ended: as long again as the jobs arrive, and all their work in a row.
+fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
+    let Some(between) = args.mtbf else { return Ok(Vec::new()) };
+    let last = workload.jobs.last().map_or(Time::ZERO, |j| j.arrival);
+    let longest = workload.jobs.iter().map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE)).fold(0.0, f64::max);
+    let end = last + (last - Time::ZERO) + Span::from_secs_f64(longest * 4.0);
+    let model = FaultModel { between, repair: args.mttr, law: FaultLaw::Exponential, seed: inputs.seed };
+    Ok(model.faults(&inputs.cluster, end)?)
+}
+
+fn say_what_was_dropped(inputs: &Inputs) {
+    let Some(load) = inputs.loads.first().filter(|l| !l.dropped.is_empty()) else { return };
+    eprintln!("{} rows dropped:", load.dropped.len());
+    for row in load.dropped.iter().take(20) {
+        eprintln!("  line {}: {}", row.line, row.reason);
+    }
+    if load.dropped.len() > 20 {
+        eprintln!("  … and {} more", load.dropped.len() - 20);
+    }
+}
+
+fn out_dir(args: &RunArgs) -> Option<PathBuf> {
+    args.out.clone().or_else(|| args.plot.then(|| PathBuf::from("rota-out")))
+}
+
+fn write(args: &RunArgs, results: &Results) -> Result<()> {
+    let Some(dir) = out_dir(args) else { return Ok(()) };
+    let staging = Staging::new(&dir)?;
+    results.write_files(staging.path())?;
+    report::write_page(results, staging.path())?;
+    if args.plot {
+        report::write_plots(results, &staging.path().join("plots"))?;
+    }
+    Ok(staging.commit()?)
+}
+
+/// A policy as it was asked for, with its parameters set.
+pub fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
+    let mut policy = ScriptPolicy::load(name, Limits::default())?;
+    for (key, value) in parse_set(set)? {
+        if key != "compat" {
+            policy.set(&key, &value).with_context(|| format!("--set {key}={value}"))?;
+        }
+    }
+    Ok(policy)
+}
+
+/// `--set` options as pairs.
+pub fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
+    let pair = |text: &String| {
+        let (key, value) = text.split_once('=').ok_or_else(|| anyhow!("--set {text}: write KEY=VALUE"))?;
+        Ok((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    set.iter().map(pair).collect()
+}
+
+fn one(args: &RunArgs, inputs: &Inputs, load: &Load, policy: &str, meter: &Meter) -> Result<RunResult> {
+    let mut script = load_policy(policy, &args.set)?;
+    let parameters = script.params().into_iter().map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string()))).collect();
+    let settings = settings(args, &load.workload)?;
+    let started = Instant::now();
+    let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
+    let mut seen = 0;
+    let observe = &mut |progress: &rota_core::simulation::Progress| {
+        meter.advance((progress.n_ended - seen) as u64);
+        seen = progress.n_ended;
+    };
+    let ledger = simulate(Arc::clone(&inputs.cluster), Arc::clone(&load.workload), faults(args, inputs, &load.workload)?, &mut timed, &settings, observe);
+    let ledger = ledger.with_context(|| format!("policy {policy}"))?;
+    let (ledger, decide_s) = with_times(ledger, &timed.decisions);
+    meter.advance((load.workload.jobs.len() - seen) as u64);
+    meter.run_done();
+    let meta = RunMeta {
+        policy: policy.to_owned(),
+        seed: inputs.seed,
+        jobs_per_hour: load.jobs_per_hour,
+        exact_estimates: load.workload.jobs.iter().zip(&load.workload.truths).all(|(j, t)| j.estimated_work == t.work && t.pace == 1.0),
+        window: args.window,
+        cluster: (&*inputs.cluster).into(),
+        parameters,
+    };
+    let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s };
+    Ok(RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger))
+}
+
+fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
+    for (sample, took) in ledger.samples.iter_mut().zip(decisions) {
+        sample.decide_s = took.as_secs_f64();
+    }
+    (ledger, decisions.iter().sum::<Duration>().as_secs_f64())
+}
+
+fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> {
+    if args.round <= Span::ZERO {
+        bail!("--round {}: rounds must be apart", args.round);
+    }
+    Ok(Settings {
+        round: args.round,
+        first_round: Time::ZERO + args.first_round,
+        skips_rounds: !args.every_round,
+        guards: Guards { min_run: args.min_run.unwrap_or(Span::ZERO), quota_gpus: quotas(&args.quota, workload)? },
+        keeps_timeline: args.timeline || (out_dir(args).is_some() && workload.jobs.len() <= MOST_JOBS_WITH_TIMELINE),
+        window: args.window.map(Window::bounds),
+        ..Settings::default()
+    })
+}
+
+fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u32>> {
+    let quota = |text: &String| {
+        let (tenant, gpus) = text.split_once('=').ok_or_else(|| anyhow!("--quota {text}: write TENANT=GPUS"))?;
+        let index = workload.tenants.iter().position(|t| t == tenant);
+        let index = index.with_context(|| format!("--quota {text}: there is no tenant `{tenant}`; there are {}", workload.tenants.join(", ")))?;
+        Ok((TenantId::from(index), gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is no number of GPUs"))?))
+    };
+    given.iter().map(quota).collect()
+}
+
+fn settings_table(args: &RunArgs, inputs: &Inputs) -> toml::Table {
+    let mut table = toml::Table::new();
+    let mut put = |key: &str, value: toml::Value| drop(table.insert(key.to_owned(), value));
+    put("workload", inputs.name.clone().into());
+    put("cluster", inputs.cluster.name.clone().into());
+    put("profiles", inputs.profiles.name.clone().into());
+    put("seed", inputs.seed.to_string().into());
+    put("round", format!("{}s", args.round).into());
+    put("first_round", format!("{}s", args.first_round).into());
+    put("every_round", args.every_round.into());
+    put("set", args.set.iter().map(|s| toml::Value::from(s.clone())).collect::<Vec<_>>().into());
+    if let Some(min_run) = args.min_run {
+        put("min_run", format!("{min_run}s").into());
+    }
+    if let Some(mtbf) = args.mtbf {
+        put("mtbf", format!("{mtbf}s").into());
+        put("mttr", format!("{}s", args.mttr).into());
+    }
+    put("estimate_bias", args.estimate_bias.into());
+    put("estimate_noise", args.estimate_noise.into());
+    if let Some(cost) = args.inputs.restart_cost {
+        put("restart_cost", format!("{cost}s").into());
+    }
+    if !args.quota.is_empty() {
+        put("quota", args.quota.iter().map(|s| toml::Value::from(s.clone())).collect::<Vec<_>>().into());
+    }
+    table
+}
+
+/// A duration as people say it.
+pub fn human(duration: Duration) -> String {
+    let s = duration.as_secs_f64();
+    match s {
+        _ if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        _ if s < 120.0 => format!("{s:.1} s"),
+        _ => format!("{:.0} min", s / 60.0),
+    }
+}
+
+/// Measures how long each decision takes; the core has no clock.
+struct Timed<'a> {
+    inner: &'a mut dyn Policy,
+    decisions: Vec<Duration>,
+}
+
+impl Policy for Timed<'_> {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let started = Instant::now();
+        let plan = self.inner.decide(snapshot);
+        self.decisions.push(started.elapsed());
+        plan
+    }
+
+    fn memory(&self) -> String {
+        self.inner.memory()
+    }
+}

@@ -1,0 +1,267 @@
+//! `rota trace`: traces in and out of every format, what they hold, and what is wrong with them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{CellAlignment, Table};
+use rota_core::ids::JobId;
+use rota_core::workload::Workload;
+use rota_traces::format::{Format, replay, write_rota};
+use rota_traces::stats::{Group, Stats, Summary};
+use rota_traces::{check, stats};
+
+use super::inputs::{InputArgs, Inputs};
+use crate::results::replace_file;
+
+/// What to do with traces.
+#[derive(Subcommand, Clone, Debug)]
+pub enum TraceCommand {
+    /// Read a trace in any format and write it in Rota's
+    Import(WriteArgs),
+    /// Draw a workload and write it as a trace
+    Generate(WriteArgs),
+    /// Write a trace or a drawn workload in Synergy's record/replay format
+    Record(WriteArgs),
+    /// Write a trace in another format
+    Convert(WriteArgs),
+    /// Write only the jobs with places LO..HI
+    Slice(SliceArgs),
+    /// Say what is odd or impossible about a trace on a cluster; exit 1 if a job can never run
+    Check(ReadArgs),
+    /// Counts, percentiles and offered load
+    Stats(ReadArgs),
+    /// List the formats that are read
+    Formats,
+}
+
+/// A trace to read.
+#[derive(Args, Clone, Debug)]
+pub struct ReadArgs {
+    /// The trace; without it, a workload is drawn
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A trace to read and where to write it.
+#[derive(Args, Clone, Debug)]
+pub struct WriteArgs {
+    /// The trace; without it, a workload is drawn
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Format to write
+    #[arg(long, value_enum)]
+    to: Option<Target>,
+    /// File to write; standard output when missing
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// A part of a trace.
+#[derive(Args, Clone, Debug)]
+pub struct SliceArgs {
+    /// Places in the order of arrival, e.g. 0..1000
+    #[arg(long, value_name = "LO..HI")]
+    jobs_range: String,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// A format that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// Rota's CSV: everything about a job
+    Rota,
+    /// Synergy's record/replay file: id,model,arrival,iterations,gpus
+    Synergy,
+}
+
+/// Runs a trace command.
+pub fn run(command: &TraceCommand) -> Result<()> {
+    match command {
+        TraceCommand::Import(args) => {
+            let given = args.file.as_ref().or(args.inputs.trace.as_ref());
+            given.context("name the trace to import: rota trace import FILE")?;
+            write(args, args.to.unwrap_or(Target::Rota))
+        }
+        TraceCommand::Generate(args) => {
+            if args.file.is_some() || args.inputs.trace.is_some() {
+                bail!("a generated workload has no input file: use `rota trace import` to convert one");
+            }
+            write(args, args.to.unwrap_or(Target::Rota))
+        }
+        TraceCommand::Record(args) => write(args, args.to.unwrap_or(Target::Synergy)),
+        TraceCommand::Convert(args) => write(args, args.to.context("say which format: --to rota or --to synergy")?),
+        TraceCommand::Slice(args) => slice(args),
+        TraceCommand::Check(args) => check_trace(args),
+        TraceCommand::Stats(args) => print_stats(args),
+        TraceCommand::Formats => {
+            for (_, name, about) in Format::ALL {
+                println!("{name:14}{}", about.trim());
+            }
+            Ok(())
+        }
+    }
+}
+
+fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
+    let mut inputs = inputs.clone();
+    inputs.trace = file.cloned().or(inputs.trace);
+    let resolved = inputs.resolve()?;
+    for row in resolved.loads.iter().flat_map(|l| &l.dropped) {
+        eprintln!("dropped line {}: {}", row.line, row.reason);
+    }
+    Ok(resolved)
+}
+
+fn write(args: &WriteArgs, target: Target) -> Result<()> {
+    let inputs = resolve(args.file.as_ref(), &args.inputs)?;
+    let [load] = inputs.loads.as_slice() else { bail!("write one load at a time: --jobs-per-hour takes one value here") };
+    write_workload(&load.workload, &inputs, target, args.out.as_ref())
+}
+
+fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Option<&PathBuf>) -> Result<()> {
+    let text = match target {
+        Target::Rota => write_rota(workload, &inputs.cluster),
+        Target::Synergy => replay::write(workload),
+    };
+    match out {
+        Some(path) => {
+            replace_file(path, text.as_bytes())?;
+            eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+        }
+        None => std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")?,
+    }
+    Ok(())
+}
+
+fn slice(args: &SliceArgs) -> Result<()> {
+    let range = args.jobs_range.split_once("..").and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
+    let Some((lo, hi)) = range.filter(|(lo, hi)| lo < hi) else {
+        bail!("--jobs-range {}: write it as 0..1000", args.jobs_range)
+    };
+    let write = &args.write;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
+    let [load] = inputs.loads.as_slice() else { bail!("write one load at a time: --jobs-per-hour takes one value here") };
+    let all = &load.workload;
+    let hi = hi.min(all.jobs.len());
+    if lo >= hi {
+        bail!("--jobs-range {}: the trace has {} jobs", args.jobs_range, all.jobs.len());
+    }
+    let renumber = |(index, job): (usize, &Arc<_>)| {
+        let mut job = rota_core::job::JobSpec::clone(job);
+        job.id = JobId::from(index);
+        Arc::new(job)
+    };
+    let part = Workload {
+        jobs: all.jobs[lo..hi].iter().enumerate().map(renumber).collect(),
+        truths: all.truths[lo..hi].to_vec(),
+        tenants: all.tenants.clone(),
+        datasets: all.datasets.clone(),
+    };
+    write_workload(&part, &inputs, write.to.unwrap_or(Target::Rota), write.out.as_ref())
+}
+
+fn check_trace(args: &ReadArgs) -> Result<()> {
+    let inputs = resolve(args.file.as_ref(), &args.inputs)?;
+    let load = inputs.loads.first().context("no workload")?;
+    let findings = check::check(&load.workload, &inputs.cluster);
+    let impossible = findings.iter().filter(|f| f.oddity.is_impossible()).count();
+    if args.json {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|f| serde_json::json!({"job": f.name, "finding": f.to_string(), "impossible": f.oddity.is_impossible()}))
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&serde_json::json!({"jobs": load.workload.jobs.len(), "findings": rows}))?);
+    } else {
+        for finding in findings.iter().take(50) {
+            println!("{finding}");
+        }
+        if findings.len() > 50 {
+            println!("… and {} more", findings.len() - 50);
+        }
+        let name = &inputs.name;
+        println!("{name} on {}: {} jobs, {} findings, {impossible} can never run", inputs.cluster.name, load.workload.jobs.len(), findings.len());
+    }
+    if impossible > 0 {
+        bail!("{impossible} jobs can never run on {}", inputs.cluster.name);
+    }
+    Ok(())
+}
+
+fn print_stats(args: &ReadArgs) -> Result<()> {
+    let inputs = resolve(args.file.as_ref(), &args.inputs)?;
+    let load = inputs.loads.first().context("no workload")?;
+    let stats = stats::stats(&load.workload, &inputs.cluster);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&to_json(&stats))?);
+        return Ok(());
+    }
+    println!("{}: {} jobs over {:.1} days", inputs.name, stats.n_jobs, stats.span_s / 86_400.0);
+    println!("{:.0} GPU-hours, {:.0} % of {} ({} GPUs) while jobs arrive", stats.gpu_hours, stats.offered_load * 100.0, inputs.cluster.name, inputs.cluster.n_gpus());
+    if stats.n_elastic + stats.n_strict + stats.n_soft > 0 {
+        println!("{} elastic, {} with a strict deadline, {} with soft ones", stats.n_elastic, stats.n_strict, stats.n_soft);
+    }
+    let mut table = plain_table(&["seconds", "mean", "min", "median", "p90", "p99", "max"]);
+    for (name, s) in [("duration", &stats.duration_s), ("between arrivals", &stats.gap_s)] {
+        let cells = [s.mean, s.min, s.median, s.p90, s.p99, s.max].map(|v| format!("{v:.0}"));
+        table.add_row(std::iter::once(name.to_owned()).chain(cells));
+    }
+    println!("{table}");
+    let by_gpus = stats.by_gpus.iter().map(|(gpus, group)| (gpus.to_string(), group));
+    println!("{}", group_table("GPUs", by_gpus, &stats));
+    println!("{}", group_table("model", stats.by_model.iter().map(|(n, g)| (n.clone(), g)), &stats));
+    if stats.by_tenant.len() > 1 {
+        println!("{}", group_table("tenant", stats.by_tenant.iter().map(|(n, g)| (n.clone(), g)), &stats));
+    }
+    Ok(())
+}
+
+fn plain_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(crate::report::TABLE_STYLE).set_header(header.iter().copied());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn group_table<'a>(name: &str, groups: impl Iterator<Item = (String, &'a Group)>, stats: &Stats) -> Table {
+    let mut table = plain_table(&[name, "jobs", "% of jobs", "GPU-hours", "% of GPU time"]);
+    let percent = |part: f64, whole: f64| format!("{:.1}", if whole > 0.0 { part / whole * 100.0 } else { 0.0 });
+    for (key, group) in groups {
+        let jobs = percent(group.n_jobs as f64, stats.n_jobs as f64);
+        table.add_row([key, group.n_jobs.to_string(), jobs, format!("{:.0}", group.gpu_hours), percent(group.gpu_hours, stats.gpu_hours)]);
+    }
+    table
+}
+
+fn to_json(stats: &Stats) -> serde_json::Value {
+    let summary = |s: &Summary| serde_json::json!({"mean": s.mean, "min": s.min, "median": s.median, "p90": s.p90, "p99": s.p99, "max": s.max});
+    let group = |g: &Group| serde_json::json!({"jobs": g.n_jobs, "gpu_hours": g.gpu_hours});
+    let map = |groups: Vec<(String, &Group)>| groups.into_iter().map(|(k, g)| (k, group(g))).collect::<serde_json::Map<_, _>>();
+    serde_json::json!({
+        "jobs": stats.n_jobs,
+        "span_s": stats.span_s,
+        "gpu_hours": stats.gpu_hours,
+        "offered_load": stats.offered_load,
+        "duration_s": summary(&stats.duration_s),
+        "gap_s": summary(&stats.gap_s),
+        "elastic": stats.n_elastic,
+        "strict_deadlines": stats.n_strict,
+        "soft_deadlines": stats.n_soft,
+        "datasets": stats.n_datasets,
+        "by_gpus": map(stats.by_gpus.iter().map(|(k, g)| (k.to_string(), g)).collect()),
+        "by_model": map(stats.by_model.iter().map(|(k, g)| (k.clone(), g)).collect()),
+        "by_tenant": map(stats.by_tenant.iter().map(|(k, g)| (k.clone(), g)).collect()),
+    })
+}
