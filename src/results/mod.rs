@@ -131,7 +131,8 @@ impl Results {
             |meta| format!(", seed {}", meta.seed),
         ];
         let shown: Vec<fn(&RunMeta) -> String> = parts.into_iter().filter(|part| differ(*part)).collect();
-        let name = |meta: &RunMeta| shown.iter().fold(meta.policy.clone(), |name, part| name + &part(meta));
+        let name =
+            |meta: &RunMeta| shown.iter().fold(meta.policy.clone(), |name, part| name + part(meta).as_str());
         self.runs.iter().map(|run| name(&run.meta)).collect()
     }
 
