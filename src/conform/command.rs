@@ -1,0 +1,63 @@
+//! `rota conform`: the command line in front of [`super::conform`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValuesParser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rota_core::time::{Span, Time};
+
+use super::{Options, conform};
+
+/// Runs shorter than this show no progress.
+const QUIET_FOR: Duration = Duration::from_secs(1);
+
+/// Run golden cases of the original programs, compare, and name the first difference.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConformArgs {
+    /// Systems to check; all that have a folder when none is named.
+    #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(super::SYSTEMS.map(|system| system.name)))]
+    pub systems: Vec<String>,
+    /// Parent of the system folders [default: $ROTA_SHARED/golden, else ../shared/golden].
+    #[arg(long, value_name = "DIR")]
+    pub golden: Option<PathBuf>,
+    /// Write a result folder for every case: DIR/<system>/<case>/jobs.csv.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// First round of every Synergy case, whatever its mode says: 0, 1s, 5m.
+    #[arg(long, value_name = "T", value_parser = Span::parse)]
+    pub first_round: Option<Span>,
+}
+
+/// Runs the command: the report on stdout, progress on stderr, 1 if anything failed.
+pub fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        golden: args.golden.unwrap_or_else(default_golden),
+        systems: args.systems,
+        out: args.out,
+        first_round: args.first_round.map(|span| Time::ZERO + span),
+    };
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    bar.set_style(ProgressStyle::with_template("{pos}/{len} cases {wide_bar} {eta}")?);
+    let began = Instant::now();
+    let report = conform(&options, &|n_done, n_cases| {
+        bar.set_length(n_cases as u64);
+        bar.set_position(n_done as u64);
+        if bar.is_hidden() && began.elapsed() > QUIET_FOR {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    print!("{}", if args.json { report.to_json() } else { report.to_text() });
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn default_golden() -> PathBuf {
+    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    shared.join("golden")
+}

@@ -1,0 +1,140 @@
+//! Golden cases of the originals: run each, compare it with what the original did, name the first difference.
+//!
+//! ```text
+//! golden/<system>/cases.csv ─▶ Case ─▶ Verdict ─▶ SystemReport ─▶ terminal, --json, exit code
+//!                 (synergy, …)    │
+//!                                 └─▶ --out DIR/<system>/<case>/jobs.csv
+//! ```
+//!
+//! A system is one line of [`SYSTEMS`] and a function that turns its folder into cases. How an original behaves is in
+//! `rota_scripts::artifact`; here is only what is fed to it and what is compared. A broken case table ends
+//! everything, a broken file of one case fails that case.
+
+pub mod command;
+mod compare;
+mod elasticflow;
+mod error;
+mod report;
+mod synergy;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use rota_core::time::Time;
+use rota_traces::error::InputError;
+
+pub use error::ConformError;
+pub use report::{CaseReport, Report, SystemReport, Verdict};
+use table::Table;
+
+/// What to run on.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The parent of the system folders.
+    pub golden: PathBuf,
+    /// Names of systems; empty takes all that are there.
+    pub systems: Vec<String>,
+    /// Where result folders are written, if anywhere.
+    pub out: Option<PathBuf>,
+    /// The first round of every Synergy case, whatever its mode says.
+    pub first_round: Option<Time>,
+}
+
+/// A system that has golden cases.
+pub struct System {
+    /// Its name and that of its folder.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    cases: fn(&Path, &Options) -> Result<Vec<Case>, ConformError>,
+}
+
+/// Every system, in the order in which it is reported.
+pub const SYSTEMS: [System; 4] = [
+    System { name: "synergy", about: "per-job start and finish of Synergy's simulator", cases: synergy::cases },
+    System { name: "elasticflow", about: "per-job outcomes of ElasticFlow and its baselines", cases: elasticflow::cases },
+    System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus },
+    System { name: "milp", about: "objectives of optimisation models", cases: milp },
+];
+
+/// One golden case: its name and how it is judged.
+pub struct Case {
+    name: String,
+    judge: Box<dyn Fn() -> Verdict + Send + Sync>,
+}
+
+/// Runs the cases of the systems asked for, on all cores; `observe` hears how many of how many are done. The report
+/// is in the order of the case tables, however the cases were spread over threads.
+pub fn conform(options: &Options, observe: &(dyn Fn(usize, usize) + Sync)) -> Result<Report, ConformError> {
+    let mut jobs = Vec::new();
+    for system in chosen(options)? {
+        let folder = options.golden.join(system.name);
+        let cases = (system.cases)(&folder, options)?;
+        jobs.push((system.name, cases));
+    }
+    let n_cases = jobs.iter().map(|(_, cases)| cases.len()).sum();
+    let n_done = AtomicUsize::new(0);
+    let judge = |case: Case| {
+        let verdict = (case.judge)();
+        observe(n_done.fetch_add(1, Ordering::Relaxed) + 1, n_cases);
+        CaseReport { case: case.name, verdict }
+    };
+    let systems = jobs.into_iter().map(|(name, cases)| SystemReport {
+        name: name.to_owned(),
+        cases: cases.into_par_iter().map(judge).collect(),
+    });
+    Ok(Report { systems: systems.collect() })
+}
+
+/// The systems asked for; of all systems, those that have a folder.
+fn chosen(options: &Options) -> Result<Vec<&'static System>, ConformError> {
+    let has_folder = |system: &&System| options.golden.join(system.name).is_dir();
+    if options.systems.is_empty() {
+        let found: Vec<_> = SYSTEMS.iter().filter(has_folder).collect();
+        return if found.is_empty() { Err(ConformError::NoGolden { dir: options.golden.clone() }) } else { Ok(found) };
+    }
+    for name in &options.systems {
+        let Some(system) = SYSTEMS.iter().find(|system| system.name == name) else {
+            return Err(ConformError::UnknownSystem { name: name.clone() });
+        };
+        if !has_folder(&system) {
+            return Err(ConformError::NoSystem { name: name.clone(), dir: options.golden.clone() });
+        }
+    }
+    Ok(SYSTEMS.iter().filter(|system| options.systems.iter().any(|name| name == system.name)).collect())
+}
+
+fn chronus(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
+    skip_all(&folder.join("index.csv"), "case", "Chronus's artifact driver is not built yet")
+}
+
+fn milp(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
+    let mut cases = Vec::new();
+    for part in ["chronus", "synergy"] {
+        let index = folder.join(part).join("index.csv");
+        if index.exists() {
+            let mut models = skip_all(&index, "file", "solving golden models is not wired in yet")?;
+            models.iter_mut().for_each(|case| case.name = format!("{part}/{}", case.name));
+            cases.extend(models);
+        }
+    }
+    Ok(cases)
+}
+
+/// All cases of a table, skipped for one reason.
+fn skip_all(path: &Path, key: &'static str, why: &'static str) -> Result<Vec<Case>, ConformError> {
+    let table = Table::open(path, &[key])?;
+    let case = |row: table::Row<'_>| Ok(Case { name: case_name(&row, key)?, judge: Box::new(|| Verdict::Skipped(why.into())) });
+    table.rows().map(case).collect()
+}
+
+/// The name of a case: it becomes a folder under `--out`.
+fn case_name(row: &table::Row<'_>, key: &'static str) -> Result<String, InputError> {
+    let name = row.text(key);
+    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
+        return Err(row.expected(key, "a name that can be a folder"));
+    }
+    Ok(name.to_owned())
+}
