@@ -131,6 +131,8 @@ struct Pace {
 #[derive(Clone, Debug, Default)]
 pub struct JobTable {
     columns: Columns,
+    /// Beside the specs, so that asking for an id does not fetch a spec from memory.
+    ids: Vec<JobId>,
     specs: Vec<Arc<JobSpec>>,
     phases: Vec<Phase>,
     gpus: Vec<u32>,
@@ -180,7 +182,7 @@ impl JobTable {
 
     /// The job of a row.
     pub fn id(&self, row: usize) -> JobId {
-        self.specs[row].id
+        self.ids[row]
     }
 
     /// What the job of a row asked for.
@@ -266,6 +268,7 @@ impl JobTable {
         self.incarnations.push(Incarnation(0));
         self.paces.push(Pace { fair_s_per_iteration, ..Pace::default() });
         self.phases.push(Phase::Asking);
+        self.ids.push(id);
         self.specs.push(spec);
         self.n_asking += 1;
     }
@@ -281,10 +284,11 @@ impl JobTable {
         self.incarnations.swap_remove(row);
         self.paces.swap_remove(row);
         self.phases.swap_remove(row);
+        self.ids.swap_remove(row);
         let spec = self.specs.swap_remove(row);
         self.row_of[spec.id.index()] = NO_ROW;
-        if let Some(moved) = self.specs.get(row) {
-            self.row_of[moved.id.index()] = row as u32;
+        if let Some(moved) = self.ids.get(row) {
+            self.row_of[moved.index()] = row as u32;
         }
         spec
     }
