@@ -172,18 +172,14 @@ fn is_best(column: &Column, value: f64, run: &RunResult, runs: &[RunResult]) -> 
     let is_alike = |other: &&RunResult| {
         other.meta.jobs_per_hour == run.meta.jobs_per_hour && other.meta.cluster.name == run.meta.cluster.name
     };
-    let mut others = runs.iter().filter(is_alike).filter_map(|other| (column.value)(&other.summary));
-    let (better, worse): (fn(f64, f64) -> bool, fn(f64, f64) -> bool) = match column.better {
-        Better::Lower => (|a, b| a < b, |a, b| a > b),
-        Better::Higher => (|a, b| a > b, |a, b| a < b),
+    let cost: fn(f64) -> f64 = match column.better {
+        Better::Lower => |value| value,
+        Better::Higher => |value| -value,
         Better::Neither => return false,
     };
-    let mut has_worse = false;
-    let is_beaten = others.any(|other| {
-        has_worse |= worse(other, value);
-        better(other, value)
-    });
-    !is_beaten && has_worse
+    let others = runs.iter().filter(is_alike).filter_map(|other| (column.value)(&other.summary)).map(cost);
+    let (least, most) = others.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), c| (lo.min(c), hi.max(c)));
+    cost(value) <= least && least < most
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Window {
     }
 
     /// The part of a slice in the order of submission that lies in the window.
-    pub fn of<'a, T>(window: Option<Window>, all: &'a [T]) -> &'a [T] {
+    pub fn of<T>(window: Option<Window>, all: &[T]) -> &[T] {
         let Some(Window { lo, hi }) = window else { return all };
         let end = all.len();
         &all[(lo as usize).min(end)..(hi as usize).min(end)]
