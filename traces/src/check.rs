@@ -11,7 +11,7 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::workload::{Truth, Workload};
 
-use crate::jobs::{FairRates, is_measured};
+use crate::speeds::Speeds;
 
 /// Something odd.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,13 +106,13 @@ impl fmt::Display for Finding {
 
 /// Everything odd, job by job.
 pub fn check(workload: &Workload, cluster: &Cluster) -> Vec<Finding> {
-    let rates = FairRates::new(cluster);
+    let mut speeds = Speeds::new(cluster);
     let mut names: BTreeMap<&str, JobId> = BTreeMap::new();
     let mut findings = Vec::new();
     let largest_gpu_bytes = cluster.nodes().iter().map(|n| n.gpu_mem_bytes).max().unwrap_or(0);
     for (index, (job, truth)) in workload.jobs.iter().zip(&workload.truths).enumerate() {
         let mut found = |oddity| findings.push(Finding { job: job.id, name: job.name.clone(), oddity });
-        let available = cluster.n_gpus_of(job.gpu_type);
+        let available = speeds.reach(job.gpu_type).n_gpus;
         if job.gpus.min() > available {
             found(Oddity::TooManyGpus { asked: job.gpus.min(), available });
         }
@@ -128,10 +128,10 @@ pub fn check(workload: &Workload, cluster: &Cluster) -> Vec<Finding> {
         if index > 0 && job.arrival < workload.jobs[index - 1].arrival {
             found(Oddity::OutOfOrder);
         }
-        if !is_measured(cluster, job) {
+        if !speeds.is_measured(job) {
             found(Oddity::NotMeasured { model: job.profile.name.clone(), batch: job.batch });
         }
-        if let Some(oddity) = odd_deadline(job, truth, &rates) {
+        if let Some(oddity) = odd_deadline(job, truth, &mut speeds) {
             found(oddity);
         }
         match names.get(&*job.name) {
@@ -143,13 +143,13 @@ pub fn check(workload: &Workload, cluster: &Cluster) -> Vec<Finding> {
 }
 
 /// The last moment counts: until then a soft deadline is worth something.
-fn odd_deadline(job: &JobSpec, truth: &Truth, rates: &FairRates<'_>) -> Option<Oddity> {
+fn odd_deadline(job: &JobSpec, truth: &Truth, speeds: &mut Speeds<'_>) -> Option<Oddity> {
     let deadline = job.deadline.last()?;
     if deadline <= job.arrival {
         return Some(Oddity::DeadlineBeforeArrival);
     }
     let slack_s = (deadline - job.arrival).as_secs_f64();
-    let needed_s = truth.work / (rates.best(job) * truth.pace);
+    let needed_s = truth.work / (speeds.best_rate(job) * truth.pace);
     (needed_s > slack_s).then_some(Oddity::DeadlineTooTight { slack_s, needed_s })
 }
 

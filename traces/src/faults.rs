@@ -149,7 +149,7 @@ mod tests {
         assert!(faults.is_sorted_by_key(|f| (f.time, f.node)));
         for node in 0..4 {
             let of_node: Vec<bool> = faults.iter().filter(|f| f.node.0 == node).map(|f| f.is_up).collect();
-            assert!(of_node.len() > 20 && of_node.len() % 2 == 0);
+            assert!(of_node.len() > 20 && of_node.len().is_multiple_of(2));
             assert!(of_node.iter().enumerate().all(|(i, is_up)| *is_up == (i % 2 == 1)));
         }
     }

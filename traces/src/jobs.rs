@@ -1,12 +1,11 @@
-//! From rows to a workload: names become ids, jobs are put in order of arrival, durations become iterations.
+//! From rows to a workload: names become ids, and jobs are put in order of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rota_core::cluster::Cluster;
-use rota_core::ids::{DatasetId, GpuTypeId, JobId, TenantId};
+use rota_core::ids::{DatasetId, JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
-use rota_core::profile::{Profile, Shape};
+use rota_core::profile::Profile;
 use rota_core::time::Time;
 use rota_core::workload::{Dataset, Truth, Workload};
 
@@ -112,49 +111,22 @@ impl Names {
     }
 }
 
-/// Whether the speed of a job is known: its model has no curves, or one for its batch on the GPUs it would get.
-pub(crate) fn is_measured(cluster: &Cluster, spec: &JobSpec) -> bool {
-    let node = cluster.largest_node(spec.gpu_type);
-    let gpu_type = node.and_then(|n| cluster.gpu_types().get(n.gpu_type.index())).map_or("", String::as_str);
-    spec.profile.scale.is_empty() || spec.profile.scale_curve(gpu_type, spec.batch).is_some()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Iterations per second at the proportional share, remembered: asking the core costs a walk over all nodes.
-pub(crate) struct FairRates<'c> {
-    cluster: &'c Cluster,
-    known: BTreeMap<(usize, u32, u32, Option<GpuTypeId>), f64>,
-}
-
-impl<'c> FairRates<'c> {
-    pub(crate) fn new(cluster: &'c Cluster) -> Self {
-        FairRates { cluster, known: BTreeMap::new() }
-    }
-
-    /// The rate of a job as asked for.
-    pub(crate) fn of(&mut self, spec: &JobSpec) -> f64 {
-        // Profiles outlive the reading, so their address names them.
-        let profile = Arc::as_ptr(&spec.profile) as usize;
-        let key = (profile, spec.gpus.asked, spec.batch, spec.gpu_type);
-        *self.known.entry(key).or_insert_with(|| spec.fair_rate(self.cluster))
-    }
-
-    /// The best rate the job could have alone: at the level where it is fastest, with all it asks for.
-    pub(crate) fn best(&self, spec: &JobSpec) -> f64 {
-        let Some(node) = self.cluster.largest_node(spec.gpu_type) else { return 0.0 };
-        let gpu_type = self.cluster.gpu_types().get(node.gpu_type.index()).map_or("", String::as_str);
-        let asked = [spec.gpus.asked];
-        let levels = if spec.gpus.levels.is_empty() { &asked[..] } else { &spec.gpus.levels };
-        let rate = |gpus: u32| {
-            let n_nodes = gpus.div_ceil(node.n_gpus.max(1));
-            let per_gpu = node.host.per(gpus.min(node.n_gpus).max(1));
-            spec.profile.rate(&Shape { gpus, n_nodes, per_gpu, gpu_type, batch: spec.batch })
-        };
-        let in_reach = levels.iter().filter(|gpus| **gpus <= self.cluster.n_gpus());
-        in_reach.map(|gpus| rate(*gpus)).fold(0.0, f64::max)
-    }
-
-    /// Whole iterations in so many seconds, at least one: the rule of the originals' generators.
-    pub(crate) fn whole_iterations(&mut self, spec: &JobSpec, duration_s: f64) -> f64 {
-        (duration_s * self.of(spec)).floor().max(1.0)
+    #[test]
+    fn jobs_of_one_instant_stay_in_file_order() {
+        let profile = Arc::new(Profile::plain("m", 1.0));
+        let mut list = JobList::default();
+        for (name, arrival) in [("late", 5), ("first", 0), ("second", 0)] {
+            list.push(JobList::plain(name, profile.clone(), 1, 1.0, Time(arrival)), 1.0);
+        }
+        let workload = list.finish();
+        assert_eq!(
+            workload.jobs.iter().map(|j| (j.id.0, &*j.name)).collect::<Vec<_>>(),
+            [(0, "first"), (1, "second"), (2, "late")]
+        );
+        assert_eq!((workload.check(), workload.tenants), (Ok(()), vec![NO_TENANT.to_owned()]));
     }
 }

@@ -16,5 +16,6 @@ mod jobs;
 pub mod profile;
 pub mod rows;
 pub mod source;
+mod speeds;
 pub mod stats;
 pub mod units;

@@ -144,11 +144,19 @@ impl<'r> Row<'r> {
             .got(self.text(column))
     }
 
-    /// A number that is not negative, nor absurd.
-    pub(crate) fn number(&self, column: usize) -> Result<f64, InputError> {
+    /// A length of time that may be nothing.
+    pub(crate) fn seconds(&self, column: usize) -> Result<f64, InputError> {
         match self.text(column).parse::<f64>() {
-            Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-            _ => Err(self.expected(column, "a number that is not negative")),
+            Ok(value) if (0.0..=MOST_SECONDS).contains(&value) => Ok(value),
+            _ => Err(self.expected(column, "a length of time, not negative")),
+        }
+    }
+
+    /// A length of time that is something.
+    pub(crate) fn run_time(&self, column: usize) -> Result<f64, InputError> {
+        match self.text(column).parse::<f64>() {
+            Ok(value) if value > 0.0 && value <= MOST_SECONDS => Ok(value),
+            _ => Err(self.expected(column, "a length of time greater than 0")),
         }
     }
 

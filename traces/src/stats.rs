@@ -6,7 +6,7 @@ use rota_core::cluster::Cluster;
 use rota_core::job::Deadline;
 use rota_core::workload::Workload;
 
-use crate::jobs::FairRates;
+use crate::speeds::Speeds;
 
 /// A workload in numbers.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -68,12 +68,12 @@ pub struct Summary {
 
 /// Counts and measures a workload for a cluster.
 pub fn stats(workload: &Workload, cluster: &Cluster) -> Stats {
-    let mut rates = FairRates::new(cluster);
+    let mut speeds = Speeds::new(cluster);
     let mut stats =
         Stats { n_jobs: workload.jobs.len(), n_datasets: workload.datasets.len(), ..Stats::default() };
     let mut durations = Vec::with_capacity(workload.jobs.len());
     for (job, truth) in workload.jobs.iter().zip(&workload.truths) {
-        let rate = rates.of(job) * truth.pace;
+        let rate = speeds.fair_rate(job) * truth.pace;
         let duration_s = if rate > 0.0 { truth.work / rate } else { f64::INFINITY };
         let gpu_hours = duration_s * f64::from(job.gpus.asked) / 3_600.0;
         durations.push(duration_s);

@@ -37,7 +37,7 @@ pub fn read_in_units(source: &Source, setting: &Setting<'_>, unit_s: f64) -> Res
             return Ok(());
         }
         let profile = models.plain(row.maybe(model).map_or("", |(_, name)| name));
-        let (arrival, work) = (row.time(submit, unit_s)?, row.positive(duration)? * unit_s);
+        let (arrival, work) = (row.time(submit, unit_s)?, row.run_time(duration)? * unit_s);
         let mut spec = JobList::plain(row.text(job_id), profile, row.gpus(gpus)?, work, arrival);
         if row.text(best_effort) != "1" {
             spec.deadline = deadline(row, times, values, arrival, unit_s)?;

@@ -21,7 +21,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let batch = rows.need(&["batch_size"])?;
     let gpus = rows.need(&["num_gpu"])?;
     let (deadline, best_effort) = (rows.find(&["ddl", "deadline"]), rows.find(&["best_effort"]));
-    let models = Models::new(setting);
+    let mut models = Models::new(setting);
     let mut list = JobList::default();
     let dropped = rows.each(setting.bad_rows, |row| {
         let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use super::{Imported, Setting};
 use crate::error::InputError;
 use crate::generate::elasticflow::{Deadlines, Templates};
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::JobList;
 use crate::rows::Rows;
 use crate::source::Source;
+use crate::speeds::Speeds;
 
 /// GPU counts that throughput was measured with; the converter drops all others.
 const MEASURED_GPUS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -25,19 +26,19 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let (duration, gpus) = (rows.need(&["duration"])?, rows.need(&["num_gpu"])?);
     let mut templates = Templates::new(setting.profiles, setting.cluster, setting.options.seed)?;
     let mut deadlines = Deadlines::new(&setting.options);
-    let mut rates = FairRates::new(setting.cluster);
+    let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
     let mut filtered = BTreeMap::new();
     let dropped = rows.each(setting.bad_rows, |row| {
         let (arrival, duration_s, n_gpus) =
-            (row.time(submit, 1.0)?, row.number(duration)?, row.whole::<u32>(gpus)?);
+            (row.time(submit, 1.0)?, row.seconds(duration)?, row.whole::<u32>(gpus)?);
         if let Some(rule) = rule_against(arrival.as_secs_f64(), duration_s, n_gpus) {
             *filtered.entry(rule.to_owned()).or_default() += 1;
             return Ok(());
         }
         let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
         let mut spec = templates.draw_job(&name, n_gpus, arrival);
-        let work = rates.whole_iterations(&spec, duration_s);
+        let work = speeds.whole_iterations(&spec, duration_s)?;
         spec.estimated_work = work;
         spec.deadline = deadlines.draw(arrival, duration_s);
         list.push(spec, work);

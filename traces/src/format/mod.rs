@@ -125,7 +125,7 @@ pub fn read(source: &Source, format: Option<Format>, setting: &Setting<'_>) -> R
     };
     setting.options.check()?;
     let mut imported = format.read(source, setting)?;
-    redraw(&mut imported.workload, setting.cluster, &setting.options);
+    redraw(&mut imported.workload, setting.cluster, &setting.options)?;
     Ok(imported)
 }
 

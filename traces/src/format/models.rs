@@ -8,9 +8,9 @@ use rota_core::profile::Profile;
 
 use super::Setting;
 use crate::error::InputError;
-use crate::jobs::is_measured;
 use crate::profile::ProfileEntry;
 use crate::rows::Row;
+use crate::speeds::Speeds;
 
 /// The model of jobs of which nothing is known but how long they take: one iteration a second, whatever they get.
 /// `plain:NAME` is the same with a name of its own.
@@ -20,11 +20,12 @@ pub const PLAIN: &str = "plain";
 pub(crate) struct Models<'s> {
     setting: &'s Setting<'s>,
     plain: BTreeMap<String, Arc<Profile>>,
+    speeds: Speeds<'s>,
 }
 
 impl<'s> Models<'s> {
     pub(crate) fn new(setting: &'s Setting<'s>) -> Self {
-        Models { setting, plain: BTreeMap::new() }
+        Models { setting, plain: BTreeMap::new(), speeds: Speeds::new(setting.cluster) }
     }
 
     /// The model named in a cell.
@@ -65,18 +66,15 @@ impl<'s> Models<'s> {
 
     /// Refuses a job whose model was measured, but not with its batch on the cluster's GPUs: its speed would be made up.
     pub(crate) fn check_measured(
-        &self,
+        &mut self,
         row: &Row<'_>,
         column: usize,
         spec: &JobSpec,
     ) -> Result<(), InputError> {
-        let cluster = self.setting.cluster;
-        if is_measured(cluster, spec) {
+        if self.speeds.is_measured(spec) {
             return Ok(());
         }
-        let gpu_type =
-            cluster.largest_node(spec.gpu_type).and_then(|n| cluster.gpu_types().get(n.gpu_type.index()));
-        let gpu_type = gpu_type.map_or("", String::as_str);
+        let gpu_type = self.speeds.reach(spec.gpu_type).gpu_type;
         let here = spec.profile.scale.iter().filter(|c| c.gpu_type == gpu_type || c.gpu_type.is_empty());
         let batches: Vec<_> = here.map(|curve| curve.batch.to_string()).collect();
         let batches = if batches.is_empty() { "none".to_owned() } else { batches.join(", ") };

@@ -14,9 +14,10 @@ use crate::dates;
 use crate::error::InputError;
 use crate::generate::synergy::ModelMix;
 use crate::generate::{Origin, PhillyRules};
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::JobList;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
+use crate::speeds::Speeds;
 
 #[derive(Deserialize)]
 struct LoggedJob<'t> {
@@ -124,7 +125,7 @@ fn keep(
 ) -> Result<JobList, InputError> {
     let rules = &setting.options.philly;
     let mut models = ModelMix::new(setting.profiles, &setting.options)?;
-    let mut rates = FairRates::new(setting.cluster);
+    let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
     let mut begin_s = rules.hours.is_none().then_some(first_s);
     for (submitted_s, job) in jobs {
@@ -139,7 +140,7 @@ fn keep(
                 let begin_s = *begin_s.get_or_insert(*submitted_s);
                 let arrival = Time((submitted_s - begin_s) * 1_000_000);
                 let mut spec = JobList::plain(&job.jobid, models.next(), kept.gpus, 0.0, arrival);
-                let work = rates.whole_iterations(&spec, kept.duration_s);
+                let work = speeds.whole_iterations(&spec, kept.duration_s)?;
                 spec.estimated_work = work;
                 spec.tenant = list.tenant(&job.vc);
                 list.push(spec, work);

@@ -9,9 +9,10 @@ use super::{Imported, Setting};
 use crate::dates;
 use crate::error::InputError;
 use crate::generate::elasticflow::Templates;
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::JobList;
 use crate::rows::Rows;
 use crate::source::Source;
+use crate::speeds::Speeds;
 
 struct Submission {
     submitted_s: i64,
@@ -34,7 +35,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         let date = dates::parse(row.text(timestamp));
         submissions.push(Submission {
             submitted_s: date.ok_or_else(|| row.expected(timestamp, "a date such as 2017-10-09 07:01:55"))?,
-            duration_s: row.positive(duration)?,
+            duration_s: row.run_time(duration)?,
             gpus: row.gpus(gpus)?,
             tenant: list.tenant(row.maybe(cluster).map_or("", |(_, name)| name)),
             line: row.line,
@@ -44,13 +45,13 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     submissions.sort_by_key(|s| s.submitted_s);
     let first_s = submissions.first().map_or(0, |s| s.submitted_s);
     let mut templates = Templates::new(setting.profiles, setting.cluster, setting.options.seed)?;
-    let mut rates = FairRates::new(setting.cluster);
+    let mut speeds = Speeds::new(setting.cluster);
     for submission in submissions {
         let arrival = Time((submission.submitted_s - first_s) * 1_000_000);
         // The log has no ids: the line is what a reader can look up.
         let mut spec = templates.draw_job(&submission.line.to_string(), submission.gpus, arrival);
         spec.tenant = submission.tenant;
-        let work = submission.duration_s * rates.of(&spec);
+        let work = speeds.iterations(&spec, submission.duration_s)?;
         spec.estimated_work = work;
         list.push(spec, work);
     }
@@ -87,7 +88,7 @@ mod tests {
         );
         assert_eq!(
             message(read, "p.csv", &format!("{head}2017-10-09 07:01:55,0,1,66.0,a\n")),
-            "p.csv:2, column 2 (duration): got \"0\", expected a number greater than 0"
+            "p.csv:2, column 2 (duration): got \"0\", expected a length of time greater than 0"
         );
     }
 

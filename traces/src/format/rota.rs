@@ -13,9 +13,10 @@ use rota_core::workload::{Dataset, Truth};
 
 use super::{Imported, Models, Setting};
 use crate::error::InputError;
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::JobList;
 use crate::rows::{Row, Rows, parse_time};
 use crate::source::Source;
+use crate::speeds::Speeds;
 use crate::units::Bytes;
 
 macro_rules! columns {
@@ -54,7 +55,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let mut reader = Reader {
         setting,
         models: Models::new(setting),
-        rates: FairRates::new(setting.cluster),
+        speeds: Speeds::new(setting.cluster),
         list: JobList::default(),
     };
     let dropped = rows.each(setting.bad_rows, |row| reader.take(row, &columns))?;
@@ -64,7 +65,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
 struct Reader<'s> {
     setting: &'s Setting<'s>,
     models: Models<'s>,
-    rates: FairRates<'s>,
+    speeds: Speeds<'s>,
     list: JobList,
 }
 
@@ -115,18 +116,20 @@ impl Reader<'_> {
     fn truth(&mut self, row: &Row<'_>, columns: &Columns, spec: &mut JobSpec) -> Result<Truth, InputError> {
         let (column, rate) = match (row.maybe(columns.iterations), row.maybe(columns.duration_s)) {
             (Some((column, _)), None) => (column, 1.0),
-            (None, Some((column, _))) => (column, self.rates.of(spec)),
+            (None, Some((column, _))) => (column, self.speeds.fair_rate(spec)),
             (_, _) => {
                 let column = columns.iterations.or(columns.duration_s).unwrap_or(0);
                 return Err(row.expected(column, "either iterations or duration_s"));
             }
         };
-        let work = row.positive(column)? * rate;
-        if !(work.is_finite() && work > 0.0) {
-            return Err(row.expected(column, "a job that can run on this cluster"));
-        }
+        let iterations = |column: usize| {
+            let work = row.positive(column)? * rate;
+            let can_run = work.is_finite() && work > 0.0;
+            if can_run { Ok(work) } else { Err(row.expected(column, "a job that can run on this cluster")) }
+        };
+        let work = iterations(column)?;
         spec.estimated_work = match row.maybe(columns.estimate) {
-            Some((column, _)) => row.positive(column)? * rate,
+            Some((column, _)) => iterations(column)?,
             None => work,
         };
         let pace = match row.maybe(columns.pace) {
@@ -204,7 +207,7 @@ fn costs(row: &Row<'_>, columns: &Columns, spec: &JobSpec) -> Result<Option<Cost
     }
     let usual = spec.costs();
     let span = |column: Option<usize>, otherwise: Span| match row.maybe(column) {
-        Some((column, _)) => row.number(column).map(Span::from_secs_f64),
+        Some((column, _)) => row.seconds(column).map(Span::from_secs_f64),
         None => Ok(otherwise),
     };
     Ok(Some(Costs {
@@ -262,7 +265,7 @@ mod tests {
             ),
             ("dataset", "images:1GB@99", "expected a node of the cluster after the @"),
             ("priority", "high", "expected a whole number"),
-            ("restart_s", "-1", "expected a number that is not negative"),
+            ("restart_s", "-1", "expected a length of time, not negative"),
         ];
         for (heading, cell, problem) in cases {
             let expected = match heading {

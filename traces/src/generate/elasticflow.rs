@@ -13,8 +13,9 @@ use rota_core::workload::Workload;
 use super::draws::{self, Purpose};
 use super::options::{DeadlineOptions, Lengths, WorkloadOptions};
 use crate::error::InputError;
-use crate::jobs::{FairRates, JobList, is_measured};
+use crate::jobs::JobList;
 use crate::profile::{ProfileEntry, ProfileSet};
+use crate::speeds::Speeds;
 
 /// Jobs drawn when nobody says how many.
 const DEFAULT_JOBS: usize = 100;
@@ -31,7 +32,7 @@ pub(super) fn generate(
     let mut durations = draws::stream(options.seed, Purpose::Durations);
     let mut gpus = draws::stream(options.seed, Purpose::Gpus);
     let mut deadlines = Deadlines::new(options);
-    let mut rates = FairRates::new(cluster);
+    let mut speeds = Speeds::new(cluster);
     let mut list = JobList::default();
     let mut arrival_s = 0.0f64;
     for index in 0..options.jobs.unwrap_or(DEFAULT_JOBS) {
@@ -39,7 +40,7 @@ pub(super) fn generate(
         let n_gpus = if options.multi_gpu { self::n_gpus(&mut gpus) } else { 1 };
         let arrival = Time::from_secs_f64(if options.is_static { 0.0 } else { arrival_s.floor() });
         let mut spec = templates.draw_job(&index.to_string(), n_gpus, arrival);
-        let work = rates.whole_iterations(&spec, duration_s);
+        let work = speeds.whole_iterations(&spec, duration_s)?;
         spec.estimated_work = work;
         spec.deadline = deadlines.draw(arrival, duration_s);
         list.push(spec, work);
@@ -70,10 +71,11 @@ impl<'p> Templates<'p> {
     /// Of the models of the set, those whose speed on this cluster is known.
     pub(crate) fn new(profiles: &'p ProfileSet, cluster: &Cluster, seed: u64) -> Result<Self, InputError> {
         let mut templates = profiles.templates();
+        let mut speeds = Speeds::new(cluster);
         templates.retain(|(entry, batch)| {
             let job =
                 JobSpec { batch: *batch, ..JobList::plain("", entry.profile.clone(), 1, 0.0, Time::ZERO) };
-            is_measured(cluster, &job)
+            speeds.is_measured(&job)
         });
         if templates.is_empty() {
             let what = format!("a set with models measured on the GPUs of cluster {}", cluster.name);

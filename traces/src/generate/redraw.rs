@@ -12,10 +12,15 @@ use rota_core::workload::{Truth, Workload};
 use super::draws::{self, Purpose};
 use super::options::{Origin, WorkloadOptions};
 use super::synergy::{self, Arrivals};
-use crate::jobs::FairRates;
+use crate::error::InputError;
+use crate::speeds::Speeds;
 
 /// Applies `jobs`, `durations`, `arrivals` and `is_static` of the options to a workload that was read.
-pub fn redraw(workload: &mut Workload, cluster: &Cluster, options: &WorkloadOptions) {
+pub fn redraw(
+    workload: &mut Workload,
+    cluster: &Cluster,
+    options: &WorkloadOptions,
+) -> Result<(), InputError> {
     let is_new = options.arrivals == Origin::Drawn || options.is_static;
     if let Some(n_jobs) = options.jobs {
         // Without new arrivals a repetition would come before what it repeats.
@@ -23,7 +28,7 @@ pub fn redraw(workload: &mut Workload, cluster: &Cluster, options: &WorkloadOpti
         resize(workload, n_jobs);
     }
     if options.durations == Origin::Drawn {
-        redraw_durations(workload, cluster, options);
+        redraw_durations(workload, cluster, options)?;
     }
     if is_new {
         let mut arrivals = Arrivals::new(options);
@@ -31,6 +36,7 @@ pub fn redraw(workload: &mut Workload, cluster: &Cluster, options: &WorkloadOpti
             arrive(Arc::make_mut(job), arrivals.next());
         }
     }
+    Ok(())
 }
 
 fn resize(workload: &mut Workload, n_jobs: usize) {
@@ -49,15 +55,20 @@ fn resize(workload: &mut Workload, n_jobs: usize) {
     }
 }
 
-fn redraw_durations(workload: &mut Workload, cluster: &Cluster, options: &WorkloadOptions) {
+fn redraw_durations(
+    workload: &mut Workload,
+    cluster: &Cluster,
+    options: &WorkloadOptions,
+) -> Result<(), InputError> {
     let mut rng = draws::stream(options.seed, Purpose::Durations);
-    let mut rates = FairRates::new(cluster);
+    let mut speeds = Speeds::new(cluster);
     for (job, truth) in workload.jobs.iter_mut().zip(&mut workload.truths) {
         let job = Arc::make_mut(job);
-        let work = rates.whole_iterations(job, synergy::duration_s(&mut rng, options.lengths));
+        let work = speeds.whole_iterations(job, synergy::duration_s(&mut rng, options.lengths))?;
         job.estimated_work = work;
         *truth = Truth { work, ..*truth };
     }
+    Ok(())
 }
 
 /// Moves a job in time, and its deadline with it.
@@ -96,21 +107,25 @@ mod tests {
             &mut workload,
             &cluster,
             &WorkloadOptions { jobs: Some(7), arrivals: Origin::Drawn, ..WorkloadOptions::default() },
-        );
+        )
+        .expect("sound");
         let names: Vec<_> = workload.jobs.iter().map(|j| &*j.name).collect();
         assert_eq!(names, ["a", "b", "c", "a#2", "b#2", "c#2", "a#3"]);
         assert_eq!(workload.check(), Ok(()));
         let (mut workload, cluster) = three();
-        redraw(&mut workload, &cluster, &WorkloadOptions { jobs: Some(7), ..WorkloadOptions::default() });
+        redraw(&mut workload, &cluster, &WorkloadOptions { jobs: Some(7), ..WorkloadOptions::default() })
+            .expect("sound");
         assert_eq!(workload.jobs.len(), 3);
-        redraw(&mut workload, &cluster, &WorkloadOptions { jobs: Some(2), ..WorkloadOptions::default() });
+        redraw(&mut workload, &cluster, &WorkloadOptions { jobs: Some(2), ..WorkloadOptions::default() })
+            .expect("sound");
         assert_eq!(workload.jobs.len(), 2);
     }
 
     #[test]
     fn deadlines_move_with_their_jobs() {
         let (mut workload, cluster) = three();
-        redraw(&mut workload, &cluster, &WorkloadOptions { is_static: true, ..WorkloadOptions::default() });
+        redraw(&mut workload, &cluster, &WorkloadOptions { is_static: true, ..WorkloadOptions::default() })
+            .expect("sound");
         assert_eq!(
             (workload.jobs[0].arrival, &workload.jobs[0].deadline),
             (Time::ZERO, &Deadline::Strict(Time(50_000_000)))
@@ -125,7 +140,8 @@ mod tests {
             &mut workload,
             &cluster,
             &WorkloadOptions { durations: Origin::Drawn, ..WorkloadOptions::default() },
-        );
+        )
+        .expect("sound");
         assert!(workload.truths.iter().all(|t| t.work >= 1_800.0), "{:?}", workload.truths);
         assert_eq!(workload.jobs[1].arrival, Time(200_000_000));
         assert_eq!(workload.jobs[1].estimated_work, workload.truths[1].work);

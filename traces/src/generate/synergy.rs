@@ -14,8 +14,9 @@ use rota_core::workload::Workload;
 use super::draws::{self, Purpose};
 use super::options::{Lengths, WorkloadOptions};
 use crate::error::InputError;
-use crate::jobs::{FairRates, JobList};
+use crate::jobs::JobList;
 use crate::profile::ProfileSet;
+use crate::speeds::Speeds;
 
 /// Jobs drawn when nobody says how many.
 pub(super) const DEFAULT_JOBS: usize = 1_000;
@@ -30,13 +31,13 @@ pub(super) fn generate(
     let mut durations = draws::stream(options.seed, Purpose::Durations);
     let mut gpus = draws::stream(options.seed, Purpose::Gpus);
     let mut models = ModelMix::new(profiles, options)?;
-    let mut rates = FairRates::new(cluster);
+    let mut speeds = Speeds::new(cluster);
     let mut list = JobList::default();
     for index in 0..options.jobs.unwrap_or(DEFAULT_JOBS) {
         let duration_s = duration_s(&mut durations, options.lengths);
         let n_gpus = if options.multi_gpu { self::n_gpus(&mut gpus) } else { 1 };
         let mut spec = JobList::plain(&index.to_string(), models.next(), n_gpus, 0.0, arrivals.next());
-        let work = rates.whole_iterations(&spec, duration_s);
+        let work = speeds.whole_iterations(&spec, duration_s)?;
         spec.estimated_work = work;
         list.push(spec, work);
     }

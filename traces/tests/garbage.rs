@@ -1,0 +1,147 @@
+//! No input makes a reader panic, and what it accepts the engine can take.
+
+use proptest::prelude::*;
+use rota_traces::format::{self, Format, Setting};
+use rota_traces::generate::{self, WorkloadOptions};
+use rota_traces::rows::BadRows;
+use rota_traces::source::Source;
+use rota_traces::{cluster, profile};
+
+/// A sound text of every format, to be spoilt.
+const SOUND: [(&str, &str); 12] = [
+    (
+        "rota.csv",
+        "job_id,arrival_s,gpus,iterations,model,deadline_s,gpu_levels,dataset,restart_s\na,0,1,10,gnmt,5:1|6:2,1-2,d:1GB@0,3\nb,1,2,20,,9,,d,\n",
+    ),
+    ("replay.trace", "0,alexnet,8.0,23349,1\n1,gnmt,126.0,26435,2\n"),
+    ("pollux.csv", "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"),
+    (
+        "log.json",
+        "[{\"vc\": \"v\", \"jobid\": \"j\", \"submitted_time\": \"2017-08-01 00:01:57\", \"attempts\": [{\"start_time\": \"2017-08-01 00:03:11\", \"end_time\": \"2017-08-02 00:45:54\", \"detail\": [{\"ip\": \"m0\", \"gpus\": [\"gpu0\"]}]}]}]",
+    ),
+    (
+        "ef.csv",
+        "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort\n0,0,7246,resnet50,5896,256,1,3930,0\n",
+    ),
+    ("itp.csv", "job_id,submission_time,duration,num_gpu\nx,2266647,604,16\n"),
+    (
+        "chronus.csv",
+        "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n0,u,1,10,5530,vgg16,96,5,159-189,10-8,0,soft\n",
+    ),
+    (
+        "c.toml",
+        "format = 1\n[[nodes]]\ncount = 4\nracks = 2\ngpu_type = \"A100\"\ngpus = 8\ncpus = 96\nmem = \"1TB\"\n",
+    ),
+    ("c.ini", "[CLUSTER]\nracks = 2\nservers_per_rack = 16\n"),
+    ("c.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,16,8,64,256"),
+    (
+        "p.toml",
+        "format = 1\n[grid]\ncpus = [1, 4]\nmem = [\"10GB\"]\nshare = { cpus = 4, mem = \"10GB\" }\n[[profile]]\nname = \"m\"\niteration_s = 0.5\nspeed = [[1], [2]]\n",
+    ),
+    ("w.toml", "format = 1\njobs = 5\njobs_per_hour = [1.0, 2.0]\nsplit = { vision = 100.0 }\n"),
+];
+
+/// Words that have broken readers before, and that random characters seldom hit.
+const NASTY: [&str; 24] = [
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-320",
+    "-1",
+    "0",
+    "4294967295",
+    "18446744073709551616",
+    "\"",
+    ",",
+    "\n",
+    "\r\n",
+    "-",
+    ":",
+    "|",
+    "@",
+    "=",
+    "[",
+    "]",
+    "{}",
+    "\u{feff}",
+    "日本",
+];
+
+fn read_everything(name: &str, text: &str) {
+    let source = Source::new(name, text);
+    let (cluster, synergy) =
+        (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
+    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    for bad_rows in [BadRows::Refuse, BadRows::Skip] {
+        for profiles in [&synergy, &elastic] {
+            let setting = Setting { bad_rows, ..Setting::new(&cluster, profiles) };
+            for (format, ..) in Format::ALL {
+                if let Ok(read) = format::read(&source, Some(*format), &setting) {
+                    assert_eq!(read.workload.check(), Ok(()), "{} took {text:?}", format.name());
+                }
+            }
+        }
+    }
+    drop(format::detect(&source));
+    drop(cluster::toml::read(&source));
+    drop(cluster::ini::read(&source));
+    drop(cluster::spec::read(&source, "A100"));
+    drop(generate::read(&source));
+    if let Ok(profiles) = profile::read(&source) {
+        let options = WorkloadOptions { jobs: Some(3), ..WorkloadOptions::default() };
+        if let Ok(workload) = generate::generate(&cluster, &profiles, &options) {
+            assert_eq!(workload.check(), Ok(()), "drawn from {text:?}");
+        }
+    }
+}
+
+#[test]
+fn the_sound_texts_are_sound() {
+    let (cluster, synergy) =
+        (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
+    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    for (name, text) in &SOUND[..7] {
+        let profiles = if *name == "ef.csv" { &elastic } else { &synergy };
+        format::read(&Source::new(*name, *text), None, &Setting::new(&cluster, profiles)).expect(name);
+    }
+    for (name, text) in &SOUND[7..10] {
+        cluster::read(&Source::new(*name, *text)).expect(name);
+    }
+    profile::read(&Source::new(SOUND[10].0, SOUND[10].1)).expect("a profile");
+    generate::read(&Source::new(SOUND[11].0, SOUND[11].1)).expect("a workload");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn arbitrary_text_never_panics(text in any::<String>(), name in "[a-z]{0,3}(\\.(csv|json|toml|ini|txt|trace))?") {
+        read_everything(&name, &text);
+    }
+
+    #[test]
+    fn spoilt_texts_never_panic(
+        which in 0..SOUND.len(),
+        spoils in proptest::collection::vec((any::<prop::sample::Index>(), 0..8usize, 0..NASTY.len()), 1..4),
+    ) {
+        let (name, sound) = SOUND[which];
+        let mut text: Vec<char> = sound.chars().collect();
+        for (place, length, nasty) in spoils {
+            let from = place.index(text.len() + 1);
+            let to = (from + length).min(text.len());
+            text.splice(from..to, NASTY[nasty].chars());
+        }
+        read_everything(name, &text.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn whole_cells_may_be_anything(which in 0..7usize, cell in any::<prop::sample::Index>(), nasty in 0..NASTY.len()) {
+        let (name, sound) = SOUND[which];
+        let mut cells: Vec<&str> = sound.split(',').collect();
+        let at = cell.index(cells.len());
+        cells[at] = NASTY[nasty];
+        read_everything(name, &cells.join(","));
+    }
+}
