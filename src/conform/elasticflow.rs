@@ -88,7 +88,8 @@ impl GoldenCase {
         let source = Source::open(&self.input)?;
         let workload = elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?.workload;
         let durations = durations(&source, &workload)?;
-        let settings = Settings { scheduler: self.scheduler, slot: self.slot, durations: durations.as_deref() };
+        let settings =
+            Settings { scheduler: self.scheduler, slot: self.slot, durations: durations.as_deref() };
         let run = artifact::run(&cluster, &workload, &settings)?;
         let expected = expected(&self.expected)?;
         let got = fates(&workload, &run);
@@ -155,8 +156,10 @@ fn expected(path: &Path) -> Result<BTreeMap<String, Fate>, InputError> {
 fn fates(workload: &Workload, run: &Run) -> BTreeMap<String, Fate> {
     let jobs = workload.jobs.iter().zip(&run.ledger.outcomes).zip(&run.judgements);
     let fate = |judgement: &Judgement, start, end| Fate { outcome: name(*judgement).to_owned(), start, end };
-    jobs.map(|((job, outcome), judgement)| (job.name.to_string(), fate(judgement, outcome.start, outcome.finish)))
-        .collect()
+    jobs.map(|((job, outcome), judgement)| {
+        (job.name.to_string(), fate(judgement, outcome.start, outcome.finish))
+    })
+    .collect()
 }
 
 /// As golden tables call it.
@@ -177,7 +180,8 @@ fn first_difference(expected: &BTreeMap<String, Fate>, got: &BTreeMap<String, Fa
     }
     let mut differing: Vec<_> = got.iter().filter(|(name, fate)| expected.get(*name) != Some(fate)).collect();
     let earliest = |fate: &Fate| fate.start.or(fate.end).unwrap_or(Time::MAX);
-    let first = |(name, fate): &(&String, &Fate)| expected.get(*name).map_or(Time::MAX, earliest).min(earliest(fate));
+    let first =
+        |(name, fate): &(&String, &Fate)| expected.get(*name).map_or(Time::MAX, earliest).min(earliest(fate));
     differing.sort_by_key(first);
     let (name, fate) = differing.first()?;
     let Some(wanted) = expected.get(*name) else {
@@ -216,7 +220,8 @@ mod tests {
 
     #[test]
     fn the_earliest_difference_is_named() {
-        let expected = run(&[("a", fate("met", 10, 90)), ("b", fate("declined", -1, -1)), ("c", fate("met", 5, 50))]);
+        let expected =
+            run(&[("a", fate("met", 10, 90)), ("b", fate("declined", -1, -1)), ("c", fate("met", 5, 50))]);
         assert_eq!(first_difference(&expected, &expected), None);
         let got = run(&[("a", fate("met", 10, 90)), ("b", fate("met", 7, 9)), ("c", fate("missed", 5, 51))]);
         assert_eq!(
@@ -227,7 +232,10 @@ mod tests {
             )
         );
         let less = run(&[("a", fate("met", 10, 90))]);
-        assert_eq!(first_difference(&expected, &less).as_deref(), Some("job b: expected, but not in the input"));
+        assert_eq!(
+            first_difference(&expected, &less).as_deref(),
+            Some("job b: expected, but not in the input")
+        );
     }
 
     #[test]
