@@ -20,7 +20,13 @@ fn synergy(options: &Options) -> Result<SystemReport, ConformError> {
 
 fn assert_none_failed(report: &SystemReport) {
     let failed: Vec<_> = report.failed().map(|(case, why)| format!("{case}: {why}")).collect();
-    assert!(failed.is_empty(), "{} of {} cases differ:\n{}", failed.len(), report.cases.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases differ:\n{}",
+        failed.len(),
+        report.cases.len(),
+        failed.join("\n")
+    );
 }
 
 /// A copy of the carried cases that a test may spoil.
@@ -30,12 +36,17 @@ fn copy_of_carried_cases() -> tempfile::TempDir {
         for entry in fs::read_dir(from)? {
             let entry = entry?;
             let target = to.join(entry.file_name());
-            if entry.file_type()?.is_dir() { copy(&entry.path(), &target)? } else { drop(fs::copy(entry.path(), target)?) }
+            if entry.file_type()?.is_dir() {
+                copy(&entry.path(), &target)?
+            } else {
+                drop(fs::copy(entry.path(), target)?)
+            }
         }
         Ok(())
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    copy(&Path::new(ROOT).join("tests/data/synergy"), &dir.path().join("synergy")).expect("the cases can be copied");
+    copy(&Path::new(ROOT).join("tests/data/synergy"), &dir.path().join("synergy"))
+        .expect("the cases can be copied");
     dir
 }
 
@@ -48,14 +59,16 @@ fn spoil(dir: &tempfile::TempDir, file: &str, from: &str, to: &str) {
 
 #[test]
 fn carried_synergy_cases_are_equal() {
-    let report = synergy(&options(&Path::new(ROOT).join("tests/data"))).expect("the carried cases can be read");
+    let report =
+        synergy(&options(&Path::new(ROOT).join("tests/data"))).expect("the carried cases can be read");
     assert_none_failed(&report);
     assert_eq!((report.n_equal(), report.cases.len()), (174, 174));
 }
 
 #[test]
 fn every_synergy_case_of_the_original_is_equal_where_they_are_at_hand() {
-    let shared = std::env::var("ROTA_SHARED").map_or_else(|_| Path::new(ROOT).join("../shared"), PathBuf::from);
+    let shared =
+        std::env::var("ROTA_SHARED").map_or_else(|_| Path::new(ROOT).join("../shared"), PathBuf::from);
     let golden = shared.join("golden");
     if !golden.join("synergy").is_dir() {
         println!("{} is absent: only the carried cases were compared", golden.display());
@@ -72,7 +85,9 @@ fn every_synergy_case_of_the_original_is_equal_where_they_are_at_hand() {
 #[test]
 fn the_report_does_not_depend_on_the_number_of_threads() {
     let options = options(&Path::new(ROOT).join("tests/data"));
-    let with = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("threads").install(|| synergy(&options));
+    let with = |n| {
+        rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("threads").install(|| synergy(&options))
+    };
     assert_eq!(with(1).expect("a report"), with(3).expect("a report"));
 }
 
@@ -101,9 +116,21 @@ fn a_swapped_order_does_not_go_unnoticed() {
 #[test]
 fn garbage_in_a_case_table_ends_everything_and_is_named() {
     for (from, to, expected) in [
-        ("DRF+fair+place,configs/s1.ini", "DRF+turbo,configs/s1.ini", "cases.csv:2, column 2 (policy): got \"DRF+turbo\""),
-        ("replay-static", "backwards", "cases.csv:2, column 5 (mode): got \"backwards\", expected generator, replay-static"),
-        ("m1_basic.DRF+fair+place,DRF", "../../etc,DRF", "cases.csv:2, column 1 (case): got \"../../etc\", expected a name that can be a folder"),
+        (
+            "DRF+fair+place,configs/s1.ini",
+            "DRF+turbo,configs/s1.ini",
+            "cases.csv:2, column 2 (policy): got \"DRF+turbo\"",
+        ),
+        (
+            "replay-static",
+            "backwards",
+            "cases.csv:2, column 5 (mode): got \"backwards\", expected generator, replay-static",
+        ),
+        (
+            "m1_basic.DRF+fair+place,DRF",
+            "../../etc,DRF",
+            "cases.csv:2, column 1 (case): got \"../../etc\", expected a name that can be a folder",
+        ),
         ("case,policy", "case,plan", "cases.csv:1: got \"case,plan,cluster"),
     ] {
         let dir = copy_of_carried_cases();
@@ -125,9 +152,21 @@ fn garbage_in_the_files_of_a_case_fails_that_case_and_is_named() {
         let (_, why) = report.failed().find(|(case, _)| *case == name).expect(name);
         why.to_owned()
     };
-    assert!(why("m1_basic.FIFO").contains("m1_basic.trace:2, column 2 (model): got \"resnet-50\""), "{}", why("m1_basic.FIFO"));
-    assert!(why("m2_tiny.FIFO").contains("tiny2x2.ini:4, gpus_per_server: got \"two\""), "{}", why("m2_tiny.FIFO"));
-    assert!(why("m3_peer.FIFO").contains("m3_peer.FIFO.csv:2, column 2 (first_start_s): got \"noon\""), "{}", why("m3_peer.FIFO"));
+    assert!(
+        why("m1_basic.FIFO").contains("m1_basic.trace:2, column 2 (model): got \"resnet-50\""),
+        "{}",
+        why("m1_basic.FIFO")
+    );
+    assert!(
+        why("m2_tiny.FIFO").contains("tiny2x2.ini:4, gpus_per_server: got \"two\""),
+        "{}",
+        why("m2_tiny.FIFO")
+    );
+    assert!(
+        why("m3_peer.FIFO").contains("m3_peer.FIFO.csv:2, column 2 (first_start_s): got \"noon\""),
+        "{}",
+        why("m3_peer.FIFO")
+    );
     assert!(why("m4_split.FIFO").contains("m4_split.trace: cannot be read"), "{}", why("m4_split.FIFO"));
     assert!(report.n_equal() > 50, "other cases are not touched: {} equal", report.n_equal());
 }
@@ -137,7 +176,10 @@ fn a_folder_without_cases_is_named() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let all = Options { systems: Vec::new(), ..options(dir.path()) };
     let none = conform(&all, &|_, _| ()).expect_err("nothing there").to_string();
-    assert!(none.contains("has no golden cases: expected a folder named after a system (synergy, "), "{none}");
+    assert!(
+        none.contains("has no golden cases: expected a folder named after a system (synergy, "),
+        "{none}"
+    );
     let missing = synergy(&options(dir.path())).expect_err("nothing there").to_string();
     assert!(missing.ends_with("has no cases of synergy: expected a folder synergy in it"), "{missing}");
 }
@@ -145,12 +187,15 @@ fn a_folder_without_cases_is_named() {
 #[test]
 fn result_folders_of_cases_are_in_rotas_format() {
     let out = tempfile::tempdir().expect("a temporary folder");
-    let options = Options { out: Some(out.path().to_owned()), ..options(&Path::new(ROOT).join("tests/data")) };
+    let options =
+        Options { out: Some(out.path().to_owned()), ..options(&Path::new(ROOT).join("tests/data")) };
     assert_none_failed(&synergy(&options).expect("a report"));
     let folder = out.path().join("synergy/m1_basic.FIFO");
     let results = rota::results::Results::read(&folder).expect("a result folder");
     let jobs = &results.runs[0].jobs;
-    let row = |i: usize| (&*jobs[i].job_id, jobs[i].start.map(|t| t.to_string()), jobs[i].finish.map(|t| t.to_string()));
+    let row = |i: usize| {
+        (&*jobs[i].job_id, jobs[i].start.map(|t| t.to_string()), jobs[i].finish.map(|t| t.to_string()))
+    };
     assert_eq!(row(0), ("0", Some("1".into()), Some("601".into())));
     assert!(!results.runs[0].timeline.is_empty(), "what ran where is written");
 }
@@ -159,12 +204,54 @@ fn result_folders_of_cases_are_in_rotas_format() {
 /// same one: through the word it writes and the file of the host that binds the word.
 const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
     // verb, word in the driver, shipped script, its word, file of the host, word there
-    ("the walk over jobs", "Fill::new(", "allocation/greedy.rhai", "view.fill(", "src/values/fill.rs", "Fill::new("),
-    ("choosing jobs whose GPUs fit", "fill.select(", "allocation/tune.rhai", ".select()", "src/values/fill.rs", "only_selected"),
-    ("tune: the fair share", "Demand::FairShare", "allocation/proportional.rhai", "\"fair_share\"", "src/values/fill.rs", "Demand::FairShare"),
-    ("tune: taking excess back", "Answer::Reclaim(", "allocation/tune.rhai", "\"reclaim_excess\"", "src/values/fill.rs", "Answer::Reclaim("),
-    ("first-fit placement", "Box::new(FirstFit)", "placement/first-fit.rhai", "first_fit()", "src/values/placement.rs", "Box::new(FirstFit)"),
-    ("consolidating placement", "Consolidate::default()", "placement/consolidate.rhai", "consolidate()", "src/values/placement.rs", "Consolidate::default()"),
+    (
+        "the walk over jobs",
+        "Fill::new(",
+        "allocation/greedy.rhai",
+        "view.fill(",
+        "src/values/fill.rs",
+        "Fill::new(",
+    ),
+    (
+        "choosing jobs whose GPUs fit",
+        "fill.select(",
+        "allocation/tune.rhai",
+        ".select()",
+        "src/values/fill.rs",
+        "only_selected",
+    ),
+    (
+        "tune: the fair share",
+        "Demand::FairShare",
+        "allocation/proportional.rhai",
+        "\"fair_share\"",
+        "src/values/fill.rs",
+        "Demand::FairShare",
+    ),
+    (
+        "tune: taking excess back",
+        "Answer::Reclaim(",
+        "allocation/tune.rhai",
+        "\"reclaim_excess\"",
+        "src/values/fill.rs",
+        "Answer::Reclaim(",
+    ),
+    (
+        "first-fit placement",
+        "Box::new(FirstFit)",
+        "placement/first-fit.rhai",
+        "first_fit()",
+        "src/values/placement.rs",
+        "Box::new(FirstFit)",
+    ),
+    (
+        "consolidating placement",
+        "Consolidate::default()",
+        "placement/consolidate.rhai",
+        "consolidate()",
+        "src/values/placement.rs",
+        "Consolidate::default()",
+    ),
 ];
 
 #[test]

@@ -62,7 +62,8 @@ pub(super) fn expected(path: &Path, start: &str, finish: &str) -> Result<BTreeMa
 /// What our run did, by the job's name.
 pub(super) fn got(workload: &Workload, ledger: &Ledger) -> BTreeMap<String, Fate> {
     let jobs = workload.jobs.iter().zip(&ledger.outcomes);
-    jobs.map(|(job, outcome)| (job.name.to_string(), Fate { start: outcome.start, finish: outcome.finish })).collect()
+    jobs.map(|(job, outcome)| (job.name.to_string(), Fate { start: outcome.start, finish: outcome.finish }))
+        .collect()
 }
 
 /// The earliest difference, or `None` when all jobs start and finish alike.
@@ -82,7 +83,10 @@ pub(super) fn first_difference(
         for (verb, e, g) in [("start", e.start, g.start), ("finish", e.finish, g.finish)] {
             if !is_equal(e, g) {
                 let earliest = e.into_iter().chain(g).min().unwrap_or(Time::MAX);
-                found.push((earliest, format!("job {name}: expected to {verb} {}, got {}", rounds.say(e), rounds.say(g))));
+                found.push((
+                    earliest,
+                    format!("job {name}: expected to {verb} {}, got {}", rounds.say(e), rounds.say(g)),
+                ));
             }
         }
     }
@@ -120,10 +124,15 @@ mod tests {
 
     fn run(jobs: &[(&str, Option<i64>, Option<i64>)]) -> BTreeMap<String, Fate> {
         let time = |seconds: Option<i64>| seconds.map(|s| Time(s * 1_000_000));
-        jobs.iter().map(|(name, s, f)| ((*name).to_owned(), Fate { start: time(*s), finish: time(*f) })).collect()
+        jobs.iter()
+            .map(|(name, s, f)| ((*name).to_owned(), Fate { start: time(*s), finish: time(*f) }))
+            .collect()
     }
 
-    fn difference(expected: &[(&str, Option<i64>, Option<i64>)], got: &[(&str, Option<i64>, Option<i64>)]) -> String {
+    fn difference(
+        expected: &[(&str, Option<i64>, Option<i64>)],
+        got: &[(&str, Option<i64>, Option<i64>)],
+    ) -> String {
         first_difference(&run(expected), &run(got), ROUNDS).map_or("equal".into(), |d| d.to_string())
     }
 
@@ -151,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_millisecond_is_forgiven_and_no_more() {
-        let at = |micros| BTreeMap::from([("a".to_owned(), Fate { start: Some(Time(micros)), finish: None })]);
+        let at =
+            |micros| BTreeMap::from([("a".to_owned(), Fate { start: Some(Time(micros)), finish: None })]);
         assert_eq!(first_difference(&at(0), &at(1_000), ROUNDS), None);
         assert!(first_difference(&at(0), &at(1_001), ROUNDS).is_some());
     }

@@ -27,6 +27,7 @@ use rota_traces::error::InputError;
 
 pub use error::ConformError;
 pub use report::{CaseReport, Report, SystemReport, Verdict};
+pub use synergy::models as synergy_models;
 use table::Table;
 
 /// What to run on.

@@ -8,7 +8,7 @@ use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
-use rota_scripts::artifact::synergy::{self as artifact, Allocation, Model, Models, Scheme, ScriptedOrder, Settings};
+use rota_scripts::artifact::synergy::{self as artifact, Allocation, Model, Models, Scheme, Settings};
 use rota_traces::format::{Setting, replay};
 use rota_traces::profile::ProfileSet;
 use rota_traces::source::Source;
@@ -24,7 +24,10 @@ const ROUND: Span = Span::from_secs(300);
 
 /// The cases of `cases.csv`.
 pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, ConformError> {
-    let table = Table::open(&folder.join("cases.csv"), &["case", "policy", "cluster", "input", "mode", "expected", "note"])?;
+    let table = Table::open(
+        &folder.join("cases.csv"),
+        &["case", "policy", "cluster", "input", "mode", "expected", "note"],
+    )?;
     let profiles = Arc::new(profile::load("synergy")?);
     let case = |row: Row<'_>| {
         let name = case_name(&row, "case")?;
@@ -119,10 +122,10 @@ impl GoldenCase {
     }
 
     fn run(&self, cluster: &Arc<Cluster>, workload: &Workload, rounds: Rounds) -> anyhow::Result<Ledger> {
-        let settings = Settings { round: rounds.length, first_round: rounds.first, keeps_timeline: self.out.is_some() };
-        let mut order = ScriptedOrder::new(self.scheme.order)?;
+        let settings =
+            Settings { round: rounds.length, first_round: rounds.first, keeps_timeline: self.out.is_some() };
         let models = models(&self.profiles);
-        Ok(artifact::run(self.scheme, Arc::clone(cluster), workload, &models, &mut order, &settings, &mut |_| ())?)
+        Ok(artifact::run(self.scheme, Arc::clone(cluster), workload, &models, &settings, &mut |_| ())?)
     }
 
     fn first_round(&self, source: &Source, workload: &Workload) -> Time {
@@ -134,7 +137,13 @@ impl GoldenCase {
         }
     }
 
-    fn write(&self, out: &Path, cluster: &Cluster, workload: &Workload, ledger: Ledger) -> anyhow::Result<()> {
+    fn write(
+        &self,
+        out: &Path,
+        cluster: &Cluster,
+        workload: &Workload,
+        ledger: Ledger,
+    ) -> anyhow::Result<()> {
         let meta = RunMeta {
             policy: self.policy.clone(),
             exact_estimates: true,
@@ -149,8 +158,8 @@ impl GoldenCase {
     }
 }
 
-/// The models that the original's numbers are stated for.
-fn models(profiles: &ProfileSet) -> Models {
+/// The models of a set for which the original's own numbers are stated: what its driver needs beside the workload.
+pub fn models(profiles: &ProfileSet) -> Models {
     let model = |entry: &profile::ProfileEntry| {
         let model = Model { iteration_s: entry.iteration_s?, ideal_speedup: entry.ideal_speedup? };
         Some((entry.profile.name.clone(), model))
@@ -182,7 +191,8 @@ mod tests {
         let cluster = cluster::load("small").expect("built in");
         let profiles = profile::load("synergy").expect("built in");
         let source = Source::new("r.trace", "\n7,lstm,301,10,1\n8,lstm,5,10,1\n");
-        let workload = replay::read(&source, &Setting::new(&cluster, &profiles)).expect("a replay file").workload;
+        let workload =
+            replay::read(&source, &Setting::new(&cluster, &profiles)).expect("a replay file").workload;
         let arrival = first_line_arrival(&source, &workload);
         assert_eq!(arrival.align_up(Time::ZERO, ROUND), Time(600_000_000));
     }

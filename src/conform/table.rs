@@ -82,7 +82,8 @@ impl<'t> Row<'t> {
 
     /// What to say when a cell holds something else than `what`.
     pub(super) fn expected(&self, column: &str, what: impl std::fmt::Display) -> InputError {
-        let place = self.table.header.iter().position(|name| name == column).map_or(0, |place| place as u64 + 1);
+        let place =
+            self.table.header.iter().position(|name| name == column).map_or(0, |place| place as u64 + 1);
         let error = InputError::expected(&self.table.file, what).at_line(line_of(self.record));
         error.at_column(place).at_name(column).got(self.text(column))
     }

@@ -19,7 +19,7 @@ use rota_core::workload::Workload;
 use super::attach::{Attached, Models, Server};
 use super::books::Books;
 use super::error::ArtifactError;
-use super::order::Order;
+use super::order::ScriptedOrder;
 use super::scheme::{Allocation, OrderName, Placement, Scheme};
 
 /// A job that has not run for longer than this goes before all others, for good.
@@ -48,11 +48,10 @@ pub fn run(
     cluster: Arc<Cluster>,
     workload: &Workload,
     models: &Models,
-    order: &mut dyn Order,
     settings: &Settings,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Ledger, ArtifactError> {
-    let mut driver = Driver::new(scheme, cluster, workload, models, order, settings)?;
+    let mut driver = Driver::new(scheme, cluster, workload, models, settings)?;
     while let Some(now) = driver.next_round() {
         driver.round(now)?;
         observe(&driver.progress(now));
@@ -63,7 +62,7 @@ pub fn run(
 struct Driver<'a> {
     scheme: Scheme,
     workload: &'a Workload,
-    order: &'a mut dyn Order,
+    order: ScriptedOrder,
     settings: &'a Settings,
     snapshot: Snapshot,
     room: Room,
@@ -86,7 +85,6 @@ impl<'a> Driver<'a> {
         cluster: Arc<Cluster>,
         workload: &'a Workload,
         models: &Models,
-        order: &'a mut dyn Order,
         settings: &'a Settings,
     ) -> Result<Self, ArtifactError> {
         if scheme.allocation == Allocation::Opt {
@@ -112,7 +110,7 @@ impl<'a> Driver<'a> {
             },
             scheme,
             workload,
-            order,
+            order: ScriptedOrder::new(scheme.order)?,
             settings,
             snapshot,
             attached,
@@ -208,7 +206,7 @@ impl<'a> Driver<'a> {
     /// Rows in the order of the script; afterwards everybody's speed is the attached one again.
     fn order(&mut self, now: Time) -> Result<Vec<u32>, ArtifactError> {
         let failed = |error| ArtifactError::Order { now, error };
-        let order = self.order.order(&self.snapshot).map_err(failed)?;
+        let order = self.order.rows(&self.snapshot).map_err(failed)?;
         let n_jobs = self.snapshot.jobs.len();
         if order.len() != n_jobs {
             let message = format!("the order has {} jobs, {n_jobs} are runnable", order.len());

@@ -3,6 +3,8 @@
 use rota_core::policy::PolicyError;
 use rota_core::time::Time;
 
+use crate::error::LoadError;
+
 /// A run that the original cannot do, or gives up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtifactError {
@@ -55,6 +57,9 @@ pub enum ArtifactError {
         /// The scheme's name.
         scheme: String,
     },
+    /// The script that orders cannot be used.
+    #[error(transparent)]
+    Script(#[from] LoadError),
     /// The script that orders failed.
     #[error("at {now} s: {error}")]
     Order {

@@ -18,9 +18,10 @@ mod driver;
 mod error;
 mod order;
 mod scheme;
+#[cfg(test)]
+mod tests;
 
 pub use attach::{Model, Models};
 pub use driver::{Settings, run};
 pub use error::{ArtifactError, SchemeError};
-pub use order::{Order, ScriptedOrder};
 pub use scheme::{Allocation, OrderName, Placement, Scheme};

@@ -15,14 +15,8 @@ use crate::reference::Entry;
 use crate::session::{Session, Shared};
 use crate::values::{Queue, View};
 
-/// Puts all jobs of an instant in an order.
-pub trait Order {
-    /// The rows of all jobs, most important first.
-    fn order(&mut self, snapshot: &Snapshot) -> Result<Vec<u32>, PolicyError>;
-}
-
-/// The original's order as a script, with the verbs and limits of every policy script.
-pub struct ScriptedOrder {
+/// One of the original's orders as a script, with the verbs and limits of every policy script.
+pub(super) struct ScriptedOrder {
     engine: Engine,
     shared: Arc<Shared>,
     entries: Vec<Entry>,
@@ -54,19 +48,29 @@ scripts! {
 
 impl ScriptedOrder {
     /// The script of an order of the original.
-    pub fn new(order: OrderName) -> Result<Self, LoadError> {
+    pub(super) fn new(order: OrderName) -> Result<Self, LoadError> {
         let (file, text) = script(order);
-        Self::from_text(order.name(), file, text)
-    }
-
-    fn from_text(name: &str, file: &str, text: &str) -> Result<Self, LoadError> {
         let (engine, shared, entries) = engine::build(Limits::default());
-        let (part, parameters) = Part::compile(&engine, &shared, &entries, name, file, text)?;
+        let (part, parameters) = Part::compile(&engine, &shared, &entries, order.name(), file, text)?;
         let mut live = shared.live();
         live.scripts.push(Arc::clone(&part.script));
         live.parameters.push(parameters);
         drop(live);
         Ok(ScriptedOrder { engine, shared, entries, part })
+    }
+
+    /// The rows of all jobs, most important first.
+    pub(super) fn rows(&mut self, snapshot: &Snapshot) -> Result<Vec<u32>, PolicyError> {
+        let session = Session::new(snapshot, &self.shared, None);
+        self.shared.meter.start();
+        {
+            let mut live = self.shared.live();
+            live.session = Some(Arc::clone(&session));
+            live.n_rank_calls = 0;
+        }
+        let rows = self.call(&session);
+        self.shared.live().session = None;
+        rows.map_err(|error| self.explain(*error))
     }
 
     fn call(&self, session: &Arc<Session>) -> Result<Vec<u32>, Box<EvalAltResult>> {
@@ -87,20 +91,5 @@ impl ScriptedOrder {
         let parts = std::slice::from_ref(&self.part);
         let explainer = Explainer { parts, entries: &self.entries, meter: &self.shared.meter };
         PolicyError { message: explainer.explain(error, &self.part, Some(Stage::Order.name())).to_string() }
-    }
-}
-
-impl Order for ScriptedOrder {
-    fn order(&mut self, snapshot: &Snapshot) -> Result<Vec<u32>, PolicyError> {
-        let session = Session::new(snapshot, &self.shared, None);
-        self.shared.meter.start();
-        {
-            let mut live = self.shared.live();
-            live.session = Some(Arc::clone(&session));
-            live.n_rank_calls = 0;
-        }
-        let rows = self.call(&session);
-        self.shared.live().session = None;
-        rows.map_err(|error| self.explain(*error))
     }
 }
