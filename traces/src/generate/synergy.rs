@@ -137,7 +137,9 @@ impl ModelMix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::tests::shared;
     use crate::generate::options::Split;
+    use crate::source::Source;
     use crate::{cluster, profile};
 
     fn draw(options: &WorkloadOptions) -> Workload {
@@ -170,6 +172,16 @@ mod tests {
             "transformer",
         ];
         assert_eq!(models, original);
+    }
+
+    #[test]
+    fn a_thousand_models_come_in_the_originals_order() {
+        let Some(path) = shared("golden/synergy/inputs/n1000.single.high.trace") else { return };
+        let recorded = Source::open(&path).expect("readable").text;
+        let recorded: Vec<&str> = recorded.lines().filter_map(|line| line.split(',').nth(1)).collect();
+        let workload = draw(&WorkloadOptions { jobs: Some(1_000), ..WorkloadOptions::default() });
+        let models: Vec<_> = workload.jobs.iter().map(|j| j.profile.name.as_str()).collect();
+        assert_eq!(models, recorded);
     }
 
     #[test]
