@@ -3,9 +3,10 @@
 //! A [`Timeline`] is a step function from time to free GPUs. Plans for single jobs ([`Reservation`]s) are made
 //! against it and then reserved, so that the next job sees what is left. Here live the function and its
 //! arithmetic; the ways to plan a job are in `share` (the least share that meets a deadline, ElasticFlow) and
-//! `earliest` (as soon and as wide as possible, EDF), and why a job does not fit is in `shortfall`. Which job is
-//! planned first, and where GPUs are, is decided elsewhere.
+//! `earliest` (as soon and as wide as possible, EDF), why a job does not fit is in `shortfall`, and plans for all jobs
+//! of an instant are in `ahead`. Which job is planned first, and where GPUs are, is decided elsewhere.
 
+mod ahead;
 mod earliest;
 mod grid;
 mod reservation;
@@ -13,6 +14,7 @@ mod share;
 mod shortfall;
 mod speeds;
 
+pub use ahead::{Ahead, Planned, Refusal, Way};
 pub use grid::Grid;
 pub use reservation::Reservation;
 pub use share::Need;

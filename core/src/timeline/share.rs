@@ -37,7 +37,7 @@ impl Timeline {
     /// Highest level first where it is free: the level a job runs at in a stretch, at most `level`.
     #[inline]
     fn level_in(need: &Need<'_>, free: i32, level: (u32, f64)) -> Option<(u32, f64)> {
-        if free >= level.0 as i32 { Some(level) } else { need.speeds.within(free) }
+        if i64::from(free) >= i64::from(level.0) { Some(level) } else { need.speeds.within(free) }
     }
 
     /// The latest breakpoint from which running at `level` to the deadline does all the work.

@@ -1,0 +1,303 @@
+//! Plans for all jobs of a cluster, one after another on one timeline: who gets how much now so that every deadline
+//! holds, who may still enter, and who gets what is left. Deadline policies are short words over these verbs.
+//!
+//! Jobs are known by their rows of a snapshot. A job that cannot make its deadline (any more) reserves nothing and
+//! blocks nobody: it lives from spare GPUs, as a job without a deadline does.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Grid, Need, Reservation, Shortfall, Speeds, Timeline};
+use crate::cluster::{Cluster, Node};
+use crate::ids::{GpuTypeId, NodeId};
+use crate::job::JobSpec;
+use crate::profile::Shape;
+use crate::snapshot::Snapshot;
+use crate::table::Field;
+use crate::time::Time;
+
+/// Slots of full precision in which plans far ahead are made: their number bounds the cost of planning one job.
+const N_EVEN_SLOTS: u32 = 64;
+
+/// Part of its work that a job is thought to need still when its estimate says it should be done.
+const LEAST_WORK: f64 = 1e-6;
+
+/// How a job is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The least share that meets the deadline.
+    LeastShare,
+    /// As soon and as wide as possible.
+    Earliest,
+}
+
+/// One job and what is planned for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// Its row in the snapshot.
+    pub row: u32,
+    /// Until when it should be done; [`Need::NEVER`] when it does not matter.
+    pub deadline: Time,
+    /// What it holds when. A job that was not reserved for holds nothing.
+    pub plan: Reservation,
+    /// Whether its deadline cannot be met.
+    pub is_late: bool,
+    /// GPUs it shall have now: what its plan says, and what was added to it.
+    pub gpus: u32,
+    speeds: Speeds,
+    work: f64,
+    /// Deadline less the time of one restart, where that can be kept.
+    target: Time,
+    way: Way,
+    /// GPUs it holds, and the part of a round that changing them costs.
+    held: u32,
+    change_cost: f64,
+}
+
+/// Why a job may not enter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// It would miss its own deadline.
+    Own(Shortfall),
+    /// Another job, by its row, would miss one that it meets now.
+    Other {
+        /// Whose.
+        row: u32,
+        /// What that one would lack.
+        shortfall: Shortfall,
+    },
+}
+
+/// The plans of one instant.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    timeline: Timeline,
+    grid: Grid,
+    planned: Vec<Planned>,
+    largest: Largest,
+}
+
+impl Ahead {
+    /// All GPUs that are up in the snapshot, free; plans change at rounds.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let grid = Grid::widening(snapshot.now, snapshot.round, N_EVEN_SLOTS);
+        let timeline = Timeline::new(snapshot.now, snapshot.n_gpus_up());
+        Ahead { timeline, grid, planned: Vec::new(), largest: Largest::default() }
+    }
+
+    /// Free GPUs over time beside what is planned.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Everybody planned so far, in that order.
+    pub fn planned(&self) -> &[Planned] {
+        &self.planned
+    }
+
+    /// What is planned for a row.
+    pub fn of(&self, row: u32) -> Option<&Planned> {
+        self.planned.iter().find(|planned| planned.row == row)
+    }
+
+    /// Takes GPUs for something that is no job.
+    pub fn block(&mut self, gpus: u32, from: Time, to: Time) {
+        self.timeline.reserve(&Reservation::flat(from, gpus, to, to));
+    }
+
+    /// Plans rows one after another.
+    pub fn reserve(&mut self, snapshot: &Snapshot, rows: &[u32], way: Way) {
+        self.planned.reserve(rows.len());
+        for &row in rows {
+            let mut planned = Planned::new(snapshot, row, way, &mut self.largest);
+            planned.plan_on(&mut self.timeline, &self.grid);
+            self.planned.push(planned);
+        }
+    }
+
+    /// Whether a row may enter: planned behind those with an earlier deadline, it must meet its own, and nobody with a
+    /// later one may miss it for that.
+    pub fn fits(&self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
+        let mut newcomer = Planned::new(snapshot, row, way, &mut self.largest.clone());
+        let mut timeline = self.timeline.clone();
+        let mut later: Vec<&Planned> =
+            self.planned.iter().filter(|p| p.deadline > newcomer.deadline).collect();
+        later.sort_by_key(|planned| planned.deadline);
+        for planned in &later {
+            timeline.release(&planned.plan);
+        }
+        newcomer.plan_on(&mut timeline, &self.grid);
+        if newcomer.is_late {
+            return Err(Refusal::Own(newcomer.shortfall(&timeline)));
+        }
+        for planned in later.into_iter().filter(|planned| !planned.is_late) {
+            let mut again = planned.clone();
+            again.plan_on(&mut timeline, &self.grid);
+            if again.is_late {
+                return Err(Refusal::Other { row: again.row, shortfall: again.shortfall(&timeline) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out the GPUs that are free now, one level at a time, each to the job for which it saves most GPU time
+    /// per GPU. Doing work now that was planned for later saves what it would have cost there; more GPUs than the
+    /// job's most efficient number cost more than they save, so they are given last. Ties go to the earlier deadline,
+    /// then to the earlier row in the order of planning.
+    pub fn grow(&mut self) {
+        let grown: u32 = self.planned.iter().map(|planned| planned.gpus - planned.plan.first_share()).sum();
+        let free_now = self.timeline.free_at(self.timeline.begin());
+        let mut free = u32::try_from(free_now).unwrap_or(0).saturating_sub(grown);
+        let mut offers: BinaryHeap<Offer> =
+            self.planned.iter().enumerate().filter_map(|(index, planned)| planned.offer(index)).collect();
+        while free > 0
+            && let Some(offer) = offers.pop()
+        {
+            let planned = &mut self.planned[offer.index];
+            let step = offer.gpus - planned.gpus;
+            if step <= free {
+                free -= step;
+                planned.gpus = offer.gpus;
+                offers.extend(planned.offer(offer.index));
+            }
+        }
+    }
+
+    /// When the first plan changes, if one does.
+    pub fn next_change(&self) -> Option<Time> {
+        let now = self.timeline.begin();
+        let ends = self.planned.iter().filter(|p| p.plan.end() > now).map(|p| p.plan.end());
+        self.planned.iter().filter_map(|p| p.plan.next_change(now)).chain(ends).min()
+    }
+}
+
+/// One more level for one job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Offer {
+    /// GPU time saved per GPU-second; negative where it costs more than it saves.
+    saving: f64,
+    deadline: Time,
+    index: usize,
+    gpus: u32,
+}
+
+impl Eq for Offer {}
+
+impl Ord for Offer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let rest = (Reverse(self.deadline), Reverse(self.index));
+        self.saving.total_cmp(&other.saving).then(rest.cmp(&(Reverse(other.deadline), Reverse(other.index))))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Planned {
+    fn new(snapshot: &Snapshot, row: u32, way: Way, largest: &mut Largest) -> Self {
+        let index = row as usize;
+        let jobs = &snapshot.jobs;
+        let spec = jobs.spec(index);
+        let total = jobs.column(Field::Work)[index];
+        let costs = spec.costs();
+        let change_s = (costs.restart + costs.checkpoint).as_secs_f64();
+        let deadline = spec.deadline.first().unwrap_or(Need::NEVER);
+        Planned {
+            row,
+            deadline,
+            plan: Reservation::none(snapshot.now),
+            is_late: false,
+            gpus: 0,
+            speeds: speeds_of(spec, &snapshot.cluster, largest.of(&snapshot.cluster, spec.gpu_type)),
+            work: (total - jobs.done(index)).max(total * LEAST_WORK),
+            target: deadline - costs.restart - costs.checkpoint,
+            way,
+            held: jobs.allocation(index).n_gpus(),
+            change_cost: change_s / (change_s + snapshot.round.as_secs_f64().max(1e-6)),
+        }
+    }
+
+    fn need(&self, deadline: Time) -> Need<'_> {
+        Need { speeds: &self.speeds, work: self.work, deadline }
+    }
+
+    fn plan_on(&mut self, timeline: &mut Timeline, grid: &Grid) {
+        let now = timeline.begin();
+        let plan = match self.way {
+            _ if self.deadline == Need::NEVER && self.way == Way::LeastShare => None,
+            Way::LeastShare => timeline
+                .least_share(&self.need(self.target), grid, now)
+                .or_else(|_| timeline.least_share(&self.need(self.deadline), grid, now))
+                .ok(),
+            Way::Earliest => Some(timeline.earliest(&self.need(self.deadline), grid, now)),
+        };
+        self.is_late =
+            plan.as_ref().map_or(self.deadline != Need::NEVER, |plan| plan.finish() > self.deadline);
+        self.plan = plan.unwrap_or_else(|| Reservation::none(now));
+        self.gpus = self.plan.first_share();
+        timeline.reserve(&self.plan);
+    }
+
+    fn shortfall(&self, timeline: &Timeline) -> Shortfall {
+        let mut without = timeline.clone();
+        without.release(&self.plan);
+        without.shortfall(&self.need(self.deadline), timeline.begin())
+    }
+
+    fn offer(&self, index: usize) -> Option<Offer> {
+        let gpus = self.speeds.above(self.gpus)?;
+        let step = f64::from(gpus - self.gpus);
+        let gain = (self.speeds.rate(gpus) - self.speeds.rate(self.gpus)) / step;
+        let (later, rate) = self.later_level()?;
+        let saving = gain * f64::from(later) / rate - 1.0;
+        let stays = if gpus <= self.held { self.change_cost } else { 0.0 };
+        Some(Offer { saving: saving + stays, deadline: self.deadline, index, gpus })
+    }
+
+    /// The level at which work that is not done now will be done.
+    fn later_level(&self) -> Option<(u32, f64)> {
+        let last = self.plan.steps().iter().rev().map(|step| step.1).find(|gpus| *gpus > 0);
+        last.map(|gpus| (gpus, self.speeds.rate(gpus))).or_else(|| self.speeds.most_efficient(i32::MAX))
+    }
+}
+
+/// The node by which the speeds of jobs are judged: the largest that jobs of a GPU type may use, looked up once.
+#[derive(Clone, Debug, Default)]
+struct Largest(Vec<(Option<GpuTypeId>, Option<NodeId>)>);
+
+impl Largest {
+    fn of<'c>(&mut self, cluster: &'c Cluster, gpu_type: Option<GpuTypeId>) -> Option<&'c Node> {
+        let known = self.0.iter().find(|(known, _)| *known == gpu_type).map(|(_, node)| *node);
+        let node = known.unwrap_or_else(|| {
+            let node = cluster.largest_node(gpu_type).map(|node| node.id);
+            self.0.push((gpu_type, node));
+            node
+        });
+        node.and_then(|node| cluster.node(node))
+    }
+}
+
+/// A job's levels and speeds on a node like this one, each GPU with its proportional share. A job that can run nowhere
+/// gets a level that nobody can give.
+fn speeds_of(spec: &JobSpec, cluster: &Cluster, node: Option<&Node>) -> Speeds {
+    let asked = [spec.gpus.asked];
+    let levels = if spec.gpus.levels.is_empty() { &asked[..] } else { &spec.gpus.levels };
+    let rate = |gpus: u32, node: &Node| {
+        spec.profile.rate(&Shape {
+            gpus,
+            n_nodes: gpus.div_ceil(node.n_gpus.max(1)),
+            per_gpu: node.share_per_gpu(),
+            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
+            batch: spec.batch,
+        })
+    };
+    let usable = levels.iter().map(|gpus| (*gpus, node.map_or(0.0, |node| rate(*gpus, node))));
+    let usable = Speeds::new(usable.filter(|level| level.1.is_finite() && level.1 > 0.0));
+    usable.or_else(|_| Speeds::fixed(u32::MAX, 1.0)).expect("one positive level")
+}
+
+#[cfg(test)]
+mod tests;
