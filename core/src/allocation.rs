@@ -131,7 +131,11 @@ impl Allocation {
     /// Whether both hold the same GPUs with the same shares: going from one to the other needs no restart.
     pub fn same_gpus(&self, other: &Allocation) -> bool {
         self.slices.len() == other.slices.len()
-            && self.slices.iter().zip(&other.slices).all(|(a, b)| a.node == b.node && a.gpus == b.gpus && a.share == b.share)
+            && self
+                .slices
+                .iter()
+                .zip(&other.slices)
+                .all(|(a, b)| a.node == b.node && a.gpus == b.gpus && a.share == b.share)
     }
 
     /// The least any worker gets per GPU.

@@ -31,7 +31,13 @@ impl Caches {
     }
 
     /// Time until every node of the allocation has the data; reports what was cached and evicted for it.
-    pub fn fetch(&mut self, dataset: Option<DatasetId>, allocation: &Allocation, now: Time, reports: &mut Vec<Event>) -> Span {
+    pub fn fetch(
+        &mut self,
+        dataset: Option<DatasetId>,
+        allocation: &Allocation,
+        now: Time,
+        reports: &mut Vec<Event>,
+    ) -> Span {
         let Some(id) = dataset else { return Span::ZERO };
         let Some(data) = self.datasets.get(id.index()).cloned() else { return Span::ZERO };
         let nodes: BTreeSet<_> = allocation.slices.iter().map(|s| s.node).collect();
@@ -64,7 +70,9 @@ impl Caches {
         let Some(held) = self.held.get_mut(&node) else { return };
         let bytes_of = |id: &DatasetId| self.datasets.get(id.index()).map_or(0, |d| d.bytes);
         while held.keys().map(bytes_of).sum::<u64>() > allowed {
-            let Some(oldest) = held.iter().min_by_key(|(id, used)| (**used, **id)).map(|(id, _)| *id) else { return };
+            let Some(oldest) = held.iter().min_by_key(|(id, used)| (**used, **id)).map(|(id, _)| *id) else {
+                return;
+            };
             held.remove(&oldest);
             reports.push(Event::DataEvicted { node, dataset: oldest });
         }

@@ -147,7 +147,9 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
             return Err(PlanViolation::NotAdmitted { job });
         }
         let allocation = match &run.what {
-            Hold::Keep if jobs.phase(row) != Phase::Running => return Err(PlanViolation::KeepsNothing { job }),
+            Hold::Keep if jobs.phase(row) != Phase::Running => {
+                return Err(PlanViolation::KeepsNothing { job });
+            }
             Hold::Keep => jobs.allocation(row),
             Hold::Take(allocation) => {
                 check_request(snapshot, job, row, allocation)?;
@@ -160,11 +162,20 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
 }
 
 /// Whether a job can use an allocation, whoever else holds what.
-fn check_request(snapshot: &Snapshot, job: JobId, row: usize, allocation: &Allocation) -> Result<(), PlanViolation> {
+fn check_request(
+    snapshot: &Snapshot,
+    job: JobId,
+    row: usize,
+    allocation: &Allocation,
+) -> Result<(), PlanViolation> {
     let spec = snapshot.jobs.spec(row);
     let given = allocation.n_gpus();
     if !spec.gpus.allows(given) {
-        let asked = if spec.gpus.levels.is_empty() { spec.gpus.asked.to_string() } else { format!("one of {:?}", spec.gpus.levels) };
+        let asked = if spec.gpus.levels.is_empty() {
+            spec.gpus.asked.to_string()
+        } else {
+            format!("one of {:?}", spec.gpus.levels)
+        };
         return Err(PlanViolation::WrongCount { job, given, asked });
     }
     let mut last = None;
@@ -205,7 +216,12 @@ struct Given<'a> {
 impl<'a> Given<'a> {
     fn new(snapshot: &'a Snapshot) -> Self {
         let n = snapshot.cluster.nodes().len();
-        Given { snapshot, whole: vec![GpuSet::NONE; n], host: vec![Host::NONE; n], shared: Default::default() }
+        Given {
+            snapshot,
+            whole: vec![GpuSet::NONE; n],
+            host: vec![Host::NONE; n],
+            shared: Default::default(),
+        }
     }
 
     fn add(&mut self, job: JobId, allocation: &Allocation) -> Result<(), PlanViolation> {

@@ -104,15 +104,14 @@ impl Cluster {
         if let Some(group) = groups.iter().find(|g| g.n_gpus > MAX_GPUS_PER_NODE) {
             return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
         }
-        let mut cluster =
-            Cluster {
-                name: name.into(),
-                nodes: Vec::with_capacity(n_nodes as usize),
-                gpu_types: Vec::new(),
-                n_gpus: n_gpus as u32,
-                largest: Vec::new(),
-                n_gpus_by_type: Vec::new(),
-            };
+        let mut cluster = Cluster {
+            name: name.into(),
+            nodes: Vec::with_capacity(n_nodes as usize),
+            gpu_types: Vec::new(),
+            n_gpus: n_gpus as u32,
+            largest: Vec::new(),
+            n_gpus_by_type: Vec::new(),
+        };
         let mut first_rack = 0;
         for group in groups {
             cluster.add_group(group, first_rack);

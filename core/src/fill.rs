@@ -155,7 +155,8 @@ impl<'a> Fill<'a> {
         }
         self.tracks_occupants = answers.iter().any(|a| matches!(a, Answer::Reclaim(_)));
         let mut n_kept_left = kept.iter().filter(|k| **k).count();
-        self.granted.reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
+        self.granted
+            .reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
         for &row in walked {
             let is_kept = kept.get(row as usize).copied().unwrap_or(false);
             if is_kept {
@@ -182,7 +183,12 @@ impl<'a> Fill<'a> {
         let protects = self.snapshot.guards.min_run.0 > 0;
         if protects {
             let is_protected = |row: &&u32| self.snapshot.is_protected(**row as usize);
-            selected.extend(order.iter().filter(is_protected).filter(|row| pool.take(**row as usize, self.gpus_of(**row as usize, counts))));
+            selected.extend(
+                order
+                    .iter()
+                    .filter(is_protected)
+                    .filter(|row| pool.take(**row as usize, self.gpus_of(**row as usize, counts))),
+            );
         }
         for &row in order {
             if pool.is_empty() {
@@ -241,7 +247,8 @@ impl<'a> Fill<'a> {
 
     fn largest_first(&self, rows: &[u32]) -> Vec<u32> {
         let jobs = &self.snapshot.jobs;
-        let mut keyed: Vec<_> = rows.iter().map(|row| (std::cmp::Reverse(jobs.size(*row as usize)), *row)).collect();
+        let mut keyed: Vec<_> =
+            rows.iter().map(|row| (std::cmp::Reverse(jobs.size(*row as usize)), *row)).collect();
         keyed.sort_by_key(|(size, _)| *size);
         keyed.into_iter().map(|(_, row)| row).collect()
     }
@@ -266,7 +273,8 @@ impl<'a> Fill<'a> {
             Some(gpu_type) => self.serve_on(row, gpus, false, gpu_type, walk, answers),
             None => (0..self.snapshot.cluster.gpu_types().len()).any(|t| {
                 let gpu_type = GpuTypeId::from(t);
-                self.room.free_gpus_of(gpu_type) >= gpus && self.serve_on(row, gpus, false, gpu_type, walk, answers)
+                self.room.free_gpus_of(gpu_type) >= gpus
+                    && self.serve_on(row, gpus, false, gpu_type, walk, answers)
             }),
         }
     }
@@ -323,7 +331,15 @@ impl<'a> Fill<'a> {
         false
     }
 
-    fn attempt(&mut self, row: usize, gpus: u32, is_kept: bool, gpu_type: GpuTypeId, per_gpu: &Host, grade: Grade) -> bool {
+    fn attempt(
+        &mut self,
+        row: usize,
+        gpus: u32,
+        is_kept: bool,
+        gpu_type: GpuTypeId,
+        per_gpu: &Host,
+        grade: Grade,
+    ) -> bool {
         let slices = if is_kept { self.stay(row, per_gpu) } else { self.find(row, gpus, gpu_type, per_gpu) };
         let Some(slices) = slices else { return false };
         for slice in &slices {
@@ -349,14 +365,25 @@ impl<'a> Fill<'a> {
     }
 
     /// Places a job anew and takes its GPUs.
-    fn find(&mut self, row: usize, gpus: u32, gpu_type: GpuTypeId, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
+    fn find(
+        &mut self,
+        row: usize,
+        gpus: u32,
+        gpu_type: GpuTypeId,
+        per_gpu: &Host,
+    ) -> Option<SmallVec<[Slice; 1]>> {
         let only_type = (self.snapshot.cluster.gpu_types().len() > 1).then_some(gpu_type);
         let ask = Ask { snapshot: self.snapshot, row, gpus, per_gpu: *per_gpu, gpu_type: only_type };
         let spots = self.placement.place(self.room, &ask)?;
         for (node, set) in &spots {
             self.room.take_gpus(*node, *set);
         }
-        let slice = |(node, set): &(_, crate::allocation::GpuSet)| Slice { node: *node, gpus: *set, share: WHOLE_GPU, host: per_gpu.times(set.len()) };
+        let slice = |(node, set): &(_, crate::allocation::GpuSet)| Slice {
+            node: *node,
+            gpus: *set,
+            share: WHOLE_GPU,
+            host: per_gpu.times(set.len()),
+        };
         Some(spots.iter().map(slice).collect())
     }
 
@@ -371,7 +398,8 @@ impl<'a> Fill<'a> {
             if need.is_none() {
                 continue;
             }
-            let picked = reclaim::pick(&mut self.room.occupants[node.index()], &self.granted, node, need, fair, rule);
+            let picked =
+                reclaim::pick(&mut self.room.occupants[node.index()], &self.granted, node, need, fair, rule);
             for index in picked {
                 let granted = &mut self.granted[index as usize];
                 let best = self.snapshot.jobs.demand_per_gpu(granted.row as usize);
@@ -432,7 +460,11 @@ impl<'a> GpuPool<'a> {
     /// A gang stays on one type: its own, that of the GPUs it holds, or the first with enough.
     fn take_type(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
-        let held = jobs.allocation(row).slices.first().map(|s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type);
+        let held = jobs
+            .allocation(row)
+            .slices
+            .first()
+            .map(|s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type);
         let bound = jobs.spec(row).gpu_type.or(held);
         let index = match bound {
             Some(gpu_type) => Some(gpu_type.index()).filter(|t| self.by_type[*t] >= gpus),

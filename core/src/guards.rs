@@ -24,7 +24,8 @@ pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
 /// Puts protected jobs back with what they hold; whoever was to have their GPUs waits.
 fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     let jobs = &snapshot.jobs;
-    let mut kept: Vec<_> = (0..jobs.len()).filter(|row| snapshot.is_protected(*row)).map(|row| jobs.id(row)).collect();
+    let mut kept: Vec<_> =
+        (0..jobs.len()).filter(|row| snapshot.is_protected(*row)).map(|row| jobs.id(row)).collect();
     kept.sort_unstable();
     let stays = |run: &Run| match (&run.what, jobs.row(run.job)) {
         (Hold::Keep, _) => true,

@@ -32,7 +32,8 @@ impl Ask<'_> {
     #[inline]
     pub fn allows(&self, node: &Node) -> bool {
         self.gpu_type.is_none_or(|t| t == node.gpu_type)
-            && (node.gpu_mem_bytes == 0 || self.snapshot.jobs.spec(self.row).profile.gpu_mem_bytes <= node.gpu_mem_bytes)
+            && (node.gpu_mem_bytes == 0
+                || self.snapshot.jobs.spec(self.row).profile.gpu_mem_bytes <= node.gpu_mem_bytes)
     }
 
     /// How many of `want` GPUs fit on a node that has these free.
@@ -98,7 +99,9 @@ fn fullest_node(room: &Room, ask: &Ask<'_>, accepts: impl Fn(NodeId) -> bool) ->
     let whole = ask.per_gpu.times(ask.gpus);
     let (_, node, free) = room
         .candidates(&ask.per_gpu)
-        .filter(|(node, free, host)| free.len() >= ask.gpus && whole.fits_in(host) && ask.allows(node) && accepts(node.id))
+        .filter(|(node, free, host)| {
+            free.len() >= ask.gpus && whole.fits_in(host) && ask.allows(node) && accepts(node.id)
+        })
         .map(|(node, free, _)| (free.len(), node.id, free))
         .min_by_key(|(count, node, _)| (*count, *node))?;
     Some(SmallVec::from_slice(&[(node, free.lowest(ask.gpus))]))
@@ -145,9 +148,10 @@ pub struct LocalData<P>(pub P);
 
 impl<P: Place> Place for LocalData<P> {
     fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
-        let near = ask.snapshot.jobs.spec(ask.row).dataset.and_then(|dataset| {
-            fullest_node(room, ask, |node| ask.snapshot.nodes.has_data(node, dataset))
-        });
+        let near =
+            ask.snapshot.jobs.spec(ask.row).dataset.and_then(|dataset| {
+                fullest_node(room, ask, |node| ask.snapshot.nodes.has_data(node, dataset))
+            });
         near.or_else(|| self.0.place(room, ask))
     }
 }

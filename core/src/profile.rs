@@ -87,12 +87,20 @@ impl HostCurve {
     pub fn new(cpus: Vec<f64>, mem_gb: Vec<f64>, speed: Vec<Vec<f64>>) -> Result<Self, CurveError> {
         let wrong = |why: String| Err(CurveError { why });
         for (axis, values) in [("CPU", &cpus), ("memory", &mem_gb)] {
-            if values.is_empty() || !values.windows(2).all(|w| w[0] < w[1]) || !values.iter().all(|v| v.is_finite() && *v >= 0.0) {
+            if values.is_empty()
+                || !values.windows(2).all(|w| w[0] < w[1])
+                || !values.iter().all(|v| v.is_finite() && *v >= 0.0)
+            {
                 return wrong(format!("{axis} levels must ascend and be finite, got {values:?}"));
             }
         }
         if speed.len() != cpus.len() || speed.iter().any(|row| row.len() != mem_gb.len()) {
-            return wrong(format!("{} rows for {} CPU levels x {} memory levels", speed.len(), cpus.len(), mem_gb.len()));
+            return wrong(format!(
+                "{} rows for {} CPU levels x {} memory levels",
+                speed.len(),
+                cpus.len(),
+                mem_gb.len()
+            ));
         }
         let speed: Vec<f64> = speed.into_iter().flatten().collect();
         match speed.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
@@ -216,7 +224,12 @@ impl Profile {
 
     /// A job that needs more storage rate than it holds waits for data in proportion.
     fn storage_factor(&self, per_gpu: &Host) -> f64 {
-        let need = self.storage_need.iter().rev().find(|(mem, _)| *mem <= per_gpu.mem_bytes).or(self.storage_need.first());
+        let need = self
+            .storage_need
+            .iter()
+            .rev()
+            .find(|(mem, _)| *mem <= per_gpu.mem_bytes)
+            .or(self.storage_need.first());
         match need {
             Some((_, bps)) if *bps > per_gpu.storage_bps => per_gpu.storage_bps as f64 / *bps as f64,
             _ => 1.0,
@@ -233,7 +246,8 @@ mod tests {
     }
 
     fn grid() -> Profile {
-        let curve = HostCurve::new(vec![1.0, 3.0], vec![20.0, 60.0], vec![vec![0.1, 0.5], vec![0.1, 1.0]]).expect("a grid");
+        let curve = HostCurve::new(vec![1.0, 3.0], vec![20.0, 60.0], vec![vec![0.1, 0.5], vec![0.1, 1.0]])
+            .expect("a grid");
         Profile { host: Some(curve), ..Profile::plain("m", 2.0) }
     }
 
@@ -247,15 +261,26 @@ mod tests {
 
     #[test]
     fn a_job_short_of_storage_waits_in_proportion() {
-        let profile = Profile { storage_need: vec![(0, 100_000_000), (60_000_000_000, 25_000_000)], ..Profile::plain("m", 1.0) };
+        let profile = Profile {
+            storage_need: vec![(0, 100_000_000), (60_000_000_000, 25_000_000)],
+            ..Profile::plain("m", 1.0)
+        };
         assert_eq!(profile.rate(&shape(1, 1.0, 10.0)), 0.5, "50 of 100 MB/s");
         assert_eq!(profile.rate(&shape(1, 1.0, 60.0)), 1.0, "memory caches the data set");
     }
 
     #[test]
     fn scale_curves_are_chosen_by_type_and_batch() {
-        let curve = |gpu_type: &str, rate: f64| ScaleCurve { gpu_type: gpu_type.into(), batch: 64, points: vec![(1, rate), (4, 3.0 * rate)] };
-        let profile = Profile { scale: vec![curve("", 1.0), curve("V100", 2.0)], batch: 64, ..Profile::plain("m", 9.0) };
+        let curve = |gpu_type: &str, rate: f64| ScaleCurve {
+            gpu_type: gpu_type.into(),
+            batch: 64,
+            points: vec![(1, rate), (4, 3.0 * rate)],
+        };
+        let profile = Profile {
+            scale: vec![curve("", 1.0), curve("V100", 2.0)],
+            batch: 64,
+            ..Profile::plain("m", 9.0)
+        };
         assert_eq!(profile.rate(&shape(1, 1.0, 1.0)), 2.0);
         assert_eq!(profile.rate(&shape(2, 1.0, 1.0)), 2.0 + 4.0 / 3.0);
         assert_eq!(profile.rate(&shape(8, 1.0, 1.0)), 6.0);
@@ -265,7 +290,11 @@ mod tests {
 
     #[test]
     fn spread_and_type_bend_the_rate() {
-        let profile = Profile { spread: vec![0.9, 0.5], gpu_speed: vec![("T4".into(), 0.25)], ..Profile::plain("m", 4.0) };
+        let profile = Profile {
+            spread: vec![0.9, 0.5],
+            gpu_speed: vec![("T4".into(), 0.25)],
+            ..Profile::plain("m", 4.0)
+        };
         let on = |n_nodes, gpu_type| profile.rate(&Shape { n_nodes, gpu_type, ..shape(4, 1.0, 1.0) });
         assert_eq!((on(1, "V100"), on(2, "V100"), on(3, "V100"), on(7, "V100")), (4.0, 3.6, 2.0, 2.0));
         assert_eq!(on(1, "T4"), 1.0);

@@ -28,7 +28,12 @@ impl Default for Reclaim {
 /// Nodes on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the fullest
 /// ones that together do.
 pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
-    let nodes = room.cluster().nodes().iter().map(|n| (n.id, room.free_on(n.id).0.len())).filter(|(_, free)| *free > 0);
+    let nodes = room
+        .cluster()
+        .nodes()
+        .iter()
+        .map(|n| (n.id, room.free_on(n.id).0.len()))
+        .filter(|(_, free)| *free > 0);
     if gpus > 1
         && let Some((node, _)) = nodes.clone().find(|(_, free)| *free >= gpus)
     {

@@ -40,7 +40,14 @@ struct Holding {
 impl Recorder {
     /// Books for `n_jobs` jobs.
     pub fn new(n_jobs: usize, keeps_timeline: bool) -> Self {
-        let blank = Outcome { status: Status::Unfinished, start: None, finish: None, service: Span::ZERO, preemptions: 0, reason: String::new() };
+        let blank = Outcome {
+            status: Status::Unfinished,
+            start: None,
+            finish: None,
+            service: Span::ZERO,
+            preemptions: 0,
+            reason: String::new(),
+        };
         Recorder {
             ledger: Ledger { outcomes: vec![blank; n_jobs], ..Ledger::default() },
             holdings: vec![Holding::default(); n_jobs],
@@ -135,11 +142,17 @@ impl Recorder {
         self.used = self.used.saturating_sub(&holding.used);
         self.asked = self.asked.saturating_sub(&holding.asked);
         let ran = (now - holding.from).0;
-        self.ledger.outcomes[job.index()].service += Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
+        self.ledger.outcomes[job.index()].service +=
+            Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
         if let Some((from, allocation)) = self.open.remove(&job)
             && now > from
         {
-            self.ledger.timeline.extend(allocation.slices.iter().map(|slice| Stretch { job, slice: *slice, from, to: now }));
+            self.ledger.timeline.extend(allocation.slices.iter().map(|slice| Stretch {
+                job,
+                slice: *slice,
+                from,
+                to: now,
+            }));
         }
     }
 
@@ -155,7 +168,8 @@ impl Recorder {
     /// Takes a sample right after a decision.
     pub fn decided(&mut self, now: Time, jobs: &JobTable, gpus_up: u32, commands: usize, notes: Vec<String>) {
         self.advance(now);
-        let usage = |f: fn(&Host) -> f64| Use { held: f(&self.held), used: f(&self.used), asked: f(&self.asked) };
+        let usage =
+            |f: fn(&Host) -> f64| Use { held: f(&self.held), used: f(&self.used), asked: f(&self.asked) };
         self.ledger.notes.extend(notes.into_iter().map(|note| (self.ledger.samples.len(), note)));
         self.ledger.samples.push(Sample {
             time: now,
@@ -179,7 +193,13 @@ impl Recorder {
 
     /// Closes the books: jobs that have not ended say why.
     pub fn close(mut self, now: Time, digest: String, why_unfinished: impl Fn(JobId) -> String) -> Ledger {
-        let running: Vec<_> = self.holdings.iter().enumerate().filter(|(_, h)| h.gpus > 0).map(|(i, _)| JobId::from(i)).collect();
+        let running: Vec<_> = self
+            .holdings
+            .iter()
+            .enumerate()
+            .filter(|(_, h)| h.gpus > 0)
+            .map(|(i, _)| JobId::from(i))
+            .collect();
         for job in running {
             self.release(now, job);
         }

@@ -51,7 +51,9 @@ impl Host {
     /// Whether every component of `self` fits into `room`.
     #[inline]
     pub fn fits_in(&self, room: &Host) -> bool {
-        self.cpu_micro <= room.cpu_micro && self.mem_bytes <= room.mem_bytes && self.storage_bps <= room.storage_bps
+        self.cpu_micro <= room.cpu_micro
+            && self.mem_bytes <= room.mem_bytes
+            && self.storage_bps <= room.storage_bps
     }
 
     /// Both together, or `None` past the end of the numbers.
@@ -105,7 +107,11 @@ impl Host {
     #[inline]
     pub fn per(&self, n: u32) -> Host {
         let n = u64::from(n.max(1));
-        Host { cpu_micro: self.cpu_micro / n, mem_bytes: self.mem_bytes / n, storage_bps: self.storage_bps / n }
+        Host {
+            cpu_micro: self.cpu_micro / n,
+            mem_bytes: self.mem_bytes / n,
+            storage_bps: self.storage_bps / n,
+        }
     }
 
     /// How many times `unit` fits (components that `unit` does not ask for do not count), `cap` at most.

@@ -175,7 +175,10 @@ impl Room {
     }
 
     /// Nodes, in id order, with a free GPU and host room for one GPU's worth of `per_gpu`.
-    pub fn candidates<'a>(&'a self, per_gpu: &'a Host) -> impl Iterator<Item = (&'a Node, GpuSet, Host)> + 'a {
+    pub fn candidates<'a>(
+        &'a self,
+        per_gpu: &'a Host,
+    ) -> impl Iterator<Item = (&'a Node, GpuSet, Host)> + 'a {
         (0..self.bounds.len()).filter(move |b| self.may_hold(*b, per_gpu)).flat_map(move |block| {
             let first = block * BLOCK;
             let last = (first + BLOCK).min(self.free.len());

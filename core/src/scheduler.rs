@@ -82,13 +82,15 @@ impl Scheduler {
             },
             Event::JobCancelled { job } => self.cancel(*job, orders),
             Event::NodeLost { node } => self.lose(now, *node, orders),
-            Event::NodeReturned { node } => match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
-                Some(is_up) if !*is_up => {
-                    *is_up = true;
-                    Impact::Changed
+            Event::NodeReturned { node } => {
+                match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
+                    Some(is_up) if !*is_up => {
+                        *is_up = true;
+                        Impact::Changed
+                    }
+                    _ => Impact::Same,
                 }
-                _ => Impact::Same,
-            },
+            }
             Event::DataCached { node, dataset } => {
                 Arc::make_mut(&mut self.nodes).cached.entry(*node).or_default().push(*dataset);
                 Impact::Same
@@ -123,7 +125,11 @@ impl Scheduler {
     fn cancel(&mut self, job: JobId, orders: &mut Vec<Command>) -> Impact {
         let Some(row) = self.jobs.row(job) else { return Impact::Same };
         if self.jobs.phase(row) == Phase::Running {
-            orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause: StopCause::Cancelled });
+            orders.push(Command::Stop {
+                job,
+                incarnation: self.jobs.incarnation(row),
+                cause: StopCause::Cancelled,
+            });
         }
         Arc::make_mut(&mut self.jobs).remove(row);
         Impact::Changed
@@ -142,7 +148,11 @@ impl Scheduler {
         hit.sort_unstable();
         for job in hit {
             let Some(row) = self.jobs.row(job) else { continue };
-            orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause: StopCause::NodeLost });
+            orders.push(Command::Stop {
+                job,
+                incarnation: self.jobs.incarnation(row),
+                cause: StopCause::NodeLost,
+            });
             Arc::make_mut(&mut self.jobs).stop(row, now);
         }
         Impact::Changed
@@ -175,23 +185,39 @@ impl Scheduler {
     /// Panics when the state contradicts itself: something given twice, a gang not whole, a count gone wrong.
     pub fn assert_sane(&self) {
         let jobs = &self.jobs;
-        let mut free: Vec<_> = self.cluster.nodes().iter().map(|n| (vec![1000_u32; n.n_gpus as usize], n.host)).collect();
+        let mut free: Vec<_> =
+            self.cluster.nodes().iter().map(|n| (vec![1000_u32; n.n_gpus as usize], n.host)).collect();
         let (mut n_running, mut n_asking) = (0, 0);
         for row in 0..jobs.len() {
             let (id, allocation) = (jobs.id(row), jobs.allocation(row));
             assert_eq!(jobs.row(id), Some(row), "job {id} is found at its row");
             n_asking += usize::from(jobs.phase(row) == Phase::Asking);
             n_running += usize::from(jobs.phase(row) == Phase::Running);
-            assert_eq!(jobs.phase(row) == Phase::Running, !allocation.is_empty(), "job {id} holds GPUs when it runs");
-            assert!(allocation.is_empty() || jobs.spec(row).gpus.allows(allocation.n_gpus()), "job {id}: gang is whole");
+            assert_eq!(
+                jobs.phase(row) == Phase::Running,
+                !allocation.is_empty(),
+                "job {id} holds GPUs when it runs"
+            );
+            assert!(
+                allocation.is_empty() || jobs.spec(row).gpus.allows(allocation.n_gpus()),
+                "job {id}: gang is whole"
+            );
             for slice in &allocation.slices {
-                assert!(self.nodes.is_up[slice.node.index()], "job {id} runs on node {}, which is down", slice.node);
+                assert!(
+                    self.nodes.is_up[slice.node.index()],
+                    "job {id} runs on node {}, which is down",
+                    slice.node
+                );
                 let (gpus, host) = &mut free[slice.node.index()];
                 for gpu in slice.gpus.iter() {
                     let left = &mut gpus[gpu as usize];
-                    *left = left.checked_sub(slice.share.into()).unwrap_or_else(|| panic!("node {}: GPU {gpu} given twice", slice.node));
+                    *left = left
+                        .checked_sub(slice.share.into())
+                        .unwrap_or_else(|| panic!("node {}: GPU {gpu} given twice", slice.node));
                 }
-                *host = host.checked_sub(&slice.host).unwrap_or_else(|| panic!("node {}: {host} left, job {id} holds {}", slice.node, slice.host));
+                *host = host.checked_sub(&slice.host).unwrap_or_else(|| {
+                    panic!("node {}: {host} left, job {id} holds {}", slice.node, slice.host)
+                });
             }
         }
         assert_eq!((n_running, n_asking), (jobs.n_running(), jobs.n_asking()), "jobs are counted right");

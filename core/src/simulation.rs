@@ -149,7 +149,12 @@ impl<'a> Simulation<'a> {
         Simulation {
             n_window_left: (past as usize).min(n_jobs).saturating_sub(first as usize),
             gpus_up: cluster.n_gpus(),
-            scheduler: Scheduler::new(Arc::clone(&cluster), settings.guards.clone(), settings.round, dataset_bytes),
+            scheduler: Scheduler::new(
+                Arc::clone(&cluster),
+                settings.guards.clone(),
+                settings.round,
+                dataset_bytes,
+            ),
             world: World::new(cluster, Arc::clone(&workload), faults),
             recorder: Recorder::new(n_jobs, settings.keeps_timeline),
             digest: Digest::default(),
@@ -170,7 +175,12 @@ impl<'a> Simulation<'a> {
 
     /// How far it is.
     pub fn progress(&self) -> Progress {
-        Progress { now: self.now, n_ended: self.n_ended, n_jobs: self.workload.jobs.len(), n_decisions: self.n_decisions }
+        Progress {
+            now: self.now,
+            n_ended: self.n_ended,
+            n_jobs: self.workload.jobs.len(),
+            n_decisions: self.n_decisions,
+        }
     }
 
     /// Goes on to the next round and decides it; false when the run is over.
@@ -268,10 +278,18 @@ impl<'a> Simulation<'a> {
         self.now = now;
         let decision = self.n_decisions;
         let snapshot = self.scheduler.snapshot(now);
-        let mut plan = self.policy.decide(&snapshot).map_err(|error| SimulationError::Policy { now, decision, error })?;
+        let mut plan = self.policy.decide(&snapshot).map_err(|error| SimulationError::Policy {
+            now,
+            decision,
+            error,
+        })?;
         guards::mend(&snapshot, &mut plan);
         let (wake, notes) = (plan.wake, std::mem::take(&mut plan.notes));
-        let checked = check(&snapshot, plan).map_err(|violation| SimulationError::Violation { now, decision, violation })?;
+        let checked = check(&snapshot, plan).map_err(|violation| SimulationError::Violation {
+            now,
+            decision,
+            violation,
+        })?;
         drop(snapshot);
         let commands = self.scheduler.commit(now, checked);
         self.carry_out(&commands);
@@ -313,7 +331,8 @@ pub fn admit_all(snapshot: &Snapshot, plan: &mut Plan) {
     if jobs.n_asking() == 0 {
         return;
     }
-    let mut asking: Vec<_> = (0..jobs.len()).filter(|row| jobs.phase(*row) == Phase::Asking).map(|row| jobs.id(row)).collect();
+    let mut asking: Vec<_> =
+        (0..jobs.len()).filter(|row| jobs.phase(*row) == Phase::Asking).map(|row| jobs.id(row)).collect();
     asking.sort_unstable();
     plan.verdicts.extend(asking.into_iter().map(|job| (job, Verdict::Admit)));
 }

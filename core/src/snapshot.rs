@@ -42,7 +42,11 @@ pub struct NodeStates {
 impl NodeStates {
     /// Everything up, nothing cached.
     pub fn all_up(cluster: &Cluster) -> Self {
-        NodeStates { is_up: vec![true; cluster.nodes().len()], cached: BTreeMap::new(), dataset_bytes: Vec::new() }
+        NodeStates {
+            is_up: vec![true; cluster.nodes().len()],
+            cached: BTreeMap::new(),
+            dataset_bytes: Vec::new(),
+        }
     }
 
     /// Whether a data set is in a node's cache.

@@ -31,7 +31,11 @@ impl Size {
     fn of(gpus: u32, per_gpu: &Host) -> Self {
         let demand = per_gpu.times(gpus);
         let mem_mb = (demand.mem_bytes / 1_000_000).min((1 << 40) - 1);
-        Size(u128::from(gpus) << 96 | u128::from(demand.cpu_micro.min((1 << 56) - 1)) << 40 | u128::from(mem_mb))
+        Size(
+            u128::from(gpus) << 96
+                | u128::from(demand.cpu_micro.min((1 << 56) - 1)) << 40
+                | u128::from(mem_mb),
+        )
     }
 }
 
@@ -340,7 +344,14 @@ impl JobTable {
     }
 
     /// The job runs with `allocation` from `now` on; work proceeds after `delay` at the estimated `rate`.
-    pub(crate) fn start(&mut self, row: usize, now: Time, allocation: Allocation, rate: f64, delay: Span) -> Incarnation {
+    pub(crate) fn start(
+        &mut self,
+        row: usize,
+        now: Time,
+        allocation: Allocation,
+        rate: f64,
+        delay: Span,
+    ) -> Incarnation {
         self.count_row(row, now);
         self.leave_phase(row);
         self.phases[row] = Phase::Running;
@@ -361,7 +372,8 @@ impl JobTable {
     }
 
     fn set_pace(&mut self, row: usize, now: Time, works_from: Time, allocation: &Allocation, rate: f64) {
-        let gpus: f64 = allocation.slices.iter().map(|s| f64::from(s.gpus.len()) * f64::from(s.share) / 1000.0).sum();
+        let gpus: f64 =
+            allocation.slices.iter().map(|s| f64::from(s.gpus.len()) * f64::from(s.share) / 1000.0).sum();
         self.columns.held[row] = f64::from(allocation.n_gpus());
         self.paces[row] = Pace {
             attained: self.columns.attained[row],

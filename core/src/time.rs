@@ -6,12 +6,16 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 const MICROS_PER_S: i64 = 1_000_000;
 
 /// A point in time, in microseconds of the trace's time base.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Time(pub i64);
 
 /// A length of time in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Span(pub i64);
 
@@ -79,7 +83,11 @@ impl Span {
             _ => return Err(wrong()),
         };
         let micros = number * seconds * MICROS_PER_S as f64;
-        if micros.is_finite() && micros < i64::MAX as f64 / 4.0 { Ok(Span(micros.round() as i64)) } else { Err(wrong()) }
+        if micros.is_finite() && micros < i64::MAX as f64 / 4.0 {
+            Ok(Span(micros.round() as i64))
+        } else {
+            Err(wrong())
+        }
     }
 }
 
@@ -161,7 +169,9 @@ mod tests {
 
     #[test]
     fn spans_are_read_with_their_units() {
-        for (text, seconds) in [("90", 90.0), ("5m", 300.0), ("1.5h", 5_400.0), ("2d", 172_800.0), ("250ms", 0.25)] {
+        for (text, seconds) in
+            [("90", 90.0), ("5m", 300.0), ("1.5h", 5_400.0), ("2d", 172_800.0), ("250ms", 0.25)]
+        {
             assert_eq!(Span::parse(text), Ok(Span::from_secs_f64(seconds)), "{text}");
         }
         for text in ["", "m", "-5m", "5 parsecs", "1e400", "nan"] {

@@ -85,7 +85,9 @@ impl Workload {
         }
         match self.jobs.len() == self.truths.len() {
             true => Ok(()),
-            false => Err(WorkloadError { name: "(all)".into(), why: "as many truths as jobs are needed".into() }),
+            false => {
+                Err(WorkloadError { name: "(all)".into(), why: "as many truths as jobs are needed".into() })
+            }
         }
     }
 }

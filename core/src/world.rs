@@ -46,7 +46,16 @@ impl World {
     pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, faults: Vec<Fault>) -> Self {
         let caches = Caches::new(&cluster, &workload.datasets);
         let lives = vec![Life::default(); workload.jobs.len()];
-        World { cluster, workload, lives, ends: EventQueue::default(), n_arrived: 0, faults, n_faults: 0, caches }
+        World {
+            cluster,
+            workload,
+            lives,
+            ends: EventQueue::default(),
+            n_arrived: 0,
+            faults,
+            n_faults: 0,
+            caches,
+        }
     }
 
     /// When the next thing happens by itself.

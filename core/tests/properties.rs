@@ -21,8 +21,15 @@ fn settings() -> Settings {
     Settings { is_paranoid: true, keeps_timeline: true, max_idle_rounds: 50, ..Settings::default() }
 }
 
-fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, faults: &[Fault], policy: &mut dyn Policy, settings: &Settings) -> Ledger {
-    simulate(Arc::clone(cluster), Arc::clone(workload), faults.to_vec(), policy, settings, &mut |_| {}).expect("a run without errors")
+fn run(
+    cluster: &Arc<Cluster>,
+    workload: &Arc<Workload>,
+    faults: &[Fault],
+    policy: &mut dyn Policy,
+    settings: &Settings,
+) -> Ledger {
+    simulate(Arc::clone(cluster), Arc::clone(workload), faults.to_vec(), policy, settings, &mut |_| {})
+        .expect("a run without errors")
 }
 
 fn books(ledger: &Ledger) -> String {

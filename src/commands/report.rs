@@ -25,7 +25,7 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         let results = Results::read(dir)?;
         report::write_page(&results, dir)?;
         if args.plot {
-            report::write_plots(&results, &dir.join("plots"))?;
+            report::write_plots(&results, dir)?;
         }
         println!("{}", dir.join("report.html").display());
     }

@@ -1,46 +1,189 @@
-//! Speed and memory of the simulator, printed as tables. Run with `cargo bench --bench speed`.
+//! Speed and memory of the simulator, printed as tables: `cargo bench --bench speed [-- SECTION…]`.
+//!
+//! Sections: `philly` (needs ROTA_SHARED), `decision`, `scale`. CPU time of one thread is measured, scripts and their
+//! native twins in turn, best of the repeats: the machine may be busy with other things.
 
+mod measure;
 mod twin;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
+use measure::{cpu_now, peak_memory_mb, quantile};
 use rota_core::cluster::Cluster;
-use rota_core::policy::Policy;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::ledger::Ledger;
+use rota_core::plan::Plan;
+use rota_core::policy::{Policy, PolicyError};
+use rota_core::simulation::{Settings, Simulation, simulate};
+use rota_core::snapshot::Snapshot;
 use rota_core::workload::Workload;
+use rota_scripts::{Limits, ScriptPolicy, Source as Script};
+use rota_traces::format::{self, Setting};
+use rota_traces::generate::{self, WorkloadOptions};
+use rota_traces::source::Source;
+use rota_traces::{cluster, profile};
 use twin::{Key, Share, Twin};
 
-fn cluster(nodes: u32) -> Arc<Cluster> {
-    let text = format!("[CLUSTER]\nracks=1\nservers_per_rack={nodes}\ngpus_per_server=8\ncpus_per_server=24\ndram_per_server=500\nsspeed_per_server=500\n");
-    Arc::new(rota_traces::cluster::read(&rota_traces::source::Source::new("bench.ini", text)).expect("a cluster"))
-}
-
-fn philly(cluster: &Cluster) -> Workload {
-    let shared = std::env::var("ROTA_SHARED").unwrap_or("../shared".into());
-    let path = std::path::Path::new(&shared).join("traces/philly-pollux/philly.csv");
-    let source = rota_traces::source::Source::open(&path).expect("philly.csv");
-    let profiles = rota_traces::profile::load("synergy").expect("profiles");
-    let setting = rota_traces::format::Setting::new(cluster, &profiles);
-    rota_traces::format::read(&source, None, &setting).expect("a trace").workload
-}
+const REPEATS: usize = 3;
 
 fn main() {
+    let sections: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wants = |name: &str| sections.is_empty() || sections.iter().any(|s| s == name);
+    if wants("philly") {
+        philly();
+    }
+    if wants("decision") {
+        decision();
+    }
+    if wants("scale") {
+        scale();
+    }
+}
+
+fn cluster_of(nodes: u32) -> Arc<Cluster> {
+    let text = format!(
+        "format = 1\nname = \"{nodes} nodes\"\n[[nodes]]\ncount = {nodes}\ngpu_type = \"V100\"\ngpus = 8\ncpus = 24\nmem = \"500GB\"\nstorage = \"500MB/s\"\n"
+    );
+    Arc::new(cluster::read(&Source::new("bench.toml", text)).expect("a cluster"))
+}
+
+fn script(name: &str) -> ScriptPolicy {
+    ScriptPolicy::load(name, Limits::default()).expect("a shipped policy")
+}
+
+fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy) -> (Ledger, Duration) {
+    let began = cpu_now();
+    let ledger = simulate(Arc::clone(cluster), Arc::clone(workload), Vec::new(), policy, &Settings::default(), &mut |_| {});
+    (ledger.expect("a run without errors"), cpu_now() - began)
+}
+
+/// The whole Philly trace, scripts against native twins.
+fn philly() {
+    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    let path = shared.join("traces/philly-pollux/philly.csv");
+    if !path.exists() {
+        println!("philly: {} is not there, set ROTA_SHARED; left out", path.display());
+        return;
+    }
+    let source = Source::open(&path).expect("a readable trace");
+    let profiles = profile::load("synergy").expect("shipped profiles");
+    println!("Philly, 5-minute rounds, one core: CPU seconds, best of {REPEATS}");
+    println!("{:>6} {:20} {:>9} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8}", "nodes", "policy", "script s", "native s", "ratio", "jobs/s", "decisions", "queue", "running");
     for nodes in [64, 128] {
-        let cluster = cluster(nodes);
-        let t = Instant::now();
-        let workload = Arc::new(philly(&cluster));
-        println!("read in {:?}", t.elapsed());
-        for (key, share) in [(Key::Remaining, Share::Tune), (Key::Attained, Share::Tune), (Key::Arrival, Share::Fair)] {
-            let mut policy = Twin::new(key, share);
-            let settings = Settings::default();
-            let t = Instant::now();
-            let ledger = simulate(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut policy as &mut dyn Policy, &settings, &mut |_| {}).expect("runs");
-            let s = t.elapsed().as_secs_f64();
-            let q: f64 = ledger.samples.iter().map(|s| f64::from(s.waiting)).sum::<f64>() / ledger.samples.len() as f64;
-            let r: f64 = ledger.samples.iter().map(|s| f64::from(s.running)).sum::<f64>() / ledger.samples.len() as f64;
-            let c: f64 = ledger.samples.iter().map(|s| f64::from(s.commands)).sum::<f64>();
-            println!("{nodes} {key:?} {share:?}: {s:.2}s {:.0} jobs/s, {} decisions, {} skipped, queue {q:.0}, running {r:.0}, commands {c} {}", workload.jobs.len() as f64 / s, ledger.n_decisions, ledger.n_skipped, ledger.digest);
+        let cluster = cluster_of(nodes);
+        let setting = Setting::new(&cluster, &profiles);
+        let workload = Arc::new(format::read(&source, None, &setting).expect("a sound trace").workload);
+        for (name, key, share) in [
+            ("srtf+tune", Key::Remaining, Share::Tune),
+            ("las+tune", Key::Attained, Share::Tune),
+            ("fifo+proportional", Key::Arrival, Share::Fair),
+        ] {
+            let (mut scripted, mut native) = (Duration::MAX, Duration::MAX);
+            let mut ledger = Ledger::default();
+            for _ in 0..REPEATS {
+                let (by_script, took) = run(&cluster, &workload, &mut script(name));
+                scripted = scripted.min(took);
+                let (by_twin, took) = run(&cluster, &workload, &mut Twin::new(key, share));
+                native = native.min(took);
+                assert_eq!(by_script.digest, by_twin.digest, "{name}: script and twin decide alike");
+                ledger = by_script;
+            }
+            let mean = |f: fn(&rota_core::ledger::Sample) -> u32| ledger.samples.iter().map(|s| f64::from(f(s))).sum::<f64>() / ledger.samples.len() as f64;
+            let (s, n) = (scripted.as_secs_f64(), native.as_secs_f64());
+            println!(
+                "{nodes:>6} {name:20} {s:>9.2} {n:>9.2} {:>7.2} {:>10.0} {:>10} {:>8.0} {:>8.0}",
+                s / n,
+                workload.jobs.len() as f64 / s,
+                ledger.n_decisions,
+                mean(|s| s.waiting),
+                mean(|s| s.running)
+            );
         }
+    }
+    println!("peak memory of all of this: {:.0} MB", peak_memory_mb());
+    println!();
+}
+
+/// `las+tune` with the shipped native answers, and with a script closure in their place.
+const CLOSURE: &str = "\
+fn allocate(view) {
+    view.fill(view.queue).select().largest_first().give(\"demand\").or_else(|job, room| job.fair_share).or_else(\"reclaim_excess\")
+}
+";
+
+/// One decision with ten thousand queued jobs on a thousand nodes.
+fn decision() {
+    let cluster = cluster_of(1_000);
+    let profiles = profile::load("synergy").expect("shipped profiles");
+    let options = WorkloadOptions { jobs: Some(20_000), jobs_per_hour: 60_000.0, multi_gpu: true, ..WorkloadOptions::default() };
+    let workload = Arc::new(generate::generate(&cluster, &profiles, &options).expect("a workload"));
+    let with_closure = || {
+        let las = Script { name: "las".into(), file: "las.rhai".into(), text: "fn order(jobs, now) { rank(-jobs.priority, jobs.service) }\n".into() };
+        let closure = Script { name: "closure".into(), file: "closure.rhai".into(), text: CLOSURE.into() };
+        ScriptPolicy::from_sources("las+closure", &[las, closure], Limits::default()).expect("it compiles")
+    };
+    println!("One decision, 1,000 nodes: milliseconds of CPU over 300 rounds with at least 10,000 jobs waiting");
+    println!("{:28} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}", "policy", "p50", "p99", "max", "mean", "waiting", "running");
+    for (name, mut policy) in [("las+tune", script("las+tune")), ("las+tune, closure on misfit", with_closure())] {
+        let mut timed = Timed { inner: &mut policy, took: Vec::new() };
+        let settings = Settings::default();
+        let mut simulation = Simulation::new(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut timed, &settings);
+        for _ in 0..1_000 {
+            assert!(simulation.step().expect("a run without errors"), "the workload outlasts the measurement");
+        }
+        let ledger = simulation.close();
+        let busy: Vec<usize> = (0..ledger.samples.len()).filter(|i| ledger.samples[*i].waiting >= 10_000).take(300).collect();
+        let mut took: Vec<f64> = busy.iter().map(|i| timed.took[*i].as_secs_f64() * 1e3).collect();
+        let mean = took.iter().sum::<f64>() / took.len() as f64;
+        took.sort_by(f64::total_cmp);
+        let sample = &ledger.samples[busy[busy.len() / 2]];
+        println!(
+            "{name:28} {:>8.2} {:>8.2} {:>8.2} {mean:>8.2} {:>9} {:>9}",
+            quantile(&took, 0.5),
+            quantile(&took, 0.99),
+            quantile(&took, 1.0),
+            sample.waiting,
+            sample.running
+        );
+    }
+    println!();
+}
+
+/// How cost grows with the number of jobs on 100,000 GPUs.
+fn scale() {
+    let cluster = cluster_of(12_500);
+    let profiles = profile::load("synergy").expect("shipped profiles");
+    println!("12,500 nodes, 100,000 GPUs, las+tune, 2,300 jobs/h of 1 to 8 GPUs: CPU seconds");
+    println!("{:>9} {:>9} {:>12} {:>10} {:>10} {:>15} {:>10}", "jobs", "CPU s", "us per job", "decisions", "running", "ns per decided", "peak MB");
+    for jobs in [10_000, 100_000, 1_000_000] {
+        let options = WorkloadOptions { jobs: Some(jobs), jobs_per_hour: 2_300.0, multi_gpu: true, ..WorkloadOptions::default() };
+        let workload = Arc::new(generate::generate(&cluster, &profiles, &options).expect("a workload"));
+        let (ledger, took) = run(&cluster, &workload, &mut script("las+tune"));
+        let job_rounds: f64 = ledger.samples.iter().map(|s| f64::from(s.running + s.waiting)).sum();
+        let s = took.as_secs_f64();
+        println!(
+            "{jobs:>9} {s:>9.1} {:>12.1} {:>10} {:>10.0} {:>15.0} {:>10.0}",
+            s / jobs as f64 * 1e6,
+            ledger.n_decisions,
+            job_rounds / ledger.samples.len() as f64,
+            s / job_rounds * 1e9,
+            peak_memory_mb()
+        );
+    }
+    println!();
+}
+
+struct Timed<'a> {
+    inner: &'a mut dyn Policy,
+    took: Vec<Duration>,
+}
+
+impl Policy for Timed<'_> {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let began = cpu_now();
+        let plan = self.inner.decide(snapshot);
+        self.took.push(cpu_now() - began);
+        plan
     }
 }

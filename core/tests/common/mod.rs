@@ -52,20 +52,31 @@ pub fn group(count: u32, n_gpus: u32, cpus: f64) -> NodeGroup {
 }
 
 pub fn random_cluster(dice: &mut Dice) -> Arc<Cluster> {
-    let mut groups = vec![group(1 + dice.roll(5) as u32, 1 + dice.roll(8) as u32, 4.0 + dice.roll(30) as f64)];
+    let mut groups =
+        vec![group(1 + dice.roll(5) as u32, 1 + dice.roll(8) as u32, 4.0 + dice.roll(30) as f64)];
     if dice.one_in(2) {
         let cache_bytes = 3_000_000_000 * dice.roll(2);
-        groups.push(NodeGroup { gpu_type: "T4".into(), cache_bytes, fetch_bps: 10_000_000, ..group(1 + dice.roll(3) as u32, 1 + dice.roll(5) as u32, 8.0) });
+        groups.push(NodeGroup {
+            gpu_type: "T4".into(),
+            cache_bytes,
+            fetch_bps: 10_000_000,
+            ..group(1 + dice.roll(3) as u32, 1 + dice.roll(5) as u32, 8.0)
+        });
     }
     Arc::new(Cluster::new("random", &groups).expect("a cluster"))
 }
 
 /// A profile whose rate is 1 whatever it is given, or one that depends on CPUs.
 pub fn profile(is_sensitive: bool) -> Arc<Profile> {
-    let curve = HostCurve::new(vec![1.0, 12.0], vec![10.0, 125.0], vec![vec![0.3, 0.4], vec![0.5, 2.5]]).expect("a grid");
+    let curve = HostCurve::new(vec![1.0, 12.0], vec![10.0, 125.0], vec![vec![0.3, 0.4], vec![0.5, 2.5]])
+        .expect("a grid");
     Arc::new(Profile {
         host: is_sensitive.then_some(curve),
-        demand_per_gpu: Host::from_units(if is_sensitive { 9.0 } else { 1.0 }, if is_sensitive { 100.0 } else { 5.0 }, 40.0),
+        demand_per_gpu: Host::from_units(
+            if is_sensitive { 9.0 } else { 1.0 },
+            if is_sensitive { 100.0 } else { 5.0 },
+            40.0,
+        ),
         ..Profile::plain(if is_sensitive { "hungry" } else { "modest" }, 1.0)
     })
 }
@@ -90,7 +101,12 @@ pub fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
 
 pub fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
     let truths = jobs.iter().map(|j| Truth { work: j.estimated_work, pace: 1.0 }).collect();
-    Arc::new(Workload { jobs: jobs.into_iter().map(Arc::new).collect(), truths, tenants: vec!["all".into()], datasets: Vec::new() })
+    Arc::new(Workload {
+        jobs: jobs.into_iter().map(Arc::new).collect(),
+        truths,
+        tenants: vec!["all".into()],
+        datasets: Vec::new(),
+    })
 }
 
 /// Jobs of all kinds; `is_plain` leaves out costs, data and sensitivity, so that run times are known exactly.
@@ -107,7 +123,11 @@ pub fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Ar
             spec.profile = profile(dice.one_in(2));
             spec.dataset = dice.one_in(3).then(|| DatasetId(dice.roll(2) as u32));
             let cost = |dice: &mut Dice| Span::from_secs(dice.roll(60) as i64);
-            spec.costs = dice.one_in(2).then(|| Costs { restart: cost(dice), checkpoint: cost(dice), checkpoint_every: cost(dice) });
+            spec.costs = dice.one_in(2).then(|| Costs {
+                restart: cost(dice),
+                checkpoint: cost(dice),
+                checkpoint_every: cost(dice),
+            });
         }
         jobs.push(spec);
     }
@@ -118,7 +138,8 @@ pub fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Ar
             truth.work *= [1.0, 0.5, 1.7][dice.roll(3) as usize];
         }
         let dataset = |name: &str, bytes, home| Dataset { name: name.into(), bytes, home };
-        workload.datasets = vec![dataset("a", 1_000_000_000, None), dataset("b", 2_500_000_000, Some(NodeId(0)))];
+        workload.datasets =
+            vec![dataset("a", 1_000_000_000, None), dataset("b", 2_500_000_000, Some(NodeId(0)))];
     }
     workload.tenants = vec!["a".into(), "b".into(), "c".into()];
     Arc::new(workload)
@@ -169,7 +190,8 @@ impl Walker {
 
     pub fn random(dice: &mut Dice) -> Self {
         let scramble = dice.roll(1_000);
-        let key = [Key::Arrival, Key::Attained, Key::Remaining, Key::Scrambled(scramble)][dice.roll(4) as usize];
+        let key =
+            [Key::Arrival, Key::Attained, Key::Remaining, Key::Scrambled(scramble)][dice.roll(4) as usize];
         let walk = Walk {
             demand: if dice.one_in(2) { Demand::Best } else { Demand::FairShare },
             misfit: if dice.one_in(4) { Misfit::Stop } else { Misfit::Skip },
@@ -195,7 +217,9 @@ impl Walker {
             Key::Remaining => jobs.column(Field::Remaining).to_vec(),
             Key::Scrambled(seed) => {
                 let round = (snapshot.now.0 / 1_000_000) as u64;
-                (0..jobs.len()).map(|row| Dice(seed ^ round ^ u64::from(jobs.id(row).0) << 32).roll(1_000) as f64).collect()
+                (0..jobs.len())
+                    .map(|row| Dice(seed ^ round ^ u64::from(jobs.id(row).0) << 32).roll(1_000) as f64)
+                    .collect()
             }
         }
     }
@@ -216,7 +240,10 @@ impl Policy for Walker {
             Answers::None => vec![],
             Answers::Fair => vec![Answer::FairShare],
             Answers::Tune => vec![Answer::FairShare, tune()],
-            Answers::Whole => vec![Answer::WholeFairShare, Answer::Reclaim(Reclaim { whole_share: true, only_useful: false })],
+            Answers::Whole => vec![
+                Answer::WholeFairShare,
+                Answer::Reclaim(Reclaim { whole_share: true, only_useful: false }),
+            ],
         };
         let granted = Fill::new(snapshot, room, &mut *self.placement).run(&order, &self.walk, &mut answers);
         let mut plan = plan_of(snapshot, granted);
