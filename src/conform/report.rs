@@ -61,6 +61,18 @@ struct FailureJson<'r> {
     why: &'r str,
 }
 
+impl<'r> SystemJson<'r> {
+    fn of(system: &'r SystemReport) -> Self {
+        SystemJson {
+            name: &system.name,
+            cases: system.cases.len(),
+            equal: system.n_equal(),
+            skipped: system.skipped().count(),
+            failed: system.failed().map(|(case, why)| FailureJson { case, why }).collect(),
+        }
+    }
+}
+
 impl SystemReport {
     /// Cases that came out equal.
     pub fn n_equal(&self) -> usize {
@@ -92,17 +104,7 @@ impl Report {
 
     /// For programs: `{"systems":[{"name","cases","equal","skipped","failed":[{"case","why"}]}]}`.
     pub fn to_json(&self) -> String {
-        let failure = |(case, why)| FailureJson { case, why };
-        let system = |system: &'_ SystemReport| -> SystemJson<'_> {
-            SystemJson {
-                name: &system.name,
-                cases: system.cases.len(),
-                equal: system.n_equal(),
-                skipped: system.skipped().count(),
-                failed: system.failed().map(failure).collect(),
-            }
-        };
-        let report = ReportJson { systems: self.systems.iter().map(system).collect() };
+        let report = ReportJson { systems: self.systems.iter().map(SystemJson::of).collect() };
         serde_json::to_string_pretty(&report).expect("names and counts are plain JSON") + "\n"
     }
 
