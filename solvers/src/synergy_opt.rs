@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  LevelProblem ──▶ a CPU/memory level per job: multiple-choice knapsack over the whole cluster
+//!  ClassProblem ──▶ the same, counting like jobs instead of telling them apart
 //!       │             its objective is the idealised upper bound: servers are ignored
 //!       ▼ demands
 //!  PlacementProblem ──▶ jobs onto servers: exact ILP with consolidation, or LP and rounding; `pack` is the start
@@ -12,12 +13,14 @@
 //! The original stops at the upper bound and spreads jobs in fractions; what is decoded here is a schedule
 //! that can run: whole GPUs on named servers, nothing oversubscribed.
 
+mod classes;
 mod eject;
 mod joint;
 mod levels;
 mod pack;
 mod placement;
 
+pub use classes::{ClassModel, ClassProblem, LevelClass};
 pub use joint::{JointJob, JointModel, JointPlacement, JointProblem};
 pub use levels::{LevelJob, LevelModel, LevelProblem, Shape};
 pub use pack::pack;

@@ -14,6 +14,8 @@ pub mod command;
 mod compare;
 mod elasticflow;
 mod error;
+mod milp;
+mod opt;
 mod report;
 mod synergy;
 mod table;
@@ -57,7 +59,7 @@ pub const SYSTEMS: [System; 4] = [
     System { name: "synergy", about: "per-job start and finish of Synergy's simulator", cases: synergy::cases },
     System { name: "elasticflow", about: "per-job outcomes of ElasticFlow and its baselines", cases: elasticflow::cases },
     System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus },
-    System { name: "milp", about: "objectives of optimisation models", cases: milp },
+    System { name: "milp", about: "objectives of optimisation models", cases: milp::cases },
 ];
 
 /// One golden case: its name and how it is judged.
@@ -109,19 +111,6 @@ fn chosen(options: &Options) -> Result<Vec<&'static System>, ConformError> {
 
 fn chronus(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
     skip_all(&folder.join("index.csv"), "case", "Chronus's artifact driver is not built yet")
-}
-
-fn milp(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
-    let mut cases = Vec::new();
-    for part in ["chronus", "synergy"] {
-        let index = folder.join(part).join("index.csv");
-        if index.exists() {
-            let mut models = skip_all(&index, "file", "solving golden models is not wired in yet")?;
-            models.iter_mut().for_each(|case| case.name = format!("{part}/{}", case.name));
-            cases.extend(models);
-        }
-    }
-    Ok(cases)
 }
 
 /// All cases of a table, skipped for one reason.

@@ -16,7 +16,7 @@ use rota_traces::{cluster, profile};
 
 use super::compare::{self, Rounds};
 use super::table::{Row, Table};
-use super::{Case, ConformError, Options, Verdict, case_name};
+use super::{opt, Case, ConformError, Options, Verdict, case_name};
 use crate::results::{ClusterTotals, Results, RunMeta, RunResult, Timing};
 
 /// The original's round length: a literal in its runner.
@@ -98,12 +98,31 @@ impl GoldenCase {
             return Verdict::Skipped("the original crashes".into());
         }
         if self.scheme.allocation == Allocation::Opt {
-            return Verdict::Skipped("the optimum waits for the solvers to be wired in".into());
+            return self.judge_optimum();
         }
         match self.compare() {
             Ok(None) => Verdict::Equal,
             Ok(Some(difference)) => Verdict::Failed(difference.to_string()),
             Err(error) => Verdict::Failed(error.to_string()),
+        }
+    }
+
+    fn judge_optimum(&self) -> Verdict {
+        let name = self.expected.to_string_lossy();
+        let log = PathBuf::from(name.replace(".jobs.csv", ".optlog.json"));
+        if !log.exists() {
+            return Verdict::Skipped("the original kept no log of its optima".into());
+        }
+        let compare = || -> anyhow::Result<Option<String>> {
+            let cluster = cluster::read(&Source::open(&self.cluster)?)?;
+            let source = Source::open(&self.input)?;
+            let workload = replay::read(&source, &Setting::new(&cluster, &self.profiles))?.workload;
+            opt::first_difference(&log, &cluster, &workload)
+        };
+        match compare() {
+            Ok(None) => Verdict::Equal,
+            Ok(Some(difference)) => Verdict::Failed(difference),
+            Err(error) => Verdict::Failed(format!("{error:#}")),
         }
     }
 

@@ -16,6 +16,7 @@ mod attach;
 mod books;
 mod driver;
 mod error;
+mod opt;
 mod order;
 mod scheme;
 #[cfg(test)]
@@ -23,5 +24,6 @@ mod tests;
 
 pub use attach::{Model, Models};
 pub use driver::{Settings, run};
+pub use opt::phase_one;
 pub use error::{ArtifactError, SchemeError};
 pub use scheme::{Allocation, OrderName, Placement, Scheme};
