@@ -246,7 +246,7 @@ impl<'a> Given<'a> {
                     }
                 }
             }
-            let has = &self.snapshot.cluster.nodes()[index].host;
+            let has = self.snapshot.cluster.host_of(node);
             let given = self.host[index].checked_add(&slice.host).unwrap_or(slice.host);
             if !given.fits_in(has) || !slice.host.fits_in(&given) {
                 return Err(PlanViolation::HostTwice { node, has: *has, given, job });

@@ -47,6 +47,9 @@ pub struct Cluster {
     /// The largest node of all, then of each type.
     largest: Vec<Option<NodeId>>,
     n_gpus_by_type: Vec<u32>,
+    /// What decisions look up for every running job, apart from the wide nodes so that it stays in the cache.
+    types: Vec<GpuTypeId>,
+    hosts: Vec<Host>,
 }
 
 /// A group of like nodes, as cluster files describe them.
@@ -111,6 +114,8 @@ impl Cluster {
             n_gpus: n_gpus as u32,
             largest: Vec::new(),
             n_gpus_by_type: Vec::new(),
+            types: Vec::new(),
+            hosts: Vec::new(),
         };
         let mut first_rack = 0;
         for group in groups {
@@ -130,6 +135,8 @@ impl Cluster {
         let largest = largest.map(|n| n.map(|n| n.id)).collect();
         let n_gpus_by_type = types.map(|t| of_type(t).map(|n| n.n_gpus).sum()).collect();
         (self.largest, self.n_gpus_by_type) = (largest, n_gpus_by_type);
+        self.types = self.nodes.iter().map(|n| n.gpu_type).collect();
+        self.hosts = self.nodes.iter().map(|n| n.host).collect();
     }
 
     fn add_group(&mut self, group: &NodeGroup, first_rack: u32) {
@@ -167,6 +174,18 @@ impl Cluster {
     /// One node, if there is such a one.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.index())
+    }
+
+    /// The GPU type of a node that exists.
+    #[inline]
+    pub fn gpu_type_of(&self, id: NodeId) -> GpuTypeId {
+        self.types[id.index()]
+    }
+
+    /// The host resources of a node that exists.
+    #[inline]
+    pub fn host_of(&self, id: NodeId) -> &Host {
+        &self.hosts[id.index()]
     }
 
     /// GPUs in all.

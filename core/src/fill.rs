@@ -110,6 +110,8 @@ pub struct Granted {
     pub grade: Grade,
     /// Whether it stays on the GPUs it had.
     pub is_kept: bool,
+    /// Whether it also keeps exactly the host resources it had.
+    pub(crate) is_unchanged: bool,
 }
 
 impl Granted {
@@ -117,11 +119,8 @@ impl Granted {
     pub fn into_run(self, snapshot: &Snapshot) -> Run {
         let row = self.row as usize;
         let job = snapshot.jobs.id(row);
-        let what = if self.is_kept && snapshot.jobs.allocation(row).slices == self.slices {
-            Hold::Keep
-        } else {
-            Hold::Take(Allocation { slices: self.slices })
-        };
+        let what =
+            if self.is_unchanged { Hold::Keep } else { Hold::Take(Allocation { slices: self.slices }) };
         Run { job, what }
     }
 }
@@ -212,12 +211,15 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row.
+    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row. Goes
+    /// through the rows as they lie in memory: who comes first makes no difference here.
     fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
         let mut kept = vec![false; self.snapshot.jobs.len()];
         for &row in selected {
-            let row = row as usize;
-            kept[row] = self.take_own_gpus(row, self.gpus_of(row, counts));
+            kept[row as usize] = self.snapshot.jobs.phase(row as usize) == Phase::Running;
+        }
+        for (row, is_kept) in kept.iter_mut().enumerate().filter(|(_, is_kept)| **is_kept) {
+            *is_kept = self.take_own_gpus(row, self.gpus_of(row, counts));
         }
         kept
     }
@@ -281,7 +283,7 @@ impl<'a> Fill<'a> {
 
     fn type_held(&self, row: usize) -> GpuTypeId {
         let slices = &self.snapshot.jobs.allocation(row).slices;
-        slices.first().map_or(GpuTypeId(0), |s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type)
+        slices.first().map_or(GpuTypeId(0), |s| self.snapshot.cluster.gpu_type_of(s.node))
     }
 
     fn serve_on(
@@ -348,7 +350,8 @@ impl<'a> Fill<'a> {
                 self.room.occupants[slice.node.index()].push(self.granted.len() as u32);
             }
         }
-        self.granted.push(Granted { row: row as u32, slices, grade, is_kept });
+        let is_unchanged = is_kept && self.snapshot.jobs.allocation(row).slices == slices;
+        self.granted.push(Granted { row: row as u32, slices, grade, is_kept, is_unchanged });
         true
     }
 
@@ -404,6 +407,8 @@ impl<'a> Fill<'a> {
                 let granted = &mut self.granted[index as usize];
                 let best = self.snapshot.jobs.demand_per_gpu(granted.row as usize);
                 reclaim::cut(self.room, granted, best, fair, rule);
+                let held = self.snapshot.jobs.allocation(granted.row as usize);
+                granted.is_unchanged = granted.is_kept && held.slices == granted.slices;
             }
         }
     }
@@ -460,11 +465,7 @@ impl<'a> GpuPool<'a> {
     /// A gang stays on one type: its own, that of the GPUs it holds, or the first with enough.
     fn take_type(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
-        let held = jobs
-            .allocation(row)
-            .slices
-            .first()
-            .map(|s| self.snapshot.cluster.nodes()[s.node.index()].gpu_type);
+        let held = jobs.allocation(row).slices.first().map(|s| self.snapshot.cluster.gpu_type_of(s.node));
         let bound = jobs.spec(row).gpu_type.or(held);
         let index = match bound {
             Some(gpu_type) => Some(gpu_type.index()).filter(|t| self.by_type[*t] >= gpus),

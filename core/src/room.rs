@@ -146,7 +146,7 @@ impl Room {
         debug_assert!(gpus.is_within(*free), "node {node}: GPUs {gpus:?} are not all free in {free:?}");
         *free = free.without(gpus);
         self.n_free -= gpus.len();
-        self.n_free_by_type[self.cluster.nodes()[node.index()].gpu_type.index()] -= gpus.len();
+        self.n_free_by_type[self.cluster.gpu_type_of(node).index()] -= gpus.len();
     }
 
     /// Gives GPUs back.
@@ -154,7 +154,7 @@ impl Room {
         let free = &mut self.free[node.index()];
         *free = free.or(gpus);
         self.n_free += gpus.len();
-        self.n_free_by_type[self.cluster.nodes()[node.index()].gpu_type.index()] += gpus.len();
+        self.n_free_by_type[self.cluster.gpu_type_of(node).index()] += gpus.len();
         self.raise_bound(node);
     }
 
