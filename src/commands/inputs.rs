@@ -47,7 +47,7 @@ pub struct InputArgs {
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub jobs: Option<usize>,
     /// Arrivals per hour; several values run one after another: `--jobs-per-hour 4,6,8`
-    #[arg(long, value_name = "L[,L…]", value_delimiter = ',', help_heading = "Workload")]
+    #[arg(long, value_name = "L[,L…]", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Workload")]
     pub jobs_per_hour: Vec<f64>,
     /// Percentages of vision, language and speech models
     #[arg(long, value_name = "V,L,S", help_heading = "Workload")]
@@ -86,6 +86,8 @@ pub struct Inputs {
     pub loads: Vec<Load>,
     /// The model profiles.
     pub profiles: ProfileSet,
+    /// What the workload was drawn or read with; its load is in `loads`.
+    pub options: WorkloadOptions,
     /// Seed of everything drawn.
     pub seed: u64,
     /// What was read, with checksums.
@@ -135,7 +137,7 @@ impl InputArgs {
             self.charge_costs(Arc::make_mut(&mut load.workload));
             load.workload.check()?;
         }
-        Ok(Inputs { cluster, loads, profiles, seed: options.seed, files, name })
+        Ok(Inputs { cluster, loads, profiles, seed: options.seed, options, files, name })
     }
 
     fn options(&self, file: Option<&WorkloadFile>) -> WorkloadOptions {

@@ -1,4 +1,9 @@
 //! `rota simulate` and `rota compare`: policies over workloads, in parallel, ending in a table and a result folder.
+//!
+//! `compat` hands a run to the original's driver, `record` says what `config.toml` keeps of the options.
+
+mod compat;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +17,7 @@ use rota_core::ids::TenantId;
 use rota_core::ledger::Ledger;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{Progress, Settings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
@@ -22,8 +27,10 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
+use compat::Compat;
 use crate::report;
-use crate::results::{Results, RunMeta, RunResult, Staging, Timing, Window};
+use crate::solve::Bounded;
+use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
@@ -69,6 +76,9 @@ pub struct RunArgs {
     /// Policies see durations with this spread (standard deviation of the logarithm; 0.7 doubles or halves one in three)
     #[arg(long, value_name = "SIGMA", default_value_t = 0.0, help_heading = "Faults and estimates")]
     pub estimate_noise: f64,
+    /// Ask the solver at each decision what throughput the jobs that run could have at most; needs one solve each
+    #[arg(long, help_heading = "Output")]
+    pub bound: bool,
     /// Jobs whose numbers count for the averages, by place in the trace; the run ends when all of them have
     #[arg(long, value_name = "LO..HI", help_heading = "Rounds and guards")]
     pub window: Option<Window>,
@@ -91,16 +101,21 @@ pub struct RunArgs {
 
 /// Runs everything and reports it.
 pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
-    let mut inputs = args.inputs.resolve()?;
-    spoil_estimates(args, &mut inputs)?;
+    let inputs = prepared(args)?;
     let policies = match args.policies.as_slice() {
         [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),
         given => given.to_vec(),
     };
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
-    for policy in &policies {
-        load_policy(policy, &args.set)?;
+    let compat = Compat::of(args, &policies)?;
+    if compat == Compat::None {
+        for policy in &policies {
+            load_policy(policy, &args.set)?;
+        }
     }
+    settings_of_all(args, &inputs)?;
+    // The same holds for a folder that cannot be written: this one is made and dropped again.
+    out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
     if !args.quiet {
         say_what_was_dropped(&inputs);
     }
@@ -108,13 +123,13 @@ pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     let cells: Vec<_> = inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
     let n_jobs = cells.iter().map(|(load, _)| load.workload.jobs.len() as u64).sum();
     let meter = Meter::new(n_jobs, cells.len(), args.quiet || args.json);
-    let runs: Result<Vec<_>> = cells.par_iter().map(|(load, policy)| one(args, &inputs, load, policy, &meter)).collect();
+    let runs: Result<Vec<_>> = cells.par_iter().map(|(load, policy)| one(args, compat, &inputs, load, policy, &meter)).collect();
     meter.finish();
     let results = Results {
         title: format!("{} on {}", inputs.name, inputs.cluster.name),
         version: env!("CARGO_PKG_VERSION").into(),
-        settings: settings_table(args, &inputs),
-        inputs: inputs.files.clone(),
+        settings: record::settings(args, &inputs),
+        inputs: inputs.files.iter().cloned().chain(record::scripts(&policies)?).collect(),
         runs: runs?,
     };
     write(args, &results)?;
@@ -131,6 +146,13 @@ pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// The inputs as policies see them.
+pub(super) fn prepared(args: &RunArgs) -> Result<Inputs> {
+    let mut inputs = args.inputs.resolve()?;
+    spoil_estimates(args, &mut inputs)?;
+    Ok(inputs)
+}
+
 fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
     if (args.estimate_bias, args.estimate_noise) == (1.0, 0.0) {
         return Ok(());
@@ -143,7 +165,7 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
 }
 
 /// Faults until well after the last job could have ended: as long again as the jobs arrive, and all their work in a row.
-fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
+pub(super) fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
     let Some(between) = args.mtbf else { return Ok(Vec::new()) };
     let last = workload.jobs.last().map_or(Time::ZERO, |j| j.arrival);
     let longest = workload.jobs.iter().map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE)).fold(0.0, f64::max);
@@ -173,7 +195,7 @@ fn write(args: &RunArgs, results: &Results) -> Result<()> {
     results.write_files(staging.path())?;
     report::write_page(results, staging.path())?;
     if args.plot {
-        report::write_plots(results, &staging.path().join("plots"))?;
+        report::write_plots(results, staging.path())?;
     }
     Ok(staging.commit()?)
 }
@@ -198,20 +220,21 @@ pub fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
     set.iter().map(pair).collect()
 }
 
-fn one(args: &RunArgs, inputs: &Inputs, load: &Load, policy: &str, meter: &Meter) -> Result<RunResult> {
-    let mut script = load_policy(policy, &args.set)?;
-    let parameters = script.params().into_iter().map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string()))).collect();
-    let settings = settings(args, &load.workload)?;
+fn one(args: &RunArgs, compat: Compat, inputs: &Inputs, load: &Load, policy: &str, meter: &Meter) -> Result<RunResult> {
     let started = Instant::now();
-    let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
     let mut seen = 0;
-    let observe = &mut |progress: &rota_core::simulation::Progress| {
+    let observe = &mut |progress: &Progress| {
         meter.advance((progress.n_ended - seen) as u64);
         seen = progress.n_ended;
     };
-    let ledger = simulate(Arc::clone(&inputs.cluster), Arc::clone(&load.workload), faults(args, inputs, &load.workload)?, &mut timed, &settings, observe);
-    let ledger = ledger.with_context(|| format!("policy {policy}"))?;
-    let (ledger, decide_s) = with_times(ledger, &timed.decisions);
+    let Ran { ledger, decide_s, parameters, bounds } = match compat {
+        Compat::None => run_engine(args, inputs, load, policy, observe)?,
+        Compat::Artifact => {
+            let ledger = compat::run(args, inputs, load, policy, observe).with_context(|| format!("policy {policy}"))?;
+            let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
+            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new() }
+        }
+    };
     meter.advance((load.workload.jobs.len() - seen) as u64);
     meter.run_done();
     let meta = RunMeta {
@@ -224,7 +247,42 @@ fn one(args: &RunArgs, inputs: &Inputs, load: &Load, policy: &str, meter: &Meter
         parameters,
     };
     let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s };
-    Ok(RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger))
+    Ok(RunResult { bounds, ..RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger) })
+}
+
+/// Runs a workload under scripts.
+fn run_engine(
+    args: &RunArgs,
+    inputs: &Inputs,
+    load: &Load,
+    policy: &str,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<Ran> {
+    let mut script = load_policy(policy, &args.set)?;
+    let parameters = script.params().into_iter().map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string()))).collect();
+    let settings = settings(args, &load.workload)?;
+    let faults = faults(args, inputs, &load.workload)?;
+    let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
+    let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
+    let (ledger, bounds) = if args.bound {
+        let mut bounded = Bounded::new(&mut timed);
+        (simulate(cluster, workload, faults, &mut bounded, &settings, observe), bounded.rounds)
+    } else {
+        (simulate(cluster, workload, faults, &mut timed, &settings, observe), Vec::new())
+    };
+    let (ledger, decide_s) = with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
+    Ok(Ran { ledger, decide_s, parameters, bounds })
+}
+
+/// What a run left behind.
+struct Ran {
+    ledger: Ledger,
+    /// Time that decisions took.
+    decide_s: f64,
+    /// Parameters that held.
+    parameters: toml::Table,
+    /// Empty when nobody asked.
+    bounds: Vec<RoundBound>,
 }
 
 fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
@@ -234,7 +292,8 @@ fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
     (ledger, decisions.iter().sum::<Duration>().as_secs_f64())
 }
 
-fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> {
+/// How the engine shall run.
+pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> {
     if args.round <= Span::ZERO {
         bail!("--round {}: rounds must be apart", args.round);
     }
@@ -243,10 +302,26 @@ fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> {
         first_round: Time::ZERO + args.first_round,
         skips_rounds: !args.every_round,
         guards: Guards { min_run: args.min_run.unwrap_or(Span::ZERO), quota_gpus: quotas(&args.quota, workload)? },
-        keeps_timeline: args.timeline || (out_dir(args).is_some() && workload.jobs.len() <= MOST_JOBS_WITH_TIMELINE),
+        keeps_timeline: keeps_timeline(args, workload),
         window: args.window.map(Window::bounds),
         ..Settings::default()
     })
+}
+
+/// Every load's settings make sense, before the first is run.
+fn settings_of_all(args: &RunArgs, inputs: &Inputs) -> Result<()> {
+    for load in &inputs.loads {
+        settings(args, &load.workload)?;
+        let n_jobs = load.workload.jobs.len();
+        if let Some(window) = args.window.filter(|window| window.bounds().1 as usize > n_jobs) {
+            bail!("--window {window}: there are {n_jobs} jobs");
+        }
+    }
+    Ok(())
+}
+
+fn keeps_timeline(args: &RunArgs, workload: &Workload) -> bool {
+    args.timeline || (out_dir(args).is_some() && workload.jobs.len() <= MOST_JOBS_WITH_TIMELINE)
 }
 
 fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u32>> {
@@ -257,35 +332,6 @@ fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u3
         Ok((TenantId::from(index), gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is no number of GPUs"))?))
     };
     given.iter().map(quota).collect()
-}
-
-fn settings_table(args: &RunArgs, inputs: &Inputs) -> toml::Table {
-    let mut table = toml::Table::new();
-    let mut put = |key: &str, value: toml::Value| drop(table.insert(key.to_owned(), value));
-    put("workload", inputs.name.clone().into());
-    put("cluster", inputs.cluster.name.clone().into());
-    put("profiles", inputs.profiles.name.clone().into());
-    put("seed", inputs.seed.to_string().into());
-    put("round", format!("{}s", args.round).into());
-    put("first_round", format!("{}s", args.first_round).into());
-    put("every_round", args.every_round.into());
-    put("set", args.set.iter().map(|s| toml::Value::from(s.clone())).collect::<Vec<_>>().into());
-    if let Some(min_run) = args.min_run {
-        put("min_run", format!("{min_run}s").into());
-    }
-    if let Some(mtbf) = args.mtbf {
-        put("mtbf", format!("{mtbf}s").into());
-        put("mttr", format!("{}s", args.mttr).into());
-    }
-    put("estimate_bias", args.estimate_bias.into());
-    put("estimate_noise", args.estimate_noise.into());
-    if let Some(cost) = args.inputs.restart_cost {
-        put("restart_cost", format!("{cost}s").into());
-    }
-    if !args.quota.is_empty() {
-        put("quota", args.quota.iter().map(|s| toml::Value::from(s.clone())).collect::<Vec<_>>().into());
-    }
-    table
 }
 
 /// A duration as people say it.

@@ -1,0 +1,56 @@
+//! What `config.toml` says of a run: every option as resolved, and the scripts that decided.
+
+use std::path::Path;
+
+use rota_scripts::shipped;
+
+use super::{Inputs, RunArgs};
+use crate::results::{Input, ResultsError};
+
+/// The options of a run, in the words of the command line.
+pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
+    let mut table = toml::Table::new();
+    let mut put = |key: &str, value: Option<toml::Value>| drop(value.map(|value| table.insert(key.to_owned(), value)));
+    let list = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec().into());
+    let span = |span: rota_core::time::Span| Some(format!("{span}s").into());
+    let options = &inputs.options;
+    put("workload", Some(inputs.name.clone().into()));
+    put("cluster", Some(inputs.cluster.name.clone().into()));
+    put("profiles", Some(inputs.profiles.name.clone().into()));
+    put("format", args.inputs.format.clone().map(Into::into));
+    put("jobs", options.jobs.map(|jobs| (jobs as i64).into()));
+    let split = options.split.0.iter().map(|(class, percent)| (class.clone(), (*percent).into()));
+    put("split", Some(toml::Table::from_iter(split).into()));
+    put("multi_gpu", Some(options.multi_gpu.into()));
+    put("static", Some(options.is_static.into()));
+    put("lengths", Some(format!("{:?}", options.lengths).to_lowercase().into()));
+    put("durations", Some(format!("{:?}", options.durations).to_lowercase().into()));
+    put("arrivals", Some(format!("{:?}", options.arrivals).to_lowercase().into()));
+    put("skip_bad_rows", Some(args.inputs.skip_bad_rows.into()));
+    put("seed", Some(inputs.seed.to_string().into()));
+    put("round", span(args.round));
+    put("first_round", span(args.first_round));
+    put("every_round", Some(args.every_round.into()));
+    put("set", list(&args.set));
+    put("quota", list(&args.quota));
+    put("min_run", args.min_run.and_then(span));
+    put("mtbf", args.mtbf.and_then(span));
+    put("mttr", args.mtbf.and_then(|_| span(args.mttr)));
+    put("estimate_bias", Some(args.estimate_bias.into()));
+    put("estimate_noise", Some(args.estimate_noise.into()));
+    put("restart_cost", args.inputs.restart_cost.and_then(span));
+    put("checkpoint_every", args.inputs.checkpoint_every.and_then(span));
+    table
+}
+
+/// The scripts of all policies, each once, with checksums.
+pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>, ResultsError> {
+    let mut parts: Vec<&str> = policies.iter().flat_map(|policy| policy.split('+')).map(str::trim).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let input = |part: &str| match shipped::find(part) {
+        Some(script) => Ok(Input::of_bytes("policy", script.file, script.source.as_bytes())),
+        None => Input::of_file("policy", Path::new(part)),
+    };
+    parts.into_iter().map(input).collect()
+}
