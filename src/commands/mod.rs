@@ -4,6 +4,7 @@ mod inputs;
 mod progress;
 mod report;
 mod run;
+mod solve;
 mod trace;
 
 use std::process::ExitCode;
@@ -21,11 +22,12 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Try:
-  rota compare                                  the shipped policies on a 128-GPU cluster, in seconds
-  rota simulate -p las+tune --jobs 2000 --out out --plot
-  rota policy new mine.rhai                     a policy of your own, ready to run: rota compare -p fifo+tune,./mine.rhai+tune
-  rota compare --jobs-per-hour 4,6,8,9 -p fifo+proportional,fifo+tune --out sweep
-  rota trace stats traces/data/small.csv        what a trace holds";
+  rota compare                       the shipped policies on 128 GPUs, in seconds
+  rota simulate -p las+tune --out out --plot
+  rota policy new mine.rhai          a policy of your own, ready to run
+  rota compare -p fifo+tune,./mine.rhai+tune
+  rota compare --jobs-per-hour 4,6,8,9 --out sweep
+  rota trace stats traces/data/synergy-100.csv";
 
 #[derive(Subcommand)]
 enum Command {
@@ -40,6 +42,11 @@ enum Command {
     Report(report::ReportArgs),
     /// Run the golden cases of the original programs and name every difference
     Conform(crate::conform::command::ConformArgs),
+    /// Solve an optimisation model
+    Solve(solve::SolveArgs),
+    /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
+    #[command(hide = true)]
+    SolveChild,
     /// Print shell completions: `rota completions bash > /etc/bash_completion.d/rota`
     Completions {
         /// The shell
@@ -52,10 +59,16 @@ pub fn main() -> ExitCode {
     match dispatch(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("rota: {error:#}");
+            eprintln!("rota: {}", in_one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes; a cause that its effect quotes already is not said twice.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let join = |said: String, cause: String| if said.contains(&cause) { said } else { format!("{said}: {cause}") };
+    error.chain().map(ToString::to_string).reduce(join).unwrap_or_default()
 }
 
 fn dispatch(command: Command) -> Result<ExitCode> {
@@ -68,6 +81,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(args) => report::run(&args)?,
         Command::Conform(args) => return crate::conform::command::run(args),
+        Command::Solve(args) => return solve::run(&args),
+        Command::SolveChild => crate::solve::serve()?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "rota", &mut std::io::stdout());
         }
