@@ -134,8 +134,14 @@ impl Explainer<'_> {
     ) -> ScriptError {
         let (error, file, position) = innermost(error);
         let part = self.parts.iter().find(|p| Some(&p.file) == file.as_ref()).unwrap_or(part);
+        let is_field = matches!(&error, EvalAltResult::ErrorRuntime(value, _) if value.is::<UnknownField>());
         let (message, hint) = self.words(error, part);
-        at(part, position, message, hint, stage)
+        let mut explained = at(part, position, message, hint, stage);
+        if let (true, Some((_, column))) = (is_field, &mut explained.place) {
+            // Rhai points at the dot before a field.
+            *column += usize::from(explained.line_text.chars().nth(*column - 1) == Some('.'));
+        }
+        explained
     }
 
     fn words(&self, error: EvalAltResult, part: &Part) -> (String, Option<String>) {
@@ -161,6 +167,11 @@ impl Explainer<'_> {
             EvalAltResult::ErrorTooManyVariables(_) => {
                 (format!("more than {} variables at a time", self.meter.limits().variables), None)
             }
+            EvalAltResult::ErrorDotExpr(text, _) => (unwritable(&text).unwrap_or_else(|| lower(&text)), None),
+            EvalAltResult::ErrorDataRace(..) => (
+                "a closure uses the variable its verb is called on".to_owned(),
+                Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
+            ),
             EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
             mut other => {
                 let _ = other.take_position();
@@ -246,6 +257,13 @@ fn innermost(error: EvalAltResult) -> (EvalAltResult, Option<String>, Position) 
             other => return (other, file, position),
         }
     }
+}
+
+/// Rhai's words for setting a field that cannot be set, in ours.
+fn unwritable(text: &str) -> Option<String> {
+    let mut quoted = text.strip_prefix("No writable property ")?.split('\'').skip(1).step_by(2);
+    let (field, owner) = (quoted.next()?, quoted.next()?);
+    Some(format!("`{field}` of {owner} cannot be set"))
 }
 
 fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {

@@ -6,6 +6,7 @@
 //! and [`Limits`] on everything. Rhai's types stay in this crate.
 
 pub mod artifact;
+pub mod commands;
 mod compose;
 mod engine;
 mod error;

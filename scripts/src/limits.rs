@@ -48,15 +48,15 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            operations: 50_000_000,
+            operations: 10_000_000,
             alarm: None,
             call_depth: 32,
             variables: 128,
             string_bytes: 64 << 10,
             array_items: 100_000,
             map_entries: 20_000,
-            column_bytes: 256 << 20,
-            memory_bytes: 512 << 20,
+            column_bytes: 64 << 20,
+            memory_bytes: 128 << 20,
             note_lines: 50,
             memory_text_bytes: 256 << 10,
         }

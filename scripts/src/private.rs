@@ -61,7 +61,7 @@ fn weigh(value: &Dynamic) -> Result<usize, String> {
     if let Some(map) = value.read_lock::<Map>() {
         return map.iter().try_fold(2, |sum, (key, item)| Ok(sum + key.len() + weigh(item)?));
     }
-    Err(format!("a {}", crate::values::short(value.type_name())))
+    Err(crate::values::type_label(value).to_owned())
 }
 
 /// All memories as text: one JSON object for each part, a line each; empty when no part remembers anything.

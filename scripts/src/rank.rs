@@ -9,7 +9,7 @@ use rota_core::ids::JobId;
 use rota_core::table::Field;
 
 use crate::session::{Closure, Outcome, Shared, fail};
-use crate::values::{Column, JobValue, Jobs, Queue, number};
+use crate::values::{Column, JobValue, Jobs, Queue, number, type_label};
 
 /// `rank` calls of one decision whose order is remembered.
 const MAX_HINTS: usize = 4;
@@ -60,7 +60,8 @@ pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Q
         let value = key.call(engine, session.meter(), (job.clone(),))?;
         let Some(numbers) = numbers(&value) else {
             return fail(format!(
-                "order_by: the key of job {id} must be a number or an array of numbers, got {value}"
+                "order_by: the key of job {id} must be a number or an array of numbers, got {}",
+                type_label(&value)
             ));
         };
         if numbers.iter().any(|n| n.is_nan()) {

@@ -1,6 +1,10 @@
 //! The table of everything a script can use: each registration names its type, its signature and its meaning, and
 //! from the same table come the reference in docs/, the definition files for editors and the hints in errors.
 
+mod render;
+
+pub use render::{definitions, entries, reference};
+
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Position};
 
 use crate::session::Outcome;

@@ -65,7 +65,7 @@ impl Shared {
     pub(crate) fn session(&self) -> Outcome<Arc<Session>> {
         match &self.live().session {
             Some(session) => Ok(Arc::clone(session)),
-            None => fail("works only inside a stage function, not at the top level of a script"),
+            None => fail("this works only inside a stage function, not at the top level of a script"),
         }
     }
 
@@ -179,9 +179,19 @@ impl Closure {
     pub(crate) fn call(&self, engine: &Engine, meter: &Meter, args: impl FuncArgs) -> Outcome<Dynamic> {
         let _nested = meter.enter()?;
         match &self.script {
-            Some(script) => self.pointer.call(engine, script, args),
+            Some(script) => self.pointer.call(engine, script, args).map_err(|error| self.blame(error)),
             None => fail("a closure works only inside a stage function"),
         }
+    }
+
+    /// An error with the file of the closure, which Rhai loses when the host calls.
+    pub(crate) fn blame(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+        if error.is_system_exception() {
+            return error;
+        }
+        let file = self.script.as_ref().and_then(|script| script.source()).unwrap_or_default();
+        let name = self.pointer.fn_name().to_owned();
+        Box::new(EvalAltResult::ErrorInFunctionCall(name, file.to_owned(), error, Position::NONE))
     }
 
     /// How many arguments it takes.

@@ -13,7 +13,9 @@ use crate::part::Stage;
 use crate::policy::ScriptPolicy;
 use crate::rank;
 use crate::session::Session;
-use crate::values::{FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, View};
+use crate::values::{
+    FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, View, type_label,
+};
 
 impl ScriptPolicy {
     fn part_of(&self, stage: Stage) -> Option<usize> {
@@ -92,6 +94,14 @@ impl ScriptPolicy {
             Some(part) => {
                 let now = session.snapshot.now.as_secs_f64();
                 let value = self.call(part, Stage::Order, (jobs, now))?;
+                if !Queue::can_be(&value) {
+                    return Err(self.wrong_type(
+                        part,
+                        Stage::Order,
+                        "a Queue (what `rank` returns) or an array of jobs",
+                        &value,
+                    ));
+                }
                 Queue::from_value(session, value).map_err(|error| self.returned(*error, part, Stage::Order))
             }
         }
@@ -155,13 +165,8 @@ impl ScriptPolicy {
 
     fn wrong_type(&self, part: usize, stage: Stage, expected: &str, value: &Dynamic) -> ScriptError {
         let part = &self.parts[part];
-        let got = match value.is_unit() {
-            true => "nothing".to_owned(),
-            false => self.engine.map_type_name(value.type_name()).to_owned(),
-        };
-        let message = format!("`{}` must return {expected}, got {got}", stage.name());
-        let hint =
-            value.is_unit().then(|| "a function returns its last expression if no `;` follows it".to_owned());
+        let message = format!("`{}` must return {expected}, got {}", stage.name(), type_label(value));
+        let hint = value.is_unit().then(|| "end the function with the value it returns".to_owned());
         at(part, part.position_of(stage), message, hint, Some(stage.name()))
     }
 }

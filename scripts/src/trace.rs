@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rhai::debugger::DebuggerCommand;
+use rhai::debugger::{DebuggerCommand, DebuggerEvent};
 use rhai::{Engine, Position};
 use rota_core::snapshot::Snapshot;
 
@@ -31,8 +31,9 @@ impl Trace {
         let trace = Arc::clone(self);
         engine.register_debugger(
             |_, debugger| debugger,
-            move |_, _, _, source, position| {
-                if !position.is_none() {
+            move |_, event, _, source, position| {
+                // Leaving a function is an event too, at its closing brace: nobody looks for an error there.
+                if matches!(event, DebuggerEvent::Step) && !position.is_none() {
                     let mut last = trace.0.lock().unwrap_or_else(PoisonError::into_inner);
                     *last = Some((source.unwrap_or_default().to_owned(), position));
                 }
@@ -65,6 +66,11 @@ pub(crate) fn locate(policy: &ScriptPolicy, snapshot: &Snapshot, error: ScriptEr
     copy.memories.clone_from(&policy.memories);
     match copy.decide_or_explain(snapshot) {
         Err(again) if again.stage == error.stage => match trace.last() {
+            // A closure called by the host has no file of its own; the error knows which it is.
+            Some((file, position)) if file.is_empty() => {
+                let file = error.file.clone();
+                error.moved_to(&policy.parts, &file, position)
+            }
             Some((file, position)) => error.moved_to(&policy.parts, &file, position),
             None => error,
         },

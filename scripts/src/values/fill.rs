@@ -7,8 +7,7 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 
 use super::placement::Failure;
-use super::queue::short;
-use super::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy};
+use super::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, type_label};
 use crate::reference::Registrar;
 use crate::session::{Closure, Outcome, fail};
 
@@ -103,7 +102,7 @@ impl FillValue {
         for row in self.queue.rows.iter() {
             let job = JobValue::new(session, *row);
             let value = closure.call(engine, session.meter(), (job.clone(),))?;
-            match share_of(&job, &value)? {
+            match share_of(&job, &value).map_err(|error| closure.blame(error))? {
                 Some(share) => by_row[*row as usize] = share.per(session.snapshot.jobs.gpus()[*row as usize]),
                 None => {
                     return fail(format!(
@@ -166,7 +165,7 @@ impl FillValue {
             true => closure.call(engine, session.meter(), (job.clone(), RoomValue::copy(session, room))),
             false => closure.call(engine, session.meter(), (job.clone(),)),
         };
-        match answer.and_then(|value| share_of(&job, &value)) {
+        match answer.and_then(|value| share_of(&job, &value).map_err(|error| closure.blame(error))) {
             Ok(share) => share.map(|s| s.per(session.snapshot.jobs.gpus()[row])),
             Err(error) => {
                 *failure.borrow_mut() = Some(error);
@@ -195,7 +194,7 @@ fn share_of(job: &JobValue, value: &Dynamic) -> Outcome<Option<Host>> {
         Some(share) => Ok(Some(*share)),
         None => fail(format!(
             "the closure must return a Share (such as `job.demand`) or (), got {} for job {}",
-            short(value.type_name()),
+            type_label(value),
             job.id()
         )),
     }

@@ -9,7 +9,7 @@ use rota_core::profile::Shape;
 use rota_core::resources::Host;
 use rota_core::table::{Field, Phase};
 
-use super::queue::short;
+use super::type_label;
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, fail};
 
@@ -34,7 +34,7 @@ impl JobValue {
             return Ok(job.clone());
         }
         let Ok(number) = value.as_int() else {
-            return fail(format!("expected a job or its number, got {}", short(value.type_name())));
+            return fail(format!("expected a job or its number, got {}", type_label(value)));
         };
         let id = u32::try_from(number).ok().map(JobId);
         match id.and_then(|id| session.snapshot.jobs.row(id)) {

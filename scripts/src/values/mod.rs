@@ -20,7 +20,7 @@ pub(crate) use job::JobValue;
 pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
-pub(crate) use queue::{Queue, short};
+pub(crate) use queue::Queue;
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 
@@ -48,4 +48,34 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
 /// A number in a script, whole or not; `None` for anything else.
 pub(crate) fn number(value: &rhai::Dynamic) -> Option<f64> {
     value.as_float().ok().or_else(|| value.as_int().ok().map(|i| i as f64))
+}
+
+/// What a script's author would call the type of a value.
+pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
+    let rust = value.type_name();
+    match rust.rsplit("::").next().unwrap_or(rust) {
+        "()" => "nothing",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        "bool" => "true or false",
+        "string" => "a String",
+        "array" => "an Array",
+        "map" => "a Map",
+        "Fn" => "a function",
+        "Column" => "a Column",
+        "Jobs" => "a set of Jobs",
+        "JobValue" => "a Job",
+        "NodeValue" => "a Node",
+        "Queue" => "a Queue",
+        "Host" => "a Share",
+        "FillValue" => "a Fill",
+        "PlanValue" => "a Plan",
+        "Placement" => "a Placement",
+        "VerdictValue" => "a Verdict",
+        "View" => "the View",
+        "RoomValue" => "the Room",
+        "ClusterValue" => "the Cluster",
+        "BestShares" => "a BestShares",
+        other => other,
+    }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rhai::{Engine, FnPtr};
+use rota_core::buddy::Buddy;
 use rota_core::ids::NodeId;
 use rota_core::place::{Ask, ByScore, Consolidate, FirstFit, LocalData, Place, Spots};
 use rota_core::room::Room;
 
-use super::queue::short;
-use super::{JobValue, NodeValue, number};
+use super::{JobValue, NodeValue, number, type_label};
 use crate::reference::Registrar;
 use crate::session::{Closure, Outcome, Session, Shared, fail};
 
@@ -17,6 +17,7 @@ use crate::session::{Closure, Outcome, Session, Shared, fail};
 pub(crate) enum Placement {
     FirstFit,
     Consolidate,
+    Buddy,
     LocalData(Box<Placement>),
     ByScore(Closure),
 }
@@ -37,6 +38,7 @@ impl<'a> Strategy<'a> {
         match placement {
             Placement::FirstFit => Box::new(FirstFit),
             Placement::Consolidate => Box::new(Consolidate::default()),
+            Placement::Buddy => Box::new(Buddy::default()),
             Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
             Placement::ByScore(closure) => Box::new(self.by_score(closure)),
         }
@@ -49,7 +51,7 @@ impl<'a> Strategy<'a> {
             let job = JobValue::new(session, ask.row as u32);
             match closure
                 .call(engine, session.meter(), (handle, job))
-                .and_then(|value| score_of(&value, node))
+                .and_then(|value| score_of(&value, node).map_err(|error| closure.blame(error)))
             {
                 Ok(score) => score,
                 Err(error) => {
@@ -73,7 +75,7 @@ fn score_of(value: &rhai::Dynamic, node: NodeId) -> Outcome<Option<f64>> {
         Some(score) => Ok(Some(score)),
         None => fail(format!(
             "by_score: the score of node {node} must be a number or (), got {}",
-            short(value.type_name())
+            type_label(value)
         )),
     }
 }
@@ -104,6 +106,13 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
             "A gang on the fullest node that holds it whole, else on the fullest nodes together.",
         )
         .register_fn("consolidate", || Placement::Consolidate);
+    registrar
+        .function(
+            "buddy() -> Placement",
+            "The smallest gap that holds the gang, in an aligned block, or whole free nodes: gangs of power-of-two size leave \
+             no splinters.",
+        )
+        .register_fn("buddy", || Placement::Buddy);
     registrar
         .function(
             "local_data(otherwise: Placement) -> Placement",

@@ -10,9 +10,8 @@ use rota_core::ids::NodeId;
 use rota_core::plan::{Hold, Plan, Run, Verdict, Wake};
 use rota_core::time::Time;
 
-use super::queue::short;
 use super::share::checked;
-use super::{JobValue, number};
+use super::{JobValue, number, type_label};
 use crate::nearest;
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, Shared, fail};
@@ -98,11 +97,11 @@ impl PlanValue {
 /// One entry of `run`: `#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}`.
 fn slice(session: &Session, job: &JobValue, value: Dynamic) -> Outcome<Slice> {
     const KEYS: [&str; 6] = ["node", "gpus", "cpus", "mem_gb", "storage", "share"];
-    let type_name = value.type_name();
+    let label = type_label(&value).to_owned();
     let Some(map) = value.try_cast::<Map>() else {
         return fail(format!(
             "run: expected entries like #{{node: 0, gpus: [0], cpus: 3, mem_gb: 60}}, got {}",
-            short(type_name)
+            label
         ));
     };
     if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rhai::{Array, Dynamic, ImmutableString};
 
-use super::{Column, JobValue, number};
+use super::{Column, JobValue, number, type_label};
 use crate::rank::{self, Key};
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, Shared, fail};
@@ -25,6 +25,11 @@ impl Queue {
         Queue { session: Arc::clone(session), rows: Arc::new(rows) }
     }
 
+    /// Whether a value may be read as a queue.
+    pub(crate) fn can_be(value: &Dynamic) -> bool {
+        value.is::<Queue>() || value.is::<super::Jobs>() || value.is_array()
+    }
+
     /// What an `order` stage or a verb was given: a queue, a set of jobs, or an array of jobs.
     pub(crate) fn from_value(session: &Arc<Session>, value: Dynamic) -> Outcome<Queue> {
         if let Some(queue) = value.read_lock::<Queue>() {
@@ -34,12 +39,9 @@ impl Queue {
             let rows = jobs.places_by_id().map(|place| jobs.row_at(place) as u32).collect();
             return Ok(Queue::new(session, rows));
         }
-        let type_name = value.type_name();
+        let label = type_label(&value).to_owned();
         let Ok(array) = value.into_array() else {
-            return fail(format!(
-                "expected a Queue (what `rank` returns) or an array of jobs, got {}",
-                short(type_name)
-            ));
+            return fail(format!("expected a Queue (what `rank` returns) or an array of jobs, got {label}"));
         };
         let mut seen = vec![false; session.snapshot.jobs.len()];
         let mut rows = Vec::with_capacity(array.len());
@@ -62,11 +64,6 @@ impl Queue {
             )),
         }
     }
-}
-
-/// The last word of a Rust path: what a script's author knows the type by.
-pub(crate) fn short(type_name: &str) -> &str {
-    type_name.rsplit("::").next().unwrap_or(type_name)
 }
 
 impl IntoIterator for Queue {
@@ -151,14 +148,11 @@ fn rank_values(shared: &Shared, values: Array) -> Outcome<Queue> {
             }
             Some(_) => {}
             None => {
-                let type_name = value.type_name();
+                let label = type_label(&value).to_owned();
                 match value.try_cast::<Column>() {
                     Some(column) => keys.push(Key { place, column }),
                     None => {
-                        return fail(format!(
-                            "rank: key {place} must be a column or a number, got {}",
-                            short(type_name)
-                        ));
+                        return fail(format!("rank: key {place} must be a column or a number, got {label}"));
                     }
                 }
             }

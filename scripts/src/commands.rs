@@ -1,0 +1,18 @@
+//! What `rota policy` does, as functions that return what is to be shown: list, show, check, new, test, bench, defs.
+//!
+//! Printing and command lines are the binary's affair.
+
+mod bench;
+mod check;
+mod list;
+mod new;
+mod test;
+
+pub use bench::{Timing, bench};
+pub use check::check;
+pub use list::{list, show};
+pub use new::{NewError, STARTER, new};
+pub use test::{TestError, test};
+
+pub use crate::reference::definitions as defs;
+pub use crate::scenario::Report;

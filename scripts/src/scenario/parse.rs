@@ -1,0 +1,281 @@
+//! Reading scenarios.
+
+use std::sync::Arc;
+
+use rota_core::cluster::{Cluster, NodeGroup};
+use rota_core::ids::{DatasetId, JobId, NodeId, TenantId};
+use rota_core::job::{Deadline, GpuRequest, JobSpec};
+use rota_core::profile::{Profile, ScaleCurve};
+use rota_core::resources::{GB, Host};
+use rota_core::time::{Span, Time};
+use rota_core::workload::{Dataset, Truth, Workload};
+
+/// One scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it shows.
+    pub name: String,
+    /// The policy, as users write it.
+    pub policy: String,
+    /// Parameters set, in order.
+    pub set: Vec<(String, String)>,
+    /// Where.
+    pub cluster: Arc<Cluster>,
+    /// Who.
+    pub workload: Arc<Workload>,
+    /// Time between rounds.
+    pub round: Span,
+    /// How many decisions are looked at.
+    pub n_rounds: usize,
+    /// What is expected of each, a line each.
+    pub expected: Vec<String>,
+}
+
+/// A scenario that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: `{text}`: {why}")]
+pub struct ScenarioError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What stands there.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Reads all scenarios of a text.
+pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let written = line.trim();
+        let wrong = |why: String| ScenarioError { line: index + 1, text: written.to_owned(), why };
+        if let Some(name) = written.strip_prefix("scenario:") {
+            drafts.push(Draft::new(name.trim(), index + 1));
+            continue;
+        }
+        if written.is_empty() || written.starts_with('#') {
+            continue;
+        }
+        match drafts.last_mut() {
+            Some(draft) => draft.read(written).map_err(wrong)?,
+            None => return Err(wrong("a scenario begins with `scenario: what it shows`".to_owned())),
+        }
+    }
+    drafts.into_iter().map(Draft::finish).collect()
+}
+
+/// A scenario being read.
+struct Draft {
+    name: String,
+    line: usize,
+    policy: String,
+    set: Vec<(String, String)>,
+    groups: Vec<NodeGroup>,
+    jobs: Vec<JobSpec>,
+    tenants: Vec<String>,
+    datasets: Vec<Dataset>,
+    round: Span,
+    n_rounds: usize,
+    is_expecting: bool,
+    expected: Vec<String>,
+}
+
+impl Draft {
+    fn new(name: &str, line: usize) -> Draft {
+        Draft {
+            name: name.to_owned(),
+            line,
+            policy: String::new(),
+            set: Vec::new(),
+            groups: Vec::new(),
+            jobs: Vec::new(),
+            tenants: Vec::new(),
+            datasets: Vec::new(),
+            round: Span::from_secs(300),
+            n_rounds: 1,
+            is_expecting: false,
+            expected: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, line: &str) -> Result<(), String> {
+        if line.starts_with("----") {
+            self.is_expecting = true;
+            return Ok(());
+        }
+        if self.is_expecting {
+            self.expected.push(line.to_owned());
+            return Ok(());
+        }
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match word {
+            "cluster" => self.groups.push(group(rest)?),
+            "data" => self.datasets.push(dataset(rest)?),
+            "job" => {
+                let job = self.job(rest)?;
+                self.jobs.push(job);
+            }
+            "policy" => self.policy = rest.to_owned(),
+            "set" => {
+                let (key, value) = rest.split_once('=').ok_or("write `set name=value`")?;
+                self.set.push((key.trim().to_owned(), value.trim().to_owned()));
+            }
+            "round" => self.round = Span::parse(rest).map_err(|error| error.to_string())?,
+            "rounds" => self.n_rounds = rest.parse().map_err(|_| "how many rounds?".to_owned())?,
+            _ => {
+                return Err(
+                    "lines are `cluster`, `data`, `job`, `policy`, `set`, `round`, `rounds`, then `----`"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// `name gpus=2 speeds=1:1,2:1.8 work=600 at=300 cpus=6 mem=50 tenant=a priority=1 data=imagenet deadline=900`
+    fn job(&mut self, text: &str) -> Result<JobSpec, String> {
+        let mut words = text.split_whitespace();
+        let name = words.next().ok_or("a job needs a name")?;
+        let mut profile =
+            Profile { demand_per_gpu: Host::from_units(1.0, 10.0, 0.0), ..Profile::plain("model", 1.0) };
+        let (mut cpus, mut mem) = (1.0, 10.0);
+        let mut spec = JobSpec {
+            id: JobId::from(self.jobs.len()),
+            name: name.into(),
+            tenant: TenantId(0),
+            priority: 0,
+            profile: Arc::new(profile.clone()),
+            batch: 0,
+            gpus: GpuRequest::fixed(1),
+            gpu_type: None,
+            estimated_work: 300.0,
+            arrival: Time::ZERO,
+            deadline: Deadline::None,
+            dataset: None,
+            costs: None,
+        };
+        for word in words {
+            let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}`: write name=value"))?;
+            match key {
+                "gpus" => spec.gpus = GpuRequest::fixed(number(value)? as u32),
+                "speeds" => (spec.gpus, profile.scale) = speeds(value)?,
+                "work" => spec.estimated_work = number(value)?,
+                "at" => spec.arrival = Time::from_secs_f64(number(value)?),
+                "cpus" => cpus = number(value)?,
+                "mem" => mem = number(value)?,
+                "tenant" => spec.tenant = TenantId::from(intern(&mut self.tenants, value)),
+                "priority" => {
+                    spec.priority = value.parse().map_err(|_| format!("`{value}` is no priority"))?
+                }
+                "deadline" => spec.deadline = Deadline::Strict(Time::from_secs_f64(number(value)?)),
+                "data" => {
+                    let place = self.datasets.iter().position(|d| d.name == value);
+                    spec.dataset =
+                        Some(DatasetId::from(place.ok_or_else(|| format!("no data set `{value}`"))?));
+                }
+                _ => {
+                    return Err(format!(
+                        "`{key}`: a job has gpus, speeds, work, at, cpus, mem, tenant, priority, deadline, data"
+                    ));
+                }
+            }
+        }
+        profile.demand_per_gpu = Host::from_units(cpus, mem, 0.0);
+        spec.profile = Arc::new(profile);
+        Ok(spec)
+    }
+
+    fn finish(self) -> Result<Scenario, ScenarioError> {
+        let wrong =
+            |why: String| ScenarioError { line: self.line, text: format!("scenario: {}", self.name), why };
+        let cluster = Cluster::new("scenario", &self.groups).map_err(|error| wrong(error.to_string()))?;
+        let truths = self.jobs.iter().map(|job| Truth { work: job.estimated_work, pace: 1.0 }).collect();
+        let jobs = self.jobs.iter().cloned().map(Arc::new).collect();
+        let workload =
+            Workload { jobs, truths, tenants: self.tenants.clone(), datasets: self.datasets.clone() };
+        workload.check().map_err(|error| wrong(error.to_string()))?;
+        Ok(Scenario {
+            cluster: Arc::new(cluster),
+            workload: Arc::new(workload),
+            name: self.name,
+            policy: self.policy,
+            set: self.set,
+            round: self.round,
+            n_rounds: self.n_rounds,
+            expected: self.expected,
+        })
+    }
+}
+
+/// `1:1,2:1.8,4:3`: iterations per second by GPUs, for an elastic job.
+fn speeds(text: &str) -> Result<(GpuRequest, Vec<ScaleCurve>), String> {
+    let mut points: Vec<(u32, f64)> = Vec::new();
+    for point in text.split(',') {
+        let (gpus, rate) = point.split_once(':').ok_or_else(|| format!("`{point}`: write gpus:speed"))?;
+        points.push((number(gpus)? as u32, number(rate)?));
+    }
+    let levels: Box<[u32]> = points.iter().map(|point| point.0).collect();
+    let gpus = GpuRequest { asked: levels.first().copied().unwrap_or(1), levels };
+    Ok((gpus, vec![ScaleCurve { gpu_type: String::new(), batch: 0, points }]))
+}
+
+/// `2 nodes, 4 gpus, 12 cpus, 200 GB[, 50 GB cache]`
+fn group(text: &str) -> Result<NodeGroup, String> {
+    let mut group = NodeGroup {
+        count: 1,
+        racks: 1,
+        gpu_type: "V100".into(),
+        n_gpus: 1,
+        gpu_mem_bytes: 0,
+        host: Host::NONE,
+        cache_bytes: 0,
+        fetch_bps: GB,
+    };
+    let (mut cpus, mut mem) = (0.0, 0.0);
+    for piece in text.split(',') {
+        let (amount, unit) =
+            piece.trim().split_once(' ').ok_or("write `2 nodes, 4 gpus, 12 cpus, 200 GB`")?;
+        let amount = number(amount)?;
+        match unit.trim() {
+            "node" | "nodes" => group.count = amount as u32,
+            "gpu" | "gpus" => group.n_gpus = amount as u32,
+            "cpu" | "cpus" => cpus = amount,
+            "GB" => mem = amount,
+            "GB cache" => group.cache_bytes = (amount * GB as f64) as u64,
+            other => return Err(format!("`{other}`: a cluster has nodes, gpus, cpus, GB and `GB cache`")),
+        }
+    }
+    group.host = Host::from_units(cpus, mem, 0.0);
+    Ok(group)
+}
+
+/// `imagenet 10 GB [on 1]`
+fn dataset(text: &str) -> Result<Dataset, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        [name, size, "GB", home @ ..] => {
+            let home = match home {
+                [] => None,
+                ["on", node] => Some(NodeId(number(node)? as u32)),
+                _ => return Err("write `data name 10 GB on 1`".to_owned()),
+            };
+            Ok(Dataset { name: (*name).to_owned(), bytes: (number(size)? * GB as f64) as u64, home })
+        }
+        _ => Err("write `data name 10 GB`".to_owned()),
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err(format!("`{text}` is no amount")),
+    }
+}
+
+fn intern(names: &mut Vec<String>, name: &str) -> usize {
+    names.iter().position(|known| known == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    })
+}

@@ -1,0 +1,179 @@
+//! Scripts that mean harm, or were written in a hurry: each ends in a clear error within its limits, and memory stays
+//! bounded. The counting allocator is installed, as in the programs that run scripts of others.
+
+use std::time::{Duration, Instant};
+
+use rota_core::check::check;
+use rota_core::policy::Policy;
+use rota_scripts::memory::{CountingAllocator, bytes_held_by_this_thread, peak_of_this_thread, reset_peak};
+use rota_scripts::sample::{Size, snapshot};
+use rota_scripts::{Limits, ScriptPolicy, Source};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+const MEMORY_BYTES: u64 = 16 << 20;
+/// One value may be in the making when the limit is noticed; none is larger than this.
+const ONE_VALUE_BYTES: i64 = 8 << 20;
+
+fn policy(text: &str, limits: Limits) -> ScriptPolicy {
+    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
+    match ScriptPolicy::from_sources("mine", &[source], limits) {
+        Ok(policy) => policy,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The first line of the error, after checking that memory stayed within the limit.
+#[track_caller]
+fn stopped(text: &str, limits: Limits) -> String {
+    let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+    let mut policy = policy(text, Limits { memory_bytes: MEMORY_BYTES, ..limits });
+    let before = bytes_held_by_this_thread();
+    reset_peak();
+    let error = policy.decide(&instant).expect_err("a hostile script fails");
+    let peak = peak_of_this_thread() - before;
+    assert!(peak < MEMORY_BYTES as i64 + ONE_VALUE_BYTES, "{peak} bytes at the peak");
+    assert!(peak > 0, "the allocator counts");
+    let again = policy.decide(&instant).expect_err("it fails again, no better and no worse");
+    assert_eq!(error, again);
+    let left = bytes_held_by_this_thread() - before;
+    assert!(left < 1 << 20, "{left} bytes stay behind");
+    error.message.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Fewer operations than by default, so that endless loops end soon; all else as it is.
+fn few_operations() -> Limits {
+    Limits { operations: 1_000_000, ..Limits::default() }
+}
+
+#[track_caller]
+fn stops(body: &str, expected: &str) {
+    let message = stopped(&format!("fn order(jobs, now) {{\n{body}\n}}"), few_operations());
+    assert!(message.ends_with(expected), "{message}\nshould end in\n{expected}");
+}
+
+#[test]
+fn an_endless_loop_runs_out_of_operations() {
+    stops("loop {}", "used more than 1000000 operations");
+    stops("while true { let x = 1; }", "used more than 1000000 operations");
+}
+
+#[test]
+fn endless_native_work_runs_out_of_operations_too() {
+    stops("loop { jobs.attained * jobs.gpus; }", "used more than 1000000 operations");
+    stops("loop { rank(jobs.arrival); }", "used more than 1000000 operations");
+}
+
+#[test]
+fn a_script_cannot_catch_its_own_end() {
+    stops("try { loop {} } catch { }\nrank(jobs.arrival)", "used more than 1000000 operations");
+}
+
+#[test]
+fn recursion_ends_at_its_depth() {
+    let text = "fn order(jobs, now) { order(jobs, now) }";
+    let message = stopped(text, Limits::default());
+    assert!(message.ends_with("functions call each other more than 32 deep"), "{message}");
+}
+
+#[test]
+fn closures_in_closures_end_at_their_depth() {
+    let text = "fn order(jobs, now) { deeper(jobs) }\nfn deeper(jobs) {\n    let all = jobs;\n    jobs.order_by(|job| deeper(all).len)\n}";
+    let message = stopped(text, Limits::default());
+    assert!(message.ends_with("closures call verbs that call closures, too deep"), "{message}");
+}
+
+#[test]
+fn a_string_bomb_ends_at_its_size() {
+    stops("let s = \"boom\";\nloop { s += s; }", "a string grew beyond 65536 bytes");
+    stops("let s = \"x\";\ns.pad(100000000, 'x');", "a string grew beyond 65536 bytes");
+}
+
+#[test]
+fn an_array_bomb_ends_at_its_size() {
+    stops("let a = [0];\nloop { a += a; }", "an array grew beyond 100000 elements");
+    stops("let a = [0];\nloop { a = [a, a]; }", "an array grew beyond 100000 elements");
+    stops("let a = [];\na.pad(100000000, 0);", "an array grew beyond 100000 elements");
+}
+
+#[test]
+fn a_map_bomb_ends_at_its_memory() {
+    let text = "fn order(jobs, now) {\n    let m = #{};\n    let i = 0;\n    loop { i += 1; m[`key ${i}`] = i; }\n}";
+    let message = stopped(text, Limits::default());
+    assert!(message.ends_with("uses more than 16 MB of memory"), "{message}");
+}
+
+#[test]
+fn many_values_below_their_limits_end_at_the_memory_of_all() {
+    let text = "fn order(jobs, now) { hoard([], 0) }\nfn hoard(kept, n) {\n    let a = [];\n    a.pad(90000, 1);\n    \
+                let b = a; let c = a; let d = a; let e = a; let f = a; let g = a;\n    hoard(a, n + 1)\n}";
+    let message = stopped(text, Limits::default());
+    assert!(message.ends_with("uses more than 16 MB of memory"), "{message}");
+}
+
+#[test]
+fn columns_count_until_they_are_dropped() {
+    let limits = Limits { column_bytes: 100_000, ..Limits::default() };
+    let text = "fn order(jobs, now) {\n    let kept = [];\n    loop { kept.push(jobs.gpus + 1); }\n}";
+    let message = stopped(text, limits.clone());
+    assert!(message.ends_with("columns take more than 0 MB"), "{message}");
+    let text = "fn order(jobs, now) {\n    for i in 0..10000 { let column = jobs.gpus + 1; }\n    rank(jobs.arrival)\n}";
+    let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+    assert!(policy(text, limits).decide(&instant).is_ok(), "columns that are dropped do not count");
+}
+
+#[test]
+fn the_alarm_rings_in_time() {
+    let alarm = Duration::from_millis(50);
+    let limits = Limits { alarm: Some(alarm), operations: u64::MAX, ..Limits::default() };
+    let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+    let mut policy = policy("fn order(jobs, now) {\n    loop { rank(jobs.arrival); }\n}", limits);
+    let start = Instant::now();
+    let error = policy.decide(&instant).expect_err("the alarm rings");
+    let took = start.elapsed();
+    assert!(error.message.starts_with("mine.rhai:2:"), "{}", error.message);
+    assert!(error.message.contains("ran for longer than 50 ms"), "{}", error.message);
+    assert!(took >= alarm && took < alarm * 20, "rang after {took:?}");
+}
+
+#[test]
+fn printing_without_end_keeps_few_lines() {
+    let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+    let text = "fn order(jobs, now) {\n    for i in 0..10000 { print(i); }\n    rank(jobs.arrival)\n}";
+    let plan = policy(text, Limits::default()).decide(&instant).expect("it decides");
+    assert_eq!(plan.notes.len(), 51);
+    assert_eq!(plan.notes[50], "(more than 50 lines printed, the rest is left out)");
+}
+
+#[test]
+fn memory_between_rounds_has_a_size() {
+    stops(
+        "let log = [];\nlog.pad(90000, 1);\nthis.log = log;\nrank(jobs.arrival)",
+        "private memory takes more than 262144 bytes",
+    );
+}
+
+#[test]
+fn what_a_plan_gives_twice_is_found_by_the_check() {
+    let instant = snapshot(Size { n_nodes: 4, n_old: 0, n_new: 10 });
+    let text = "fn decide(view) {\n    let p = plan();\n    for job in view.jobs { p.run(job, [#{node: 0, gpus: [0], cpus: 1}]); }\n    p\n}";
+    let plan = policy(text, Limits::default()).decide(&instant).expect("a plan, though a bad one");
+    assert!(check(&instant, plan).is_err());
+    let text = "fn decide(view) {\n    let p = plan();\n    p.run(view.jobs[0], [#{node: 0, gpus: [0], cpus: 1000000}]);\n    p\n}";
+    let plan = policy(text, Limits::default()).decide(&instant).expect("a plan, though a bad one");
+    assert!(check(&instant, plan).is_err());
+}
+
+#[test]
+fn an_error_leaves_no_trace_in_the_next_round() {
+    let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+    let text = "fn order(jobs, now) {\n    this.n = (this.n ?? 0) + 1;\n    if this.n == 2 { throw \"second\"; }\n    rank(jobs.arrival)\n}";
+    let mut policy = policy(text, Limits::default());
+    let first = policy.decide(&instant).expect("the first round");
+    let memory = policy.memory();
+    assert!(policy.decide(&instant).is_err());
+    assert_eq!(policy.memory(), memory, "what a failed round remembered is forgotten");
+    policy.restore_memory("").expect("empty memory");
+    assert_eq!(policy.decide(&instant).expect("as the first"), first);
+}

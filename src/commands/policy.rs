@@ -1,0 +1,84 @@
+//! `rota policy`: look at policies, check, test and time them, start one of your own.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use rota_scripts::commands;
+
+/// What to do with a policy.
+#[derive(Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// List the scripts that come with Rota
+    List,
+    /// Show what a policy is made of: sources, stages, parameters
+    Show {
+        /// The policy, such as las+tune or ./mine.rhai+tune
+        policy: String,
+    },
+    /// Compile a policy and let it decide a few made-up instants
+    Check {
+        /// The policy
+        policy: String,
+    },
+    /// Write a commented script that runs
+    New {
+        /// The file to write, ending in .rhai
+        file: PathBuf,
+    },
+    /// Run the scenarios in a script's comments or in the .scn file beside it
+    Test {
+        /// The script
+        file: PathBuf,
+    },
+    /// Time decisions of a policy on made-up instants
+    Bench {
+        /// The policy
+        policy: String,
+    },
+    /// Print a Rhai definition file from which editors complete Rota's names
+    Defs,
+}
+
+/// Runs one of them; a scenario that does not hold is a failure.
+pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode> {
+    match command {
+        PolicyCommand::List => print!("{}", commands::list()),
+        PolicyCommand::Show { policy } => print!("{}", commands::show(policy)?),
+        PolicyCommand::Check { policy } => match commands::check(policy) {
+            Ok(report) => print!("{report}"),
+            Err(report) => bail!(report),
+        },
+        PolicyCommand::New { file } => {
+            commands::new(file)?;
+            println!("wrote {0}; try: rota policy check {0}", file.display());
+        }
+        PolicyCommand::Test { file } => return test(file),
+        PolicyCommand::Bench { policy } => match commands::bench(policy) {
+            Ok(timings) => timings.iter().for_each(print_timing),
+            Err(report) => bail!(report),
+        },
+        PolicyCommand::Defs => print!("{}", commands::defs()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(file: &std::path::Path) -> Result<ExitCode> {
+    let reports = commands::test(file)?;
+    for report in &reports {
+        match report.passes() {
+            true => println!("ok      {}", report.name),
+            false => print!("FAILED  {}", report.difference()),
+        }
+    }
+    Ok(if reports.iter().all(commands::Report::passes) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print_timing(timing: &commands::Timing) {
+    let (nodes, jobs) = (timing.size.n_nodes, timing.size.n_old + timing.size.n_new);
+    println!(
+        "{nodes:>5} nodes {jobs:>6} jobs: median {:>9.1?}, p99 {:>9.1?}, {} operations",
+        timing.median, timing.p99, timing.operations
+    );
+}
