@@ -1,6 +1,6 @@
 //! Speed and memory of the simulator, printed as tables: `cargo bench --bench speed [-- SECTION…]`.
 //!
-//! Sections: `philly` (needs ROTA_SHARED), `decision`, `scale`. CPU time of one thread is measured, scripts and their
+//! Sections: `artifact` and `philly` (need ROTA_SHARED), `decision`, `scale`. CPU time of one thread is measured, scripts and their
 //! native twins in turn, best of the repeats: the machine may be busy with other things.
 
 mod measure;
@@ -30,6 +30,9 @@ const REPEATS: usize = 3;
 fn main() {
     let sections: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let wants = |name: &str| sections.is_empty() || sections.iter().any(|s| s == name);
+    if wants("artifact") {
+        artifact();
+    }
     if wants("philly") {
         philly();
     }
@@ -58,10 +61,45 @@ fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy
     (ledger.expect("a run without errors"), cpu_now() - began)
 }
 
+fn shared() -> PathBuf {
+    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
+}
+
+/// The originals' 1,000-job cases, reading and comparing included, beside what the Python took on such a machine.
+fn artifact() {
+    let golden = shared().join("golden/synergy");
+    let Ok(table) = std::fs::read_to_string(golden.join("cases.csv")) else {
+        println!("artifact: {} is not there, set ROTA_SHARED; left out", golden.display());
+        return;
+    };
+    println!("Synergy's 1,000-job cases in artifact mode: CPU seconds of the process, best of {REPEATS}");
+    println!("(the Python took 39 to 51 s on such a machine)");
+    let header = table.lines().next().unwrap_or_default();
+    for line in table.lines().filter(|l| l.starts_with("n1000.")) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let system = folder.path().join("synergy");
+        std::fs::create_dir(&system).expect("a folder");
+        for part in ["configs", "inputs", "cases"] {
+            std::os::unix::fs::symlink(golden.canonicalize().expect("it is there").join(part), system.join(part)).expect("a link");
+        }
+        std::fs::write(system.join("cases.csv"), format!("{header}\n{line}\n")).expect("a case table");
+        let options = rota::conform::Options { golden: folder.path().into(), systems: vec!["synergy".into()], out: None, first_round: None };
+        let mut best = Duration::MAX;
+        for _ in 0..REPEATS {
+            let began = measure::process_cpu_now();
+            let report = rota::conform::conform(&options, &|_, _| {}).expect("a sound folder");
+            best = best.min(measure::process_cpu_now() - began);
+            assert!(report.is_good(), "{}", report.to_text());
+        }
+        let name = line.split(',').next().unwrap_or_default();
+        println!("  {name:32} {:.2} s, {:.0}x less than 39 s", best.as_secs_f64(), 39.0 / best.as_secs_f64());
+    }
+    println!();
+}
+
 /// The whole Philly trace, scripts against native twins.
 fn philly() {
-    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let path = shared.join("traces/philly-pollux/philly.csv");
+    let path = shared().join("traces/philly-pollux/philly.csv");
     if !path.exists() {
         println!("philly: {} is not there, set ROTA_SHARED; left out", path.display());
         return;
