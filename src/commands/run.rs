@@ -101,6 +101,8 @@ pub struct RunArgs {
 
 /// Runs everything and reports it.
 pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
+    // A folder that cannot be written must not cost a run: this one is made and dropped again.
+    out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
     let inputs = prepared(args)?;
     let policies = match args.policies.as_slice() {
         [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),
@@ -114,8 +116,6 @@ pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
         }
     }
     settings_of_all(args, &inputs)?;
-    // The same holds for a folder that cannot be written: this one is made and dropped again.
-    out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
     if !args.quiet {
         say_what_was_dropped(&inputs);
     }

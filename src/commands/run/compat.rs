@@ -26,7 +26,9 @@ impl Compat {
     /// What `--set` says, checked against the policies and the other options.
     pub(super) fn of(args: &RunArgs, policies: &[String]) -> Result<Self> {
         let set = parse_set(&args.set)?;
-        let Some((_, value)) = set.iter().rev().find(|(key, _)| key == "compat") else { return Ok(Compat::None) };
+        let Some((_, value)) = set.iter().rev().find(|(key, _)| key == "compat") else {
+            return Ok(Compat::None);
+        };
         match value.as_str() {
             "none" => return Ok(Compat::None),
             "artifact" => {}

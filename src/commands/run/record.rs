@@ -10,7 +10,8 @@ use crate::results::{Input, ResultsError};
 /// The options of a run, in the words of the command line.
 pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     let mut table = toml::Table::new();
-    let mut put = |key: &str, value: Option<toml::Value>| drop(value.map(|value| table.insert(key.to_owned(), value)));
+    let mut put =
+        |key: &str, value: Option<toml::Value>| drop(value.map(|value| table.insert(key.to_owned(), value)));
     let list = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec().into());
     let span = |span: rota_core::time::Span| Some(format!("{span}s").into());
     let options = &inputs.options;

@@ -1,0 +1,257 @@
+//! The rules of the house that a compiler does not know. A failure here names a file and what to do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rota_scripts::artifact::synergy::OrderName;
+use rota_scripts::shipped;
+use rota_traces::format::Format;
+use rota_traces::{cluster, generate, profile};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Files of more than 600 lines, each with its reason.
+const LONG_FILES: &[(&str, &str)] =
+    &[("scripts/tests/errors.rs", "one entry for every mistake a script can make, with the whole message")];
+
+/// Every file of the project, by its path from the root; nothing that is built or fetched.
+fn files() -> Vec<String> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).expect("a folder of ours") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match path.is_dir() {
+                true if name == "target" || name == "out" || name.starts_with('.') => {}
+                true => walk(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(Path::new(ROOT), &mut found);
+    let relative =
+        |path: PathBuf| path.strip_prefix(ROOT).expect("below the root").to_string_lossy().into_owned();
+    let mut names: Vec<_> = found.into_iter().map(relative).collect();
+    names.sort_unstable();
+    names
+}
+
+fn files_ending(end: &str) -> impl Iterator<Item = (String, String)> {
+    files().into_iter().filter(move |file| file.ends_with(end)).map(|file| (file.clone(), read(&file)))
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn manifest(file: &str) -> toml::Table {
+    read(file).parse().unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The names a manifest depends on, for building and for testing.
+fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
+    let tables = ["dependencies", "dev-dependencies", "build-dependencies"];
+    tables
+        .iter()
+        .filter_map(|table| manifest.get(*table)?.as_table())
+        .flat_map(|table| table.keys().cloned())
+        .collect()
+}
+
+/// The lines of a text that contain a word, as `file:line`.
+fn lines_with(file: &str, text: &str, word: &str) -> Vec<String> {
+    let has = |(_, line): &(usize, &str)| line.contains(word);
+    text.lines()
+        .enumerate()
+        .filter(has)
+        .map(|(at, line)| format!("{file}:{}: {}", at + 1, line.trim()))
+        .collect()
+}
+
+/// Cells of the rows of a table in Markdown, after its heading.
+fn rows<'t>(text: &'t str, heading: &str) -> Vec<Vec<&'t str>> {
+    let lines = text.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
+    let rows = lines.take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+#[test]
+fn crates_depend_on_each_other_as_the_architecture_says() {
+    let text = read("ARCHITECTURE.md");
+    let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+    let allowed: BTreeMap<_, _> = rows(&text, "| folder | package |")
+        .into_iter()
+        .map(|row| (row[1].trim_matches('`').to_owned(), quoted(row[3])))
+        .collect();
+    let root = manifest("Cargo.toml");
+    let members = root["workspace"]["members"].as_array().expect("members");
+    let members = members.iter().map(|m| format!("{}/Cargo.toml", m.as_str().expect("a folder")));
+    for file in members.chain(["Cargo.toml".to_owned()]) {
+        let manifest = manifest(&file);
+        let name = manifest["package"]["name"].as_str().expect("a name").to_owned();
+        let allowed =
+            allowed.get(&name).unwrap_or_else(|| panic!("{name} is missing in ARCHITECTURE.md's table"));
+        for arrow in dependencies(&manifest).iter().filter(|d| d.starts_with("rota-")) {
+            assert!(
+                allowed.contains(arrow),
+                "{name} depends on {arrow}, which ARCHITECTURE.md does not allow"
+            );
+        }
+    }
+}
+
+#[test]
+fn foreign_types_stay_in_their_rooms() {
+    let owners = [
+        ("rhai", "scripts/Cargo.toml"),
+        ("highs", "solvers/Cargo.toml"),
+        ("highs-sys", "solvers/Cargo.toml"),
+    ];
+    for (file, text) in files_ending("Cargo.toml") {
+        let found = dependencies(&text.parse().expect("a manifest"));
+        for (package, owner) in owners {
+            assert!(
+                file == owner || !found.contains(package),
+                "{file} depends on {package}, only {owner} may"
+            );
+        }
+        if file == "core/Cargo.toml" {
+            let known = ["proptest", "serde", "smallvec", "thiserror", "xxhash-rust"];
+            let other = found.iter().find(|name| !known.contains(&name.as_str()));
+            assert_eq!(
+                other, None,
+                "core knows no scripts, solvers, sockets or files: say here why this one is none"
+            );
+        }
+    }
+    for (file, text) in files_ending(".rs")
+        .filter(|(file, _)| file.starts_with("solvers/src/") && file != "solvers/src/highs.rs")
+    {
+        let found = [lines_with(&file, &text, "::highs::"), lines_with(&file, &text, "highs_sys")].concat();
+        assert!(found.is_empty(), "HiGHS is spoken to in solvers/src/highs.rs only:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn the_core_reads_no_clock_and_no_file() {
+    for (file, text) in files_ending(".rs").filter(|(file, _)| file.starts_with("core/src/")) {
+        for word in [
+            "std::fs",
+            "std::net",
+            "std::env",
+            "std::thread",
+            "std::process",
+            "Instant",
+            "SystemTime",
+            "HashMap",
+        ] {
+            let found = lines_with(&file, &text, word);
+            assert!(found.is_empty(), "{word} has no place in core:\n{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    // In pieces, or this file would accuse itself.
+    let words = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+        concat!("dbg", "!("),
+        concat!("#[", "ignore"),
+        concat!("[", "allow("),
+    ];
+    let is_code = |file: &str| [".rs", ".rhai", ".toml", ".js", ".css"].iter().any(|end| file.ends_with(end));
+    for file in files().into_iter().filter(|file| is_code(file)) {
+        let text = read(&file);
+        for word in words {
+            let found = lines_with(&file, &text, word);
+            assert!(found.is_empty(), "do it, or use #[expect(…, reason = \"…\")]:\n{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn files_fit_into_a_head() {
+    for (file, text) in files_ending(".rs") {
+        let n_lines = text.lines().count();
+        let is_excused = LONG_FILES.iter().any(|(long, _)| *long == file);
+        assert!(
+            n_lines <= 600 || is_excused,
+            "{file} has {n_lines} lines: split it, or name it here with a reason"
+        );
+        let says_what = text.starts_with("//!") || file.ends_with("/tests.rs");
+        assert!(says_what, "{file} does not say what lives there");
+    }
+}
+
+#[test]
+fn every_script_is_listed_and_has_a_header() {
+    let originals: BTreeSet<_> =
+        OrderName::ALL.iter().map(|(_, name)| format!("artifact/synergy/{name}.rhai")).collect();
+    for (file, text) in files_ending(".rhai") {
+        // Starters, tests and examples are nobody's policy.
+        let Some(below) =
+            file.strip_prefix("scripts/").filter(|b| !b.starts_with("src/") && !b.starts_with("tests/"))
+        else {
+            continue;
+        };
+        let is_shipped = shipped::ALL.iter().any(|script| script.file == below);
+        assert!(is_shipped || originals.contains(below), "{file} is in no table: nobody can run it");
+        let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy();
+        let header: Vec<_> = text.lines().take_while(|line| line.starts_with("// ")).collect();
+        let first = header.first().copied().unwrap_or("");
+        assert!(first.starts_with(&format!("// {name}")), "{file} does not begin with its name: {first}");
+        assert!(header.iter().any(|line| line.starts_with("// Source: ")), "{file} names no source");
+    }
+}
+
+#[test]
+fn every_configuration_is_read_and_built_in() {
+    let name = |file: &str| Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_in =
+        |built_in: &[(&str, &str)], file: &str| built_in.iter().any(|(known, _)| *known == name(file));
+    for file in files().into_iter().filter(|file| file.starts_with("configs/")) {
+        let path = Path::new(ROOT).join(&file).display().to_string();
+        let (error, is_built_in) = match file.split('/').nth(1) {
+            Some("clusters") => (cluster::load(&path).err(), is_in(&cluster::BUILT_IN, &file)),
+            Some("profiles") => (profile::load(&path).err(), is_in(&profile::BUILT_IN, &file)),
+            Some("workloads") => (generate::load(&path).err(), is_in(&generate::BUILT_IN, &file)),
+            _ => panic!("{file}: a folder of configs/ that nobody reads"),
+        };
+        assert!(error.is_none(), "{file}: {}", error.map(|e| e.to_string()).unwrap_or_default());
+        assert!(is_built_in, "{file} cannot be chosen by its name");
+    }
+}
+
+#[test]
+fn every_public_trace_has_an_origin_a_licence_and_a_reader() {
+    let text = read("traces/README.md");
+    let table = rows(&text, "| trace | origin |");
+    assert!(table.len() >= 5, "the table of public traces was not found");
+    for row in table {
+        let [trace, origin, licence, reader, checksum] = row[..] else {
+            panic!("five cells are expected: {row:?}")
+        };
+        assert!(origin.contains('/') || origin.starts_with("the same"), "{trace}: where is it from?");
+        assert!(licence.len() > 2, "{trace}: under which licence?");
+        let is_known = Format::ALL.iter().any(|(_, name, _)| reader.contains(&format!("`{name}`")));
+        assert!(is_known, "{trace}: no format is called {reader}");
+        let has_sum =
+            checksum.split('`').any(|part| part.len() == 64 && part.bytes().all(|b| b.is_ascii_hexdigit()));
+        assert!(has_sum || checksum == "–", "{trace}: {checksum} is no checksum");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for (file, text) in files_ending(".md") {
+        let folder = Path::new(ROOT).join(&file).parent().expect("a folder").to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let is_ours = !link.is_empty() && !link.contains(':');
+            assert!(!is_ours || folder.join(link).exists(), "{file} links to {link}, which is not there");
+        }
+    }
+}
