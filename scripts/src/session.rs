@@ -12,6 +12,7 @@ use rota_core::table::Phase;
 
 use crate::limits::{Limits, Meter};
 use crate::parameters::{Declarations, Parameter};
+use crate::solving::Solving;
 use crate::values::{Placement, Rows};
 
 /// The result of anything a script calls.
@@ -27,6 +28,8 @@ pub(crate) fn fail<T>(message: impl Into<String>) -> Outcome<T> {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) meter: Meter,
+    /// Who solves models.
+    pub(crate) solving: Solving,
     live: Mutex<Live>,
 }
 
@@ -53,7 +56,7 @@ pub(crate) struct Live {
 
 impl Shared {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Shared { meter: Meter::new(limits), live: Mutex::default() })
+        Arc::new(Shared { meter: Meter::new(limits), solving: Solving::default(), live: Mutex::default() })
     }
 
     /// Never held while script code runs, so nothing can wait for itself.

@@ -62,14 +62,15 @@ macro_rules! shipped {
 }
 
 shipped! {
-    Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris";
-    Allocation "allocation": "proportional" "greedy" "tune";
+    Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
+        "elasticflow" "elasticflow-open" "elasticflow-opt" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
+    Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data";
 }
 
 /// Names of the original programs: (theirs, ours).
 const ALIASES: &[(&str, &str)] =
-    &[("fair", "proportional"), ("place", "consolidate"), ("firstfit", "first-fit")];
+    &[("fair", "proportional"), ("place", "consolidate"), ("firstfit", "first-fit"), ("ef-accessctrl", "elasticflow"), ("ef", "elasticflow-open"), ("edf-accessctrl", "edf-admission"), ("dlas-gpu", "tiresias")];
 
 /// A shipped script by its name, whatever its case, or by an original program's name for it.
 pub fn find(name: &str) -> Option<&'static Shipped> {

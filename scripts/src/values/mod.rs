@@ -1,15 +1,25 @@
 //! The types a script works with, one file each. Rhai sees them through the verbs registered in the same file.
 
 mod arithmetic;
+mod best_shares;
 mod cluster;
 mod column;
 mod fill;
+mod gpu_types;
 mod job;
 mod jobs;
+mod milp;
+mod milp_answer;
+mod milp_linear;
+mod optimum;
 mod placement;
 mod plan;
 mod queue;
+mod remember;
+mod service;
 mod share;
+mod slices;
+mod timeline;
 mod verdict;
 mod view;
 
@@ -43,6 +53,16 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     placement::register(registrar, shared);
     plan::register(registrar, shared);
     verdict::register(registrar);
+    timeline::register(registrar);
+    service::register(registrar);
+    slices::register(registrar);
+    gpu_types::register(registrar);
+    optimum::register(registrar);
+    best_shares::register(registrar);
+    remember::register(registrar);
+    milp::register(registrar, shared);
+    milp_linear::register(registrar);
+    milp_answer::register(registrar);
 }
 
 /// A number in a script, whole or not; `None` for anything else.
@@ -72,9 +92,15 @@ pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
         "PlanValue" => "a Plan",
         "Placement" => "a Placement",
         "VerdictValue" => "a Verdict",
+        "TimelineValue" => "a Timeline",
         "View" => "the View",
         "RoomValue" => "the Room",
         "ClusterValue" => "the Cluster",
+        "MilpValue" => "a Milp",
+        "Linear" => "a Linear",
+        "Constraint" => "a Constraint",
+        "MilpAnswer" => "an Answer",
+        "OptimumValue" => "an Optimum",
         "BestShares" => "a BestShares",
         other => other,
     }
