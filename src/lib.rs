@@ -4,3 +4,4 @@ pub mod commands;
 pub mod conform;
 pub mod report;
 pub mod results;
+pub mod solve;

@@ -7,7 +7,7 @@ use rota_core::time::Span;
 
 use super::figure::{PALETTE, stairs};
 use super::units::with_thousands;
-use super::{Axis, Bar, Figure, Line, Marks, over_time, thin};
+use super::{Axis, Bar, Figure, Line, Marks, bound_gap, over_time, thin};
 use crate::results::{Results, RunMeta, RunResult, Window, file_suffixes};
 
 /// Lines that can still be told apart in one figure: every colour plain and dashed.
@@ -28,6 +28,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         figures.extend(jct_cdf(group, index));
         figures.extend(deadlines(group, index));
         figures.extend(over_time::queue_length(group, index));
+        figures.extend(bound_gap::bound_gap(group, index));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
     let names = results.run_names();

@@ -12,6 +12,7 @@
 //! reckons results: see [`crate::results`].
 
 mod axis;
+mod bound_gap;
 mod draw;
 mod figure;
 mod figures;

@@ -128,7 +128,7 @@ pub(super) fn write(results: &Results, dir: &Path) -> Result<(), ResultsError> {
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
     for (run, suffix) in results.runs.iter().zip(suffixes(&metas)) {
         jobs::write(&run.jobs, &dir.join(format!("jobs{suffix}.csv")))?;
-        rounds::write(&run.samples, &run.notes, &dir.join(format!("rounds{suffix}.csv")))?;
+        rounds::write(&run.samples, &run.notes, &run.bounds, &dir.join(format!("rounds{suffix}.csv")))?;
         if !run.timeline.is_empty() {
             timeline::write(
                 &run.timeline,
@@ -153,11 +153,11 @@ pub(super) fn read(dir: &Path) -> Result<Results, ResultsError> {
     let mut runs = Vec::with_capacity(figures.len());
     for ((meta, summary), suffix) in config.runs.into_iter().zip(figures).zip(suffixes) {
         let jobs = jobs::read(&dir.join(format!("jobs{suffix}.csv")))?;
-        let (samples, notes) = rounds::read(&dir.join(format!("rounds{suffix}.csv")))?;
+        let (samples, notes, bounds) = rounds::read(&dir.join(format!("rounds{suffix}.csv")))?;
         let path = dir.join(format!("timeline{suffix}.csv"));
         let (timeline, nodes) =
             if path.exists() { timeline::read(&path, &jobs)? } else { Default::default() };
-        runs.push(RunResult { meta, summary, jobs, samples, notes, timeline, nodes });
+        runs.push(RunResult { meta, summary, jobs, samples, notes, bounds, timeline, nodes });
     }
     Ok(Results {
         title: config.title,

@@ -33,6 +33,7 @@ pub use error::ResultsError;
 pub(crate) use folder::suffixes as file_suffixes;
 pub use folder::{Staging, replace_file};
 pub use jobs::JobRow;
+pub use rounds::RoundBound;
 pub use statistics::quantile;
 use summary::SummaryFile;
 pub use summary::{Summary, Timing};
@@ -69,6 +70,8 @@ pub struct RunResult {
     pub samples: Vec<Sample>,
     /// Remarks of rounds: (index of the sample, text).
     pub notes: Vec<(usize, String)>,
+    /// What each decision reached and could have reached; empty when nobody asked.
+    pub bounds: Vec<RoundBound>,
     /// What ran where; empty when it was not recorded.
     pub timeline: Vec<Stretch>,
     /// Names of the nodes that the timeline speaks of, by id.
@@ -92,6 +95,7 @@ impl RunResult {
             jobs,
             samples: ledger.samples,
             notes: ledger.notes,
+            bounds: Vec::new(),
             timeline: ledger.timeline,
             nodes: cluster.nodes().iter().map(|n| n.name.clone()).collect(),
         }

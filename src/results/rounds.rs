@@ -1,4 +1,5 @@
-//! `rounds.csv`: the cluster after each decision, what the decision took, and what the policy remarked.
+//! `rounds.csv`: the cluster after each decision, what the decision took, what it reached and could have reached, and
+//! what the policy remarked.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use rota_core::ledger::{Sample, Use};
 
 use super::{ResultsError, table_file};
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 17] = [
     "time_s",
     "waiting",
     "running",
@@ -21,13 +22,29 @@ const COLUMNS: [&str; 15] = [
     "mem_gb_asked",
     "commands",
     "decide_s",
+    "throughput",
+    "throughput_bound",
     "notes",
 ];
 
-/// Samples, and remarks with the index of their sample.
-type Rounds = (Vec<Sample>, Vec<(usize, String)>);
+/// What a decision reached: throughput relative to proportional shares, summed over the jobs that run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundBound {
+    /// By the policy's plan.
+    pub reached: f64,
+    /// At most, for the same jobs with the same GPUs.
+    pub bound: f64,
+}
 
-pub(super) fn write(samples: &[Sample], notes: &[(usize, String)], path: &Path) -> Result<(), ResultsError> {
+/// Samples, remarks with the index of their sample, and bounds where there are any.
+type Rounds = (Vec<Sample>, Vec<(usize, String)>, Vec<RoundBound>);
+
+pub(super) fn write(
+    samples: &[Sample],
+    notes: &[(usize, String)],
+    bounds: &[RoundBound],
+    path: &Path,
+) -> Result<(), ResultsError> {
     let mut by_sample: Vec<&(usize, String)> = notes.iter().collect();
     by_sample.sort_by_key(|note| note.0);
     let mut rest = by_sample.as_slice();
@@ -36,14 +53,15 @@ pub(super) fn write(samples: &[Sample], notes: &[(usize, String)], path: &Path) 
             let here = rest.partition_point(|note| note.0 <= index);
             let remarks: Vec<&str> = rest[..here].iter().map(|note| note.1.as_str()).collect();
             rest = &rest[here..];
-            writer.write_record(record(sample, remarks.join("; ")))?;
+            writer.write_record(record(sample, bounds.get(index), remarks.join("; ")))?;
         }
         Ok(())
     })
 }
 
-fn record(sample: &Sample, remarks: String) -> [String; 15] {
+fn record(sample: &Sample, bound: Option<&RoundBound>, remarks: String) -> [String; 17] {
     let number = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
+    let known = |value: Option<f64>| value.map_or_else(String::new, number);
     [
         sample.time.to_string(),
         sample.waiting.to_string(),
@@ -59,15 +77,21 @@ fn record(sample: &Sample, remarks: String) -> [String; 15] {
         number(sample.mem_gb.asked),
         sample.commands.to_string(),
         number(sample.decide_s),
+        known(bound.map(|bound| bound.reached)),
+        known(bound.map(|bound| bound.bound)),
         remarks,
     ]
 }
 
 pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
-    let (mut samples, mut notes) = (Vec::new(), Vec::new());
+    let (mut samples, mut notes, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
     table_file::read(path, &COLUMNS, |row| {
         if !row.text("notes").is_empty() {
             notes.push((samples.len(), row.text("notes").to_owned()));
+        }
+        if !row.text("throughput_bound").is_empty() {
+            let (reached, bound) = (row.value("throughput", "number")?, row.value("throughput_bound", "number")?);
+            bounds.push(RoundBound { reached, bound });
         }
         samples.push(Sample {
             time: row.known_time("time_s")?,
@@ -91,5 +115,5 @@ pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
         });
         Ok(())
     })?;
-    Ok((samples, notes))
+    Ok((samples, notes, bounds))
 }

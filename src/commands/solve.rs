@@ -1,0 +1,84 @@
+//! `rota solve`: any model in a file, and a table of its answer; or one instant of a finished run (`at`).
+
+mod again;
+mod at;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use rota_core::time::Span;
+use rota_scripts::optimum::Settings;
+use rota_solvers::{Highs, Limits, SolveStatus, Solver, Start, read_model, write_model};
+
+use crate::solve::{Answer, ChildSolver, Fate};
+
+/// What to solve, and for how long.
+#[derive(Args, Clone, Debug)]
+pub struct SolveArgs {
+    /// Model to solve: .mps or .lp, either also .gz; with --at, a result folder
+    #[arg(value_name = "MODEL|RESULT")]
+    pub model: PathBuf,
+    /// Take the instant of this decision of a finished run (a row of its rounds.csv, 0 is the first) and show the
+    /// policy's allocation beside the best one, job by job
+    #[arg(long, value_name = "ROUND")]
+    pub at: Option<u64>,
+    /// With --at, the policy whose run is looked at, where the folder holds several
+    #[arg(long, value_name = "P", requires = "at")]
+    pub policy: Option<String>,
+    /// Stop when objective and bound are this close, relative to the objective; 0 proves the optimum
+    #[arg(long, value_name = "PART", default_value_t = 0.0, help_heading = "Limits")]
+    pub gap: f64,
+    /// Most branch-and-bound nodes
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, help_heading = "Limits")]
+    pub nodes: u64,
+    /// Wall-clock time; a solver that overruns it by more than a quarter and a second is killed
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10m", help_heading = "Limits")]
+    pub wall: Span,
+    /// Solver threads; more than one may give another of several optima
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Limits")]
+    pub threads: u32,
+    /// Seed of the solver's own random choices
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
+    pub seed: u32,
+    /// Solve in this process instead of a child: nothing can be killed then
+    #[arg(long, help_heading = "Limits")]
+    pub in_process: bool,
+    /// Also write the model here: .mps or .lp, either also .gz
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub write: Option<PathBuf>,
+    /// Show every variable that is not zero, not only the first 40
+    #[arg(long, help_heading = "Output")]
+    pub all: bool,
+    /// Print the answer as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Solves a model file, or looks at an instant. Exit code 1 when the solver failed; being infeasible is an answer.
+pub fn run(args: &SolveArgs) -> Result<ExitCode> {
+    let wall = Duration::from_micros(u64::try_from(args.wall.0).unwrap_or(0));
+    let limits = Limits { nodes: args.nodes, gap: args.gap, seed: args.seed, threads: args.threads, wall };
+    if let Some(round) = args.at {
+        let settings = Settings { limits, ..Settings::default() };
+        at::run(round, &args.model, args.policy.as_deref(), &settings)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let model = read_model(&args.model)?;
+    if let Some(path) = &args.write {
+        write_model(path, &model)?;
+    }
+    let (solution, is_killed) = if args.in_process {
+        (Highs.solve(&model, &limits, Start::Cold), false)
+    } else {
+        let mut solver = ChildSolver::of_this_program()?;
+        let solution = solver.solve(&model, &limits, Start::Cold);
+        (solution, matches!(solver.fate(), Fate::Killed { .. }))
+    };
+    let answer = Answer { model: &model, solution: &solution, is_killed };
+    print!("{}", if args.json { answer.to_json() } else { answer.to_text(args.all) });
+    let has_failed = matches!(solution.status, SolveStatus::Failed { .. });
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

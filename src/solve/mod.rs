@@ -1,0 +1,18 @@
+//! Solving from the command line and for a live head: in a process that can be killed, and for people to read.
+//!
+//! ```text
+//! model file ─▶ ChildSolver ── rota solve-child ─▶ Highs      (child: kills what overruns, outlives nobody)
+//!                    │
+//!                    └─▶ Answer ─▶ table or JSON              (answer)
+//! ```
+//!
+//! `bounded` watches a policy and asks the solver each round what would have been possible. Models, formulations and
+//! HiGHS are in `rota_solvers`, the optimum of an instant in `rota_scripts::optimum`.
+
+mod answer;
+mod bounded;
+mod child;
+
+pub use answer::Answer;
+pub use bounded::{Bounded, given};
+pub use child::{ChildSolver, Fate, serve};
