@@ -67,7 +67,7 @@ pub struct ScriptError {
     /// The file, or the name of a shipped script.
     pub file: String,
     /// Line and column, from 1, where they are known.
-    pub place: Option<(usize, usize)>,
+    pub place: Option<(u16, u16)>,
     /// The line's text.
     pub line_text: String,
     /// What went wrong.
@@ -90,7 +90,7 @@ impl fmt::Display for ScriptError {
                 // A tab counts one column to Rhai; the caret's line repeats it so that both are as wide.
                 let before: String = shown
                     .chars()
-                    .take(column.saturating_sub(1))
+                    .take(usize::from(column).saturating_sub(1))
                     .map(|c| if c == '\t' { '\t' } else { ' ' })
                     .collect();
                 write!(f, "{margin} |\n{line} | {shown}\n{margin} | {before}^")?;
@@ -139,7 +139,7 @@ impl Explainer<'_> {
         let mut explained = at(part, position, message, hint, stage);
         if let (true, Some((_, column))) = (is_field, &mut explained.place) {
             // Rhai points at the dot before a field.
-            *column += usize::from(explained.line_text.chars().nth(*column - 1) == Some('.'));
+            *column += u16::from(explained.line_text.chars().nth(usize::from(*column) - 1) == Some('.'));
         }
         explained
     }
@@ -232,9 +232,10 @@ pub(crate) fn at(
     hint: Option<String>,
     stage: Option<&'static str>,
 ) -> ScriptError {
-    let place = position.line().map(|line| (line, position.position().unwrap_or(1)));
-    let line_text =
-        place.and_then(|(line, _)| part.source.lines().nth(line - 1)).unwrap_or_default().to_owned();
+    let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let place = position.line().map(|line| (narrow(line), narrow(position.position().unwrap_or(1))));
+    let text = position.line().and_then(|line| part.source.lines().nth(line - 1));
+    let line_text = text.unwrap_or_default().to_owned();
     ScriptError { file: part.file.clone(), place, line_text, message, hint, stage }
 }
 

@@ -11,6 +11,9 @@ use super::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, 
 use crate::reference::Registrar;
 use crate::session::{Closure, Outcome, fail};
 
+/// Asks a script what a job that does not fit shall be offered.
+type Asking<'a> = Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a>;
+
 /// How a queue shall be served.
 #[derive(Clone, Debug)]
 pub(crate) struct FillValue {
@@ -130,12 +133,8 @@ impl FillValue {
     }
 
     /// One callback for each answer; native answers never call theirs.
-    fn asks<'a>(
-        &'a self,
-        engine: &'a Engine,
-        failure: &'a Failure,
-    ) -> Vec<Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a>> {
-        let ask = |answer: &'a OrElse| -> Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a> {
+    fn asks<'a>(&'a self, engine: &'a Engine, failure: &'a Failure) -> Vec<Asking<'a>> {
+        let ask = |answer: &'a OrElse| -> Asking<'a> {
             match answer {
                 OrElse::Asked(closure) => {
                     let takes_room = closure.n_arguments() > 1;

@@ -174,7 +174,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
 /// Columns of what jobs hold beside GPUs, computed when asked for: few policies do.
 fn held(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Jobs";
-    let columns: [(&str, &str, fn(&Host) -> f64); 3] = [
+    type Amount = fn(&Host) -> f64;
+    let columns: [(&str, &str, Amount); 3] = [
         ("cpus_held", "CPUs held now.", Host::cpus),
         ("mem_held", "Memory held now, gigabytes.", Host::mem_gb),
         ("storage_held", "Storage rate held now, megabytes per second.", Host::storage_mb_per_s),
