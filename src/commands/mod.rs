@@ -1,6 +1,7 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
 mod inputs;
+mod policy;
 mod progress;
 mod report;
 mod run;
@@ -35,6 +36,9 @@ enum Command {
     Simulate(run::RunArgs),
     /// Run several policies side by side: one table, one report
     Compare(run::RunArgs),
+    /// List, show, check, test and measure policies, or start one
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Import, generate, check, describe and convert traces
     #[command(subcommand)]
     Trace(trace::TraceCommand),
@@ -78,6 +82,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
             &args,
             &["fifo+proportional", "fifo+tune", "srtf+proportional", "srtf+tune", "las+proportional", "las+tune"],
         )?,
+        Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(args) => report::run(&args)?,
         Command::Conform(args) => return crate::conform::command::run(args),
