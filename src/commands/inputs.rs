@@ -10,7 +10,7 @@ use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_traces::format::{self, Format, Setting};
-use rota_traces::generate::{self, Lengths, Origin, Split, WorkloadOptions};
+use rota_traces::generate::{self, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
 use rota_traces::source::Source;
@@ -20,7 +20,7 @@ use crate::results::Input;
 
 /// What is run, and on what.
 #[derive(Args, Clone, Debug)]
-pub struct InputArgs {
+pub(crate) struct InputArgs {
     /// Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name
     ///
     /// Built in: default (16 x 8 GPUs), philly (64 x 8), small, cpu4, cpu5, cpu6, a100, mixed, data. Default: the one
@@ -67,6 +67,9 @@ pub struct InputArgs {
     /// Arrivals of a trace's jobs: from the trace, or drawn at --jobs-per-hour
     #[arg(long, value_name = "drawn|trace", help_heading = "Workload")]
     pub arrivals: Option<Origin>,
+    /// Only jobs of a Philly log submitted between these hours of it, e.g. 2400..3000
+    #[arg(long, value_name = "LO..HI", value_parser = parse_hours, help_heading = "Workload")]
+    pub log_hours: Option<(f64, f64)>,
     /// Seed of everything drawn
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub seed: Option<u64>,
@@ -79,7 +82,7 @@ pub struct InputArgs {
 }
 
 /// Resolved inputs: everything a run is fed.
-pub struct Inputs {
+pub(crate) struct Inputs {
     /// The cluster.
     pub cluster: Arc<Cluster>,
     /// One for each load; a trace has one, without a load.
@@ -97,7 +100,7 @@ pub struct Inputs {
 }
 
 /// A workload at one load.
-pub struct Load {
+pub(crate) struct Load {
     /// Arrivals per hour, where they were asked for as such.
     pub jobs_per_hour: Option<f64>,
     /// The jobs.
@@ -108,7 +111,7 @@ pub struct Load {
 
 impl InputArgs {
     /// Reads and draws what was asked for.
-    pub fn resolve(&self) -> Result<Inputs> {
+    pub(crate) fn resolve(&self) -> Result<Inputs> {
         let file = match &self.trace {
             Some(_) => None,
             None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
@@ -151,6 +154,7 @@ impl InputArgs {
             lengths: if self.short { Lengths::Short } else { base.lengths },
             durations: self.durations.unwrap_or(base.durations),
             arrivals: self.arrivals.unwrap_or(base.arrivals),
+            philly: PhillyRules { hours: self.log_hours.or(base.philly.hours), ..base.philly },
             seed: self.seed.unwrap_or(base.seed),
             ..base
         }
@@ -201,8 +205,14 @@ impl InputArgs {
     }
 }
 
+fn parse_hours(text: &str) -> Result<(f64, f64), String> {
+    let parts = text.split_once("..").and_then(|(lo, hi)| Some((lo.parse().ok()?, hi.parse().ok()?)));
+    let range = parts.filter(|(lo, hi): &(f64, f64)| lo < hi && hi.is_finite());
+    range.ok_or_else(|| format!("`{text}` is no range of hours: write LO..HI, as in 2400..3000"))
+}
+
 /// A format by its name.
-pub fn parse_format(name: &str) -> Result<Format> {
+pub(crate) fn parse_format(name: &str) -> Result<Format> {
     let found = Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(format, _, _)| *format);
     found.with_context(|| {
         let names: Vec<_> = Format::ALL.iter().map(|(_, n, _)| *n).collect();

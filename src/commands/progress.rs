@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Jobs done over all runs of a command.
-pub struct Meter {
+pub(crate) struct Meter {
     bar: ProgressBar,
     is_shown: AtomicUsize,
     started: Instant,
@@ -20,7 +20,7 @@ pub struct Meter {
 
 impl Meter {
     /// A bar over `n_jobs` jobs in `n_runs` runs.
-    pub fn new(n_jobs: u64, n_runs: usize, is_quiet: bool) -> Self {
+    pub(crate) fn new(n_jobs: u64, n_runs: usize, is_quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(n_jobs), ProgressDrawTarget::hidden());
         let style = "{bar:32} {human_pos}/{human_len} jobs, {per_sec}, {eta} left  {msg}";
         bar.set_style(ProgressStyle::with_template(style).expect("a valid template").progress_chars("━╸ "));
@@ -35,7 +35,7 @@ impl Meter {
     }
 
     /// So many more jobs have ended. Cheap: the bar is touched once in a while.
-    pub fn advance(&self, n_jobs: u64) {
+    pub(crate) fn advance(&self, n_jobs: u64) {
         let pending = self.pending.fetch_add(n_jobs, Relaxed) + n_jobs;
         if pending >= 256 {
             self.bar.inc(self.pending.swap(0, Relaxed));
@@ -46,7 +46,7 @@ impl Meter {
     }
 
     /// One more run is complete.
-    pub fn run_done(&self) {
+    pub(crate) fn run_done(&self) {
         let done = self.n_runs_done.fetch_add(1, Relaxed) + 1;
         if self.n_runs > 1 {
             self.bar.set_message(format!("{done}/{} runs", self.n_runs));
@@ -54,7 +54,7 @@ impl Meter {
     }
 
     /// Takes the bar away.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

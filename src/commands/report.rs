@@ -10,7 +10,7 @@ use crate::results::Results;
 
 /// Which folders.
 #[derive(Args, Clone, Debug)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Result folders written by --out
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
@@ -20,7 +20,7 @@ pub struct ReportArgs {
 }
 
 /// Draws the report of each folder.
-pub fn run(args: &ReportArgs) -> Result<()> {
+pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     for dir in &args.dirs {
         let results = Results::read(dir)?;
         report::write_page(&results, dir)?;

@@ -37,7 +37,7 @@ const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
 
 /// How policies are run.
 #[derive(Args, Clone, Debug)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub inputs: InputArgs,
     /// Policy: parts joined by `+`, each a shipped script or a path; give it several times to run several
@@ -82,6 +82,9 @@ pub struct RunArgs {
     /// Jobs whose numbers count for the averages, by place in the trace; the run ends when all of them have
     #[arg(long, value_name = "LO..HI", help_heading = "Rounds and guards")]
     pub window: Option<Window>,
+    /// Jobs of the window go first in every order that respects priorities
+    #[arg(long, requires = "window", help_heading = "Rounds and guards")]
+    pub prioritize: bool,
     /// Write the result folder here
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
@@ -100,7 +103,7 @@ pub struct RunArgs {
 }
 
 /// Runs everything and reports it.
-pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
+pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     // A folder that cannot be written must not cost a run: this one is made and dropped again.
     out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
     let inputs = prepared(args)?;
@@ -150,7 +153,20 @@ pub fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
 pub(super) fn prepared(args: &RunArgs) -> Result<Inputs> {
     let mut inputs = args.inputs.resolve()?;
     spoil_estimates(args, &mut inputs)?;
+    prioritize(args, &mut inputs);
     Ok(inputs)
+}
+
+/// The jobs that count get through first, so that a window is measured under the load behind it.
+fn prioritize(args: &RunArgs, inputs: &mut Inputs) {
+    let Some((first, past)) = args.window.filter(|_| args.prioritize).map(Window::bounds) else { return };
+    for load in &mut inputs.loads {
+        let jobs = &mut Arc::make_mut(&mut load.workload).jobs;
+        let past = jobs.len().min(past as usize);
+        for job in &mut jobs[(first as usize).min(past)..past] {
+            Arc::make_mut(job).priority += 1;
+        }
+    }
 }
 
 fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
@@ -201,7 +217,7 @@ fn write(args: &RunArgs, results: &Results) -> Result<()> {
 }
 
 /// A policy as it was asked for, with its parameters set.
-pub fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
+pub(crate) fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
     let mut policy = ScriptPolicy::load(name, Limits::default())?;
     for (key, value) in parse_set(set)? {
         if key != "compat" {
@@ -212,7 +228,7 @@ pub fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
 }
 
 /// `--set` options as pairs.
-pub fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
+pub(crate) fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
     let pair = |text: &String| {
         let (key, value) = text.split_once('=').ok_or_else(|| anyhow!("--set {text}: write KEY=VALUE"))?;
         Ok((key.trim().to_owned(), value.trim().to_owned()))
@@ -335,7 +351,7 @@ fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u3
 }
 
 /// A duration as people say it.
-pub fn human(duration: Duration) -> String {
+pub(crate) fn human(duration: Duration) -> String {
     let s = duration.as_secs_f64();
     match s {
         _ if s < 1.0 => format!("{:.0} ms", s * 1e3),

@@ -18,7 +18,7 @@ use crate::results::replace_file;
 
 /// What to do with traces.
 #[derive(Subcommand, Clone, Debug)]
-pub enum TraceCommand {
+pub(crate) enum TraceCommand {
     /// Read a trace in any format and write it in Rota's
     Import(WriteArgs),
     /// Draw a workload and write it as a trace
@@ -39,7 +39,7 @@ pub enum TraceCommand {
 
 /// A trace to read.
 #[derive(Args, Clone, Debug)]
-pub struct ReadArgs {
+pub(crate) struct ReadArgs {
     /// The trace; without it, a workload is drawn
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct ReadArgs {
 
 /// A trace to read and where to write it.
 #[derive(Args, Clone, Debug)]
-pub struct WriteArgs {
+pub(crate) struct WriteArgs {
     /// The trace; without it, a workload is drawn
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub struct WriteArgs {
 
 /// A part of a trace.
 #[derive(Args, Clone, Debug)]
-pub struct SliceArgs {
+pub(crate) struct SliceArgs {
     /// Places in the order of arrival, e.g. 0..1000
     #[arg(long, value_name = "LO..HI")]
     jobs_range: String,
@@ -78,7 +78,7 @@ pub struct SliceArgs {
 
 /// A format that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Target {
+pub(crate) enum Target {
     /// Rota's CSV: everything about a job
     Rota,
     /// Synergy's record/replay file: id,model,arrival,iterations,gpus
@@ -86,7 +86,7 @@ pub enum Target {
 }
 
 /// Runs a trace command.
-pub fn run(command: &TraceCommand) -> Result<()> {
+pub(crate) fn run(command: &TraceCommand) -> Result<()> {
     match command {
         TraceCommand::Import(args) => {
             let given = args.file.as_ref().or(args.inputs.trace.as_ref());

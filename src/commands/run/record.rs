@@ -32,6 +32,8 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     put("round", span(args.round));
     put("first_round", span(args.first_round));
     put("every_round", Some(args.every_round.into()));
+    put("prioritize", Some(args.prioritize.into()));
+    put("log_hours", args.inputs.log_hours.map(|(lo, hi)| format!("{lo}..{hi}").into()));
     put("set", list(&args.set));
     put("quota", list(&args.quota));
     put("min_run", args.min_run.and_then(span));
