@@ -47,7 +47,13 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub jobs: Option<usize>,
     /// Arrivals per hour; several values run one after another: `--jobs-per-hour 4,6,8`
-    #[arg(long, value_name = "L[,L…]", value_delimiter = ',', allow_negative_numbers = true, help_heading = "Workload")]
+    #[arg(
+        long,
+        value_name = "L[,L…]",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        help_heading = "Workload"
+    )]
     pub jobs_per_hour: Vec<f64>,
     /// Percentages of vision, language and speech models
     #[arg(long, value_name = "V,L,S", help_heading = "Workload")]
@@ -117,10 +123,12 @@ impl InputArgs {
             None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
         };
         let mut files = Vec::new();
-        let cluster_name = self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or("default");
+        let cluster_name =
+            self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or("default");
         let cluster = Arc::new(cluster::load(cluster_name)?);
         files.push(input("cluster", cluster_name, &cluster::BUILT_IN)?);
-        let profiles_name = self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or("synergy");
+        let profiles_name =
+            self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or("synergy");
         let profiles = profile::load(profiles_name)?;
         files.push(input("profiles", profiles_name, &profile::BUILT_IN)?);
         let options = self.options(file.as_ref());
@@ -160,7 +168,13 @@ impl InputArgs {
         }
     }
 
-    fn draw(&self, file: &WorkloadFile, cluster: &Cluster, profiles: &ProfileSet, options: &WorkloadOptions) -> Result<Vec<Load>> {
+    fn draw(
+        &self,
+        file: &WorkloadFile,
+        cluster: &Cluster,
+        profiles: &ProfileSet,
+        options: &WorkloadOptions,
+    ) -> Result<Vec<Load>> {
         let loads = if self.jobs_per_hour.is_empty() { &file.loads } else { &self.jobs_per_hour };
         let draw = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
@@ -170,7 +184,13 @@ impl InputArgs {
         loads.iter().map(draw).collect()
     }
 
-    fn read_trace(&self, path: &Path, cluster: &Cluster, profiles: &ProfileSet, options: &WorkloadOptions) -> Result<Vec<Load>> {
+    fn read_trace(
+        &self,
+        path: &Path,
+        cluster: &Cluster,
+        profiles: &ProfileSet,
+        options: &WorkloadOptions,
+    ) -> Result<Vec<Load>> {
         let source = Source::open(path)?;
         let format = self.format.as_deref().map(parse_format).transpose()?;
         let is_drawn = options.arrivals == Origin::Drawn;
@@ -178,14 +198,21 @@ impl InputArgs {
             (true, []) => vec![options.jobs_per_hour],
             (true, loads) => loads.to_vec(),
             (false, []) => vec![options.jobs_per_hour],
-            (false, _) => bail!("--jobs-per-hour needs --arrivals drawn: the arrivals of {} come from the trace", path.display()),
+            (false, _) => bail!(
+                "--jobs-per-hour needs --arrivals drawn: the arrivals of {} come from the trace",
+                path.display()
+            ),
         };
         let bad_rows = if self.skip_bad_rows { BadRows::Skip } else { BadRows::Refuse };
         let read = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let setting = Setting { cluster, profiles, bad_rows, options };
             let imported = format::read(&source, format, &setting)?;
-            Ok(Load { jobs_per_hour: is_drawn.then_some(*load), workload: Arc::new(imported.workload), dropped: imported.dropped })
+            Ok(Load {
+                jobs_per_hour: is_drawn.then_some(*load),
+                workload: Arc::new(imported.workload),
+                dropped: imported.dropped,
+            })
         };
         loads.iter().map(read).collect()
     }

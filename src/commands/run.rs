@@ -27,10 +27,10 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
-use compat::Compat;
 use crate::report;
-use crate::solve::Bounded;
 use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
+use crate::solve::Bounded;
+use compat::Compat;
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
@@ -123,10 +123,12 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
         say_what_was_dropped(&inputs);
     }
     let started = Instant::now();
-    let cells: Vec<_> = inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
+    let cells: Vec<_> =
+        inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
     let n_jobs = cells.iter().map(|(load, _)| load.workload.jobs.len() as u64).sum();
     let meter = Meter::new(n_jobs, cells.len(), args.quiet || args.json);
-    let runs: Result<Vec<_>> = cells.par_iter().map(|(load, policy)| one(args, compat, &inputs, load, policy, &meter)).collect();
+    let runs: Result<Vec<_>> =
+        cells.par_iter().map(|(load, policy)| one(args, compat, &inputs, load, policy, &meter)).collect();
     meter.finish();
     let results = Results {
         title: format!("{} on {}", inputs.name, inputs.cluster.name),
@@ -173,7 +175,12 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
     if (args.estimate_bias, args.estimate_noise) == (1.0, 0.0) {
         return Ok(());
     }
-    let error = EstimateError { bias: args.estimate_bias, noise: args.estimate_noise, per: ErrorPer::Job, seed: inputs.seed };
+    let error = EstimateError {
+        bias: args.estimate_bias,
+        noise: args.estimate_noise,
+        per: ErrorPer::Job,
+        seed: inputs.seed,
+    };
     for load in &mut inputs.loads {
         error.apply(Arc::make_mut(&mut load.workload))?;
     }
@@ -184,7 +191,11 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
 pub(super) fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
     let Some(between) = args.mtbf else { return Ok(Vec::new()) };
     let last = workload.jobs.last().map_or(Time::ZERO, |j| j.arrival);
-    let longest = workload.jobs.iter().map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE)).fold(0.0, f64::max);
+    let longest = workload
+        .jobs
+        .iter()
+        .map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE))
+        .fold(0.0, f64::max);
     let end = last + (last - Time::ZERO) + Span::from_secs_f64(longest * 4.0);
     let model = FaultModel { between, repair: args.mttr, law: FaultLaw::Exponential, seed: inputs.seed };
     Ok(model.faults(&inputs.cluster, end)?)
@@ -236,7 +247,14 @@ pub(crate) fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
     set.iter().map(pair).collect()
 }
 
-fn one(args: &RunArgs, compat: Compat, inputs: &Inputs, load: &Load, policy: &str, meter: &Meter) -> Result<RunResult> {
+fn one(
+    args: &RunArgs,
+    compat: Compat,
+    inputs: &Inputs,
+    load: &Load,
+    policy: &str,
+    meter: &Meter,
+) -> Result<RunResult> {
     let started = Instant::now();
     let mut seen = 0;
     let observe = &mut |progress: &Progress| {
@@ -246,7 +264,8 @@ fn one(args: &RunArgs, compat: Compat, inputs: &Inputs, load: &Load, policy: &st
     let Ran { ledger, decide_s, parameters, bounds } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact => {
-            let ledger = compat::run(args, inputs, load, policy, observe).with_context(|| format!("policy {policy}"))?;
+            let ledger = compat::run(args, inputs, load, policy, observe)
+                .with_context(|| format!("policy {policy}"))?;
             let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
             Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new() }
         }
@@ -257,7 +276,12 @@ fn one(args: &RunArgs, compat: Compat, inputs: &Inputs, load: &Load, policy: &st
         policy: policy.to_owned(),
         seed: inputs.seed,
         jobs_per_hour: load.jobs_per_hour,
-        exact_estimates: load.workload.jobs.iter().zip(&load.workload.truths).all(|(j, t)| j.estimated_work == t.work && t.pace == 1.0),
+        exact_estimates: load
+            .workload
+            .jobs
+            .iter()
+            .zip(&load.workload.truths)
+            .all(|(j, t)| j.estimated_work == t.work && t.pace == 1.0),
         window: args.window,
         cluster: (&*inputs.cluster).into(),
         parameters,
@@ -275,7 +299,11 @@ fn run_engine(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Ran> {
     let mut script = load_policy(policy, &args.set)?;
-    let parameters = script.params().into_iter().map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string()))).collect();
+    let parameters = script
+        .params()
+        .into_iter()
+        .map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string())))
+        .collect();
     let settings = settings(args, &load.workload)?;
     let faults = faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
@@ -286,7 +314,8 @@ fn run_engine(
     } else {
         (simulate(cluster, workload, faults, &mut timed, &settings, observe), Vec::new())
     };
-    let (ledger, decide_s) = with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
+    let (ledger, decide_s) =
+        with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
     Ok(Ran { ledger, decide_s, parameters, bounds })
 }
 
@@ -317,7 +346,10 @@ pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> 
         round: args.round,
         first_round: Time::ZERO + args.first_round,
         skips_rounds: !args.every_round,
-        guards: Guards { min_run: args.min_run.unwrap_or(Span::ZERO), quota_gpus: quotas(&args.quota, workload)? },
+        guards: Guards {
+            min_run: args.min_run.unwrap_or(Span::ZERO),
+            quota_gpus: quotas(&args.quota, workload)?,
+        },
         keeps_timeline: keeps_timeline(args, workload),
         window: args.window.map(Window::bounds),
         ..Settings::default()
@@ -342,10 +374,19 @@ fn keeps_timeline(args: &RunArgs, workload: &Workload) -> bool {
 
 fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u32>> {
     let quota = |text: &String| {
-        let (tenant, gpus) = text.split_once('=').ok_or_else(|| anyhow!("--quota {text}: write TENANT=GPUS"))?;
+        let (tenant, gpus) =
+            text.split_once('=').ok_or_else(|| anyhow!("--quota {text}: write TENANT=GPUS"))?;
         let index = workload.tenants.iter().position(|t| t == tenant);
-        let index = index.with_context(|| format!("--quota {text}: there is no tenant `{tenant}`; there are {}", workload.tenants.join(", ")))?;
-        Ok((TenantId::from(index), gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is no number of GPUs"))?))
+        let index = index.with_context(|| {
+            format!(
+                "--quota {text}: there is no tenant `{tenant}`; there are {}",
+                workload.tenants.join(", ")
+            )
+        })?;
+        Ok((
+            TenantId::from(index),
+            gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is no number of GPUs"))?,
+        ))
     };
     given.iter().map(quota).collect()
 }

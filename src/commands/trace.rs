@@ -100,7 +100,9 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
             write(args, args.to.unwrap_or(Target::Rota))
         }
         TraceCommand::Record(args) => write(args, args.to.unwrap_or(Target::Synergy)),
-        TraceCommand::Convert(args) => write(args, args.to.context("say which format: --to rota or --to synergy")?),
+        TraceCommand::Convert(args) => {
+            write(args, args.to.context("say which format: --to rota or --to synergy")?)
+        }
         TraceCommand::Slice(args) => slice(args),
         TraceCommand::Check(args) => check_trace(args),
         TraceCommand::Stats(args) => print_stats(args),
@@ -125,7 +127,9 @@ fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
 
 fn write(args: &WriteArgs, target: Target) -> Result<()> {
     let inputs = resolve(args.file.as_ref(), &args.inputs)?;
-    let [load] = inputs.loads.as_slice() else { bail!("write one load at a time: --jobs-per-hour takes one value here") };
+    let [load] = inputs.loads.as_slice() else {
+        bail!("write one load at a time: --jobs-per-hour takes one value here")
+    };
     write_workload(&load.workload, &inputs, target, args.out.as_ref())
 }
 
@@ -145,13 +149,18 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
 }
 
 fn slice(args: &SliceArgs) -> Result<()> {
-    let range = args.jobs_range.split_once("..").and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
+    let range = args
+        .jobs_range
+        .split_once("..")
+        .and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
     let Some((lo, hi)) = range.filter(|(lo, hi)| lo < hi) else {
         bail!("--jobs-range {}: write it as 0..1000", args.jobs_range)
     };
     let write = &args.write;
     let inputs = resolve(write.file.as_ref(), &write.inputs)?;
-    let [load] = inputs.loads.as_slice() else { bail!("write one load at a time: --jobs-per-hour takes one value here") };
+    let [load] = inputs.loads.as_slice() else {
+        bail!("write one load at a time: --jobs-per-hour takes one value here")
+    };
     let all = &load.workload;
     let hi = hi.min(all.jobs.len());
     if lo >= hi {
@@ -181,7 +190,12 @@ fn check_trace(args: &ReadArgs) -> Result<()> {
             .iter()
             .map(|f| serde_json::json!({"job": f.name, "finding": f.to_string(), "impossible": f.oddity.is_impossible()}))
             .collect();
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({"jobs": load.workload.jobs.len(), "findings": rows}))?);
+        println!(
+            "{}",
+            serde_json::to_string_pretty(
+                &serde_json::json!({"jobs": load.workload.jobs.len(), "findings": rows})
+            )?
+        );
     } else {
         for finding in findings.iter().take(50) {
             println!("{finding}");
@@ -190,7 +204,12 @@ fn check_trace(args: &ReadArgs) -> Result<()> {
             println!("… and {} more", findings.len() - 50);
         }
         let name = &inputs.name;
-        println!("{name} on {}: {} jobs, {} findings, {impossible} can never run", inputs.cluster.name, load.workload.jobs.len(), findings.len());
+        println!(
+            "{name} on {}: {} jobs, {} findings, {impossible} can never run",
+            inputs.cluster.name,
+            load.workload.jobs.len(),
+            findings.len()
+        );
     }
     if impossible > 0 {
         bail!("{impossible} jobs can never run on {}", inputs.cluster.name);
@@ -207,9 +226,18 @@ fn print_stats(args: &ReadArgs) -> Result<()> {
         return Ok(());
     }
     println!("{}: {} jobs over {:.1} days", inputs.name, stats.n_jobs, stats.span_s / 86_400.0);
-    println!("{:.0} GPU-hours, {:.0} % of {} ({} GPUs) while jobs arrive", stats.gpu_hours, stats.offered_load * 100.0, inputs.cluster.name, inputs.cluster.n_gpus());
+    println!(
+        "{:.0} GPU-hours, {:.0} % of {} ({} GPUs) while jobs arrive",
+        stats.gpu_hours,
+        stats.offered_load * 100.0,
+        inputs.cluster.name,
+        inputs.cluster.n_gpus()
+    );
     if stats.n_elastic + stats.n_strict + stats.n_soft > 0 {
-        println!("{} elastic, {} with a strict deadline, {} with soft ones", stats.n_elastic, stats.n_strict, stats.n_soft);
+        println!(
+            "{} elastic, {} with a strict deadline, {} with soft ones",
+            stats.n_elastic, stats.n_strict, stats.n_soft
+        );
     }
     let mut table = plain_table(&["seconds", "mean", "min", "median", "p90", "p99", "max"]);
     for (name, s) in [("duration", &stats.duration_s), ("between arrivals", &stats.gap_s)] {
@@ -237,10 +265,17 @@ fn plain_table(header: &[&str]) -> Table {
 
 fn group_table<'a>(name: &str, groups: impl Iterator<Item = (String, &'a Group)>, stats: &Stats) -> Table {
     let mut table = plain_table(&[name, "jobs", "% of jobs", "GPU-hours", "% of GPU time"]);
-    let percent = |part: f64, whole: f64| format!("{:.1}", if whole > 0.0 { part / whole * 100.0 } else { 0.0 });
+    let percent =
+        |part: f64, whole: f64| format!("{:.1}", if whole > 0.0 { part / whole * 100.0 } else { 0.0 });
     for (key, group) in groups {
         let jobs = percent(group.n_jobs as f64, stats.n_jobs as f64);
-        table.add_row([key, group.n_jobs.to_string(), jobs, format!("{:.0}", group.gpu_hours), percent(group.gpu_hours, stats.gpu_hours)]);
+        table.add_row([
+            key,
+            group.n_jobs.to_string(),
+            jobs,
+            format!("{:.0}", group.gpu_hours),
+            percent(group.gpu_hours, stats.gpu_hours),
+        ]);
     }
     table
 }
@@ -248,7 +283,9 @@ fn group_table<'a>(name: &str, groups: impl Iterator<Item = (String, &'a Group)>
 fn to_json(stats: &Stats) -> serde_json::Value {
     let summary = |s: &Summary| serde_json::json!({"mean": s.mean, "min": s.min, "median": s.median, "p90": s.p90, "p99": s.p99, "max": s.max});
     let group = |g: &Group| serde_json::json!({"jobs": g.n_jobs, "gpu_hours": g.gpu_hours});
-    let map = |groups: Vec<(String, &Group)>| groups.into_iter().map(|(k, g)| (k, group(g))).collect::<serde_json::Map<_, _>>();
+    let map = |groups: Vec<(String, &Group)>| {
+        groups.into_iter().map(|(k, g)| (k, group(g))).collect::<serde_json::Map<_, _>>()
+    };
     serde_json::json!({
         "jobs": stats.n_jobs,
         "span_s": stats.span_s,
