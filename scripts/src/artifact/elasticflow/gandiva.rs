@@ -90,11 +90,11 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
 }
 
 fn check(jobs: &[Job], machines: &Machines) -> Result<(), ArtifactError> {
-    for (id, job) in jobs.iter().enumerate() {
+    for job in jobs {
         let nodes = job.asked.div_ceil(machines.gpus_per_node.max(1)) as usize;
         if !SIZES.contains(&job.asked) || nodes > machines.keys.len() {
             let why = format!("asks for {} GPUs, which have no class on this cluster", job.asked);
-            return Err(ArtifactError::Job { name: format!("number {id}"), why });
+            return Err(ArtifactError::Job { name: job.name.clone(), why });
         }
     }
     Ok(())

@@ -15,6 +15,7 @@ const MOST_GPUS: u32 = 64;
 /// What all its schedulers keep of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
+    pub(super) name: String,
     pub(super) submit: Time,
     /// [`Need::NEVER`] for a job without one.
     pub(super) deadline: Time,
@@ -76,6 +77,7 @@ pub(super) fn jobs_of(
             (None, None) => Span::ZERO,
         };
         Ok(Job {
+            name: spec.name.to_string(),
             submit: spec.arrival,
             deadline: spec.deadline.first().unwrap_or(Need::NEVER),
             is_best_effort: spec.deadline.first().is_none(),

@@ -174,3 +174,6 @@ pub fn run(cluster: &Cluster, workload: &Workload, settings: &Settings<'_>) -> R
         Scheduler::Themis => themis::run(jobs, machines, slot),
     }
 }
+
+#[cfg(test)]
+mod tests;
