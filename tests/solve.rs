@@ -1,13 +1,14 @@
 //! `rota solve` as its users see it: answers, hostile models, and a solver that overruns its time and is killed.
 
 use std::fmt::Write as _;
-use std::io::Read;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rota::solve::{ChildSolver, Fate};
-use rota_solvers::{Limits, Model, Sense, SolveStatus, Solver, Start, Variable, check, write_model};
+use rota_solvers::exchange::write_request;
+use rota_solvers::{Limits, Model, Sense, SolveStatus, Solver, Start, Variable, check};
 use serde_json::Value;
 
 fn rota() -> Command {
@@ -21,7 +22,11 @@ fn solve(path: &Path, options: &[&str]) -> Output {
 fn json(path: &Path, options: &[&str]) -> Value {
     let output = solve(path, &[&["--json"], options].concat());
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        panic!(
+            "{error}: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
     })
 }
 
@@ -31,7 +36,8 @@ fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     path
 }
 
-const KNAPSACK: &str = "Maximize\n value: 10 a + 6 b + 4 c\nSubject To\n weight: 5 a + 4 b + 3 c <= 9\nBinaries\n a b c\nEnd\n";
+const KNAPSACK: &str =
+    "Maximize\n value: 10 a + 6 b + 4 c\nSubject To\n weight: 5 a + 4 b + 3 c <= 9\nBinaries\n a b c\nEnd\n";
 
 #[test]
 fn the_table_shows_status_objective_bound_and_what_is_not_zero() {
@@ -40,7 +46,13 @@ fn the_table_shows_status_objective_bound_and_what_is_not_zero() {
     let output = solve(&path, &[]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
-    for line in ["status     optimal", "objective  16", "bound      16", "gap        0.0000 %", "2 of 3 variables are not zero"] {
+    for line in [
+        "status     optimal",
+        "objective  16",
+        "bound      16",
+        "gap        0.0000 %",
+        "2 of 3 variables are not zero",
+    ] {
         assert!(text.contains(line), "no `{line}` in\n{text}");
     }
     assert!(text.contains("a         1\nb         1\n"), "{text}");
@@ -75,12 +87,15 @@ fn hostile_models_end_in_a_status_or_a_message_with_a_place() {
     for (text, status) in [
         ("Maximize\n x\nSubject To\n r: x >= 1\nEnd\n", "unbounded"),
         ("Minimize\n x\nSubject To\n r: x >= 2\nBounds\n x <= 1\nEnd\n", "infeasible"),
-        ("Maximize\n 1e15 x + 1e-15 y\nSubject To\n r: 1e12 x + 1e-12 y <= 1\nBounds\n x <= 1\n y <= 1\nEnd\n", "optimal"),
+        (
+            "Maximize\n 1e15 x + 1e-15 y\nSubject To\n r: 1e12 x + 1e-12 y <= 1\nBounds\n x <= 1\n y <= 1\nEnd\n",
+            "optimal",
+        ),
     ] {
         assert_eq!(json(&file(&dir, "hostile.lp", text), &[])["status"], status, "{text}");
     }
     for (text, message) in [
-        ("Maximize\n nan x\nSubject To\n r: x <= 1\nEnd\n", "hostile.lp: line"),
+        ("Maximize\n 1e999 x\nSubject To\n r: x <= 1\nEnd\n", "hostile.lp: line"),
         ("Maximize\n x\nSubject To\n r: x <= 1\n r: x <= 2\nEnd\n", "hostile.lp: line"),
         ("what is this", "hostile.lp: line 1"),
     ] {
@@ -122,7 +137,9 @@ fn a_solve_that_overruns_is_killed_keeps_its_start_and_leaves_no_process() {
     let start = vec![0.0; 50_000];
     let solution = solver.solve(&model, &limits, Start::Values(&start));
     println!("{} after {:?}, {:?}", solution.status, solution.wall, solver.fate());
-    let Fate::Killed { pid } = solver.fate() else { panic!("expected it to be killed, got {:?}", solver.fate()) };
+    let Fate::Killed { pid } = solver.fate() else {
+        panic!("expected it to be killed, got {:?}", solver.fate())
+    };
     assert!(is_gone(pid), "process {pid} is left behind");
     assert_eq!(solution.status, SolveStatus::LimitWithIncumbent);
     assert!(check(&model, &solution.values).is_ok());
@@ -131,35 +148,24 @@ fn a_solve_that_overruns_is_killed_keeps_its_start_and_leaves_no_process() {
 }
 
 #[test]
-fn a_child_ends_when_its_parent_is_killed() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let path = dir.path().join("overruns.mps");
-    write_model(&path, &overrunning()).expect("a model can be written");
-    // The child inherits the error stream: it ends when the last of the two processes has.
-    let mut parent = rota().arg("solve").arg(&path).args(["--wall", "1h"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("rota runs");
-    let child = first_child_of(&mut parent);
-    parent.kill().expect("it runs");
-    parent.wait().expect("it was started");
-    let mut rest = String::new();
-    parent.stderr.take().expect("piped").read_to_string(&mut rest).expect("text");
-    if let Some(child) = child {
-        assert!(is_gone(child), "process {child} outlived its parent: {rest}");
-    }
-}
-
-/// Waits until a process has a child; `None` where `/proc` does not say, or it ended first.
-fn first_child_of(parent: &mut std::process::Child) -> Option<u32> {
-    let children = format!("/proc/{0}/task/{0}/children", parent.id());
-    loop {
-        let text = std::fs::read_to_string(&children).ok()?;
-        if let Some(child) = text.split_whitespace().next() {
-            return child.parse().ok();
-        }
-        if parent.try_wait().ok()?.is_some() {
-            return None;
-        }
-        std::thread::yield_now();
-    }
+fn a_child_ends_in_the_middle_of_a_solve_when_its_parent_does() {
+    let request = write_request(
+        &overrunning(),
+        &Limits { wall: Duration::from_secs(3600), ..Limits::default() },
+        Start::Cold,
+    );
+    let mut child =
+        rota().arg("solve-child").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("rota runs");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(request.as_bytes()).expect("the child reads");
+    // What the kernel does for a parent that was killed.
+    drop(input);
+    let output = child.wait_with_output().expect("it was started");
+    assert!(
+        !output.status.success() && output.stdout.is_empty(),
+        "it solved to the end: {:?}",
+        output.status
+    );
 }
 
 #[test]
@@ -190,4 +196,69 @@ fn a_large_answer_comes_through_whole() {
     let answer = json(&file(&dir, "large.lp", &text), &[]);
     assert_eq!(answer["objective"], 20_000.0);
     assert_eq!(answer["values"].as_object().map(serde_json::Map::len), Some(20_000));
+}
+
+/// The columns `throughput` and `throughput_bound` of a run.
+fn bounds(path: &Path) -> Vec<(f64, f64)> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut lines = text.lines();
+    let heads: Vec<&str> = lines.next().expect("a heading").split(',').collect();
+    let at = |name: &str| heads.iter().position(|head| *head == name).expect("a column");
+    let (reached, bound) = (at("throughput"), at("throughput_bound"));
+    let number = |cell: &str| cell.parse::<f64>().expect("a number");
+    lines
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .map(|cells| (number(cells[reached]), number(cells[bound])))
+        .collect()
+}
+
+#[test]
+fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looked_at() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("out");
+    let run = rota()
+        .args([
+            "simulate",
+            "--jobs",
+            "120",
+            "-p",
+            "srtf+proportional,srtf+tune,srtf+opt",
+            "--bound",
+            "--quiet",
+            "--out",
+        ])
+        .arg(&out)
+        .output()
+        .expect("rota runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let unused = |policy: &str| {
+        let rounds = bounds(&out.join(format!("rounds-srtf+{policy}.csv")));
+        assert!(rounds.len() > 100, "{policy}: {} decisions", rounds.len());
+        let above = rounds.iter().find(|(reached, bound)| *reached > bound + 1e-6);
+        assert_eq!(above, None, "{policy} is above its bound");
+        1.0 - rounds.iter().map(|r| r.0).sum::<f64>() / rounds.iter().map(|r| r.1).sum::<f64>()
+    };
+    let (proportional, tune, opt) = (unused("proportional"), unused("tune"), unused("opt"));
+    println!("left unused: proportional {proportional:.3}, tune {tune:.3}, opt {opt:.3}");
+    assert!(opt <= tune && tune <= proportional && opt < 0.05);
+    let page = std::fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(page.contains("Throughput left unused"), "the report draws the gap");
+    let look =
+        rota().args(["solve", "--at", "40", "--policy", "srtf+tune"]).arg(&out).output().expect("rota runs");
+    let text = String::from_utf8_lossy(&look.stdout).into_owned();
+    assert!(
+        text.contains("decision 40:") && text.contains("at most"),
+        "{text}{}",
+        String::from_utf8_lossy(&look.stderr)
+    );
+    let decision = bounds(&out.join("rounds-srtf+tune.csv"))[40];
+    assert!(text.contains(&format!("{:.3} by the policy", decision.0)), "{decision:?}\n{text}");
+    let wrong = rota()
+        .args(["solve", "--at", "999999", "--policy", "srtf+tune"])
+        .arg(&out)
+        .output()
+        .expect("rota runs");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("--at 999999: the run has"));
+    let several = rota().args(["solve", "--at", "1"]).arg(&out).output().expect("rota runs");
+    assert!(String::from_utf8_lossy(&several.stderr).contains("say which with --policy"));
 }

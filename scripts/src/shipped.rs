@@ -63,7 +63,7 @@ macro_rules! shipped {
 
 shipped! {
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
-        "elasticflow" "elasticflow-open" "elasticflow-opt" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
+        "elasticflow" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data";
 }

@@ -116,7 +116,11 @@ fn mistakes_are_shown_where_they_were_made() {
         ("    m.add(1.0 / x <= 1);", "4:15", "a division by variables is not linear"),
         ("    m.add(sum(x) < 8);", "4:18", "a model knows <=, >= and == only"),
         ("    m.maximize(x);", "4:7", "takes one expression, got one for each of 8 jobs: write `sum(…)`"),
-        ("    m.add(x + m.real(\"y\", 3) <= 1);", "4:13", "expressions over 8 jobs and over 3 entries do not go together"),
+        (
+            "    m.add(x + m.real(\"y\", 3) <= 1);",
+            "4:13",
+            "expressions over 8 jobs and over 3 entries do not go together",
+        ),
         ("    m.add(x <= milp().real(\"z\"));", "4:13", "two different models"),
         ("    m.add(8);", "4:7", "add: takes a constraint such as `sum(x) <= 8`, got a whole number"),
         ("    m.binary(\"x\", jobs);", "4:7", "variable x_0: the name is taken"),
@@ -140,7 +144,10 @@ fn a_model_counts_against_memory_and_operations() {
                 loop { sum(x); }\n    rank(jobs.arrival)\n}\n";
     let error = policy(work, Limits { operations: 1_000_000, ..Limits::default() }).decide(&instant());
     assert!(error.expect_err("endless").message.contains("operations"));
-    let mut fine = policy("fn order(jobs, now) {\n    let m = milp();\n    m.real(\"x\", 100000);\n    rank(jobs.arrival)\n}\n", Limits::default());
+    let mut fine = policy(
+        "fn order(jobs, now) {\n    let m = milp();\n    m.real(\"x\", 100000);\n    rank(jobs.arrival)\n}\n",
+        Limits::default(),
+    );
     for round in 0..20 {
         assert!(fine.decide(&instant()).is_ok(), "round {round}: what a model took is given back");
     }

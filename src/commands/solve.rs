@@ -17,7 +17,7 @@ use crate::solve::{Answer, ChildSolver, Fate};
 
 /// What to solve, and for how long.
 #[derive(Args, Clone, Debug)]
-pub struct SolveArgs {
+pub(super) struct SolveArgs {
     /// Model to solve: .mps or .lp, either also .gz; with --at, a result folder
     #[arg(value_name = "MODEL|RESULT")]
     pub model: PathBuf,
@@ -58,7 +58,7 @@ pub struct SolveArgs {
 }
 
 /// Solves a model file, or looks at an instant. Exit code 1 when the solver failed; being infeasible is an answer.
-pub fn run(args: &SolveArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &SolveArgs) -> Result<ExitCode> {
     let wall = Duration::from_micros(u64::try_from(args.wall.0).unwrap_or(0));
     let limits = Limits { nodes: args.nodes, gap: args.gap, seed: args.seed, threads: args.threads, wall };
     if let Some(round) = args.at {

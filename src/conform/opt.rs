@@ -25,13 +25,18 @@ struct Logged {
 }
 
 /// The first round whose optimum differs; `None` when all are equal, an error when the log makes no sense.
-pub(super) fn first_difference(log: &Path, cluster: &Cluster, workload: &Workload) -> anyhow::Result<Option<String>> {
+pub(super) fn first_difference(
+    log: &Path,
+    cluster: &Cluster,
+    workload: &Workload,
+) -> anyhow::Result<Option<String>> {
     let text = std::fs::read_to_string(log).with_context(|| log.display().to_string())?;
     let rounds: Vec<Logged> = serde_json::from_str(&text).with_context(|| log.display().to_string())?;
     let jobs: BTreeMap<&str, &JobSpec> = workload.jobs.iter().map(|job| (&*job.name, &**job)).collect();
     let mut solved: BTreeMap<&[u64], f64> = BTreeMap::new();
     for (round, logged) in rounds.iter().filter(|logged| logged.phase == 1).enumerate() {
-        let expected = logged.obj.with_context(|| format!("{}: phase 1 without an objective", log.display()))?;
+        let expected =
+            logged.obj.with_context(|| format!("{}: phase 1 without an objective", log.display()))?;
         let got = match solved.get(logged.ids.as_slice()) {
             Some(known) => *known,
             None => {
@@ -42,7 +47,9 @@ pub(super) fn first_difference(log: &Path, cluster: &Cluster, workload: &Workloa
         };
         if (got - expected).abs() > TOLERANCE * expected.abs().max(1.0) {
             let n_jobs = logged.ids.len();
-            return Ok(Some(format!("round {round}: expected a throughput of {expected} for {n_jobs} jobs, got {got}")));
+            return Ok(Some(format!(
+                "round {round}: expected a throughput of {expected} for {n_jobs} jobs, got {got}"
+            )));
         }
     }
     Ok(None)
@@ -50,7 +57,9 @@ pub(super) fn first_difference(log: &Path, cluster: &Cluster, workload: &Workloa
 
 /// The proven best throughput of a job set.
 fn best(cluster: &Cluster, jobs: &BTreeMap<&str, &JobSpec>, ids: &[u64]) -> anyhow::Result<f64> {
-    let find = |id: &u64| jobs.get(id.to_string().as_str()).copied().with_context(|| format!("job {id} is not in the input"));
+    let find = |id: &u64| {
+        jobs.get(id.to_string().as_str()).copied().with_context(|| format!("job {id} is not in the input"))
+    };
     let set: Vec<&JobSpec> = ids.iter().map(find).collect::<anyhow::Result<_>>()?;
     let built = phase_one(cluster, &set)?.model()?;
     let limits = Limits { wall: std::time::Duration::from_secs(1800), ..Limits::default() };

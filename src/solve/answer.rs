@@ -36,8 +36,17 @@ impl Answer<'_> {
         let gap = solution.gap().map_or("unknown".to_owned(), |gap| format!("{:.4} %", gap * 100.0));
         let nodes = solution.nodes.map_or("unknown".to_owned(), |nodes| nodes.to_string());
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "objective  {}\nbound      {}", number(solution.objective), number(solution.bound));
-        let _ = writeln!(text, "gap        {gap}\nnodes      {nodes}\ntime       {:.3} s", solution.wall.as_secs_f64());
+        let _ = writeln!(
+            text,
+            "objective  {}\nbound      {}",
+            number(solution.objective),
+            number(solution.bound)
+        );
+        let _ = writeln!(
+            text,
+            "gap        {gap}\nnodes      {nodes}\ntime       {:.3} s",
+            solution.wall.as_secs_f64()
+        );
         if solution.status.has_values() {
             self.write_variables(&mut text, shows_all);
         }

@@ -50,7 +50,11 @@ pub fn given<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Vec<(usize, &'a Allo
     plan.run.iter().filter_map(allocation).collect()
 }
 
-fn round_bound(snapshot: &Snapshot, plan: &Plan, limits: &Limits) -> Result<RoundBound, rota_solvers::FormulationError> {
+fn round_bound(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    limits: &Limits,
+) -> Result<RoundBound, rota_solvers::FormulationError> {
     let mut jobs = Vec::with_capacity(plan.run.len());
     let mut reached = 0.0;
     for (row, allocation) in given(snapshot, plan) {

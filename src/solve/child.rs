@@ -65,7 +65,8 @@ impl ChildSolver {
             .spawn()?;
         let pid = child.id();
         let reply = converse(&mut child, request, patience);
-        self.fate = if matches!(reply, Ok(Reply::Overran)) { Fate::Killed { pid } } else { Fate::Ended { pid } };
+        self.fate =
+            if matches!(reply, Ok(Reply::Overran)) { Fate::Killed { pid } } else { Fate::Ended { pid } };
         reply
     }
 }
@@ -115,7 +116,9 @@ impl Solver for ChildSolver {
         match reply {
             Ok(Reply::Text(text)) => match read_answer(model, &text) {
                 Ok(solution) => Solution { wall, ..solution },
-                Err(_) if text.is_empty() => Solution::failed("the solver's process ended without an answer", wall),
+                Err(_) if text.is_empty() => {
+                    Solution::failed("the solver's process ended without an answer", wall)
+                }
                 Err(error) => Solution::failed(format!("the answer of the solver's process: {error}"), wall),
             },
             Ok(Reply::Overran) => overran(model, start, wall),

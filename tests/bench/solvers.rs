@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rota_core::simulation::{Settings, simulate};
 use rota_scripts::{Limits as ScriptLimits, ScriptPolicy};
 use rota_solvers::synergy_opt::{
-    ClassProblem, Demand, Gangs, LeftOut, Level, LevelClass, LevelJob, LevelProblem, PlacementProblem, Server, Shape, pack,
+    ClassProblem, Demand, Gangs, LeftOut, Level, LevelClass, LevelJob, LevelProblem, PlacementProblem,
+    Server, Shape, pack,
 };
 use rota_solvers::{Highs, Limits, Solver, Start, read_model};
 use rota_traces::generate::{WorkloadOptions, generate};
@@ -19,7 +20,8 @@ use rota_traces::{cluster, profile};
 use serde_json::Value;
 
 fn main() {
-    let shared = std::env::var("ROTA_SHARED").map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
+    let shared = std::env::var("ROTA_SHARED")
+        .map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
     let folder = shared.join("golden/milp/synergy");
     if folder.is_dir() {
         levels(&folder, "s64_j200_seed12");
@@ -101,15 +103,31 @@ fn levels(folder: &Path, name: &str) {
     let (problem, classes) = level_problem(&workload(folder, name));
     let model = read_model(&folder.join(format!("{name}_p1_ilp.mps.gz"))).expect("a golden model");
     let (file, solution) = timed(|| Highs.solve(&model, &limits(), Start::Cold));
-    say(&format!("{name} phase 1, the file ({} variables)", model.n_variables()), file, &format!("{:?}", solution.objective));
+    say(
+        &format!("{name} phase 1, the file ({} variables)", model.n_variables()),
+        file,
+        &format!("{:?}", solution.objective),
+    );
     let (build, built) = timed(|| problem.model(Shape::Whole).expect("a sane problem"));
     let (solve, solution) = timed(|| Highs.solve(&built.model, &limits(), Start::Cold));
     say(&format!("{name} phase 1, job by job: build ({} variables)", built.model.n_variables()), build, "");
-    say(&format!("{name} phase 1, job by job: solve"), solve, &format!("{:?}, build is {:.1} %", solution.objective, percent(build, solve)));
+    say(
+        &format!("{name} phase 1, job by job: solve"),
+        solve,
+        &format!("{:?}, build is {:.1} %", solution.objective, percent(build, solve)),
+    );
     let (build, built) = timed(|| classes.model().expect("a sane problem"));
     let (solve, solution) = timed(|| Highs.solve(&built.model, &limits(), Start::Cold));
-    say(&format!("{name} phase 1, like jobs counted: build ({} variables)", built.model.n_variables()), build, "");
-    say(&format!("{name} phase 1, like jobs counted: solve"), solve, &format!("{:?}, build is {:.1} %", solution.objective, percent(build, solve)));
+    say(
+        &format!("{name} phase 1, like jobs counted: build ({} variables)", built.model.n_variables()),
+        build,
+        "",
+    );
+    say(
+        &format!("{name} phase 1, like jobs counted: solve"),
+        solve,
+        &format!("{:?}, build is {:.1} %", solution.objective, percent(build, solve)),
+    );
 }
 
 fn percent(part: Duration, whole: Duration) -> f64 {
@@ -131,13 +149,25 @@ fn placement(folder: &Path, name: &str) {
     let problem = PlacementProblem { servers: vec![server; number(&json["servers"]) as usize], jobs };
     let (build, built) = timed(|| problem.model(Gangs::Whole, LeftOut::Forbidden).expect("a sane problem"));
     let (cold, _) = timed(|| Highs.solve(&built.model, &limits(), Start::Cold));
-    say(&format!("{name} placement, ours: build"), build, &format!("{:.1} % of the cold solve", percent(build, cold)));
-    say(&format!("{name} placement, ours: cold"), cold, &format!("{:.2} x the file", cold.as_secs_f64() / file.as_secs_f64()));
+    say(
+        &format!("{name} placement, ours: build"),
+        build,
+        &format!("{:.1} % of the cold solve", percent(build, cold)),
+    );
+    say(
+        &format!("{name} placement, ours: cold"),
+        cold,
+        &format!("{:.2} x the file", cold.as_secs_f64() / file.as_secs_f64()),
+    );
     let (packing, packed) = timed(|| pack(&problem, Gangs::Whole));
     let Some(start) = built.encode(&packed) else { return println!("the packing leaves jobs out: no start") };
     let (warm, solution) = timed(|| Highs.solve(&built.model, &limits(), Start::Values(&start)));
     let both = warm + packing;
-    say(&format!("{name} placement, ours: packing and solve from it"), both, &format!("{}, {:.3} x the file", solution.status, both.as_secs_f64() / file.as_secs_f64()));
+    say(
+        &format!("{name} placement, ours: packing and solve from it"),
+        both,
+        &format!("{}, {:.3} x the file", solution.status, both.as_secs_f64() / file.as_secs_f64()),
+    );
 }
 
 /// 128 GPUs, split 20/70/10, as in the paper's figures.
@@ -150,18 +180,34 @@ fn tune_against_opt(multi_gpu: bool) {
     let jobs = if multi_gpu { "multi-GPU" } else { "single-GPU" };
     for order in ["fifo", "srtf", "las"] {
         let jct = |allocation: &str| {
-            let mut policy = ScriptPolicy::load(&format!("{order}+{allocation}"), ScriptLimits::default()).expect("shipped");
+            let mut policy = ScriptPolicy::load(&format!("{order}+{allocation}"), ScriptLimits::default())
+                .expect("shipped");
             let started = Instant::now();
-            let ledger = simulate(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut policy, &Settings::default(), &mut |_| {});
+            let ledger = simulate(
+                Arc::clone(&cluster),
+                Arc::clone(&workload),
+                Vec::new(),
+                &mut policy,
+                &Settings::default(),
+                &mut |_| {},
+            );
             let ledger = ledger.expect("a shipped policy runs");
-            let times = workload.jobs.iter().zip(&ledger.outcomes).filter_map(|(job, outcome)| Some((outcome.finish? - job.arrival).as_secs_f64()));
+            let times = workload
+                .jobs
+                .iter()
+                .zip(&ledger.outcomes)
+                .filter_map(|(job, outcome)| Some((outcome.finish? - job.arrival).as_secs_f64()));
             let times: Vec<f64> = times.collect();
             (times.iter().sum::<f64>() / times.len() as f64, started.elapsed())
         };
         let ((fair, _), (tune, _), (opt, took)) = (jct("proportional"), jct("tune"), jct("opt"));
         println!(
             "{jobs}, {jobs_per_hour} jobs/h, {order}: average completion {:.2} h proportional, {:.2} h tune, {:.2} h opt; tune is {:+.1} % from opt ({:.1} s)",
-            fair / 3600.0, tune / 3600.0, opt / 3600.0, 100.0 * (tune / opt - 1.0), took.as_secs_f64()
+            fair / 3600.0,
+            tune / 3600.0,
+            opt / 3600.0,
+            100.0 * (tune / opt - 1.0),
+            took.as_secs_f64()
         );
     }
 }

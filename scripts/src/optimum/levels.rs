@@ -105,7 +105,12 @@ pub(super) fn problem(snapshot: &Snapshot, room: &Room, jobs: &[RowOnType]) -> (
     let mut classes: Vec<Class> = Vec::new();
     let mut problem = ClassProblem { cpus: 0.0, memory: 0.0, classes: Vec::new() };
     let Some(gpu_type) = jobs.first().map(|job| job.gpu_type) else { return (problem, classes) };
-    let up = snapshot.cluster.nodes().iter().zip(&snapshot.nodes.is_up).filter(|(n, up)| **up && n.gpu_type == gpu_type);
+    let up = snapshot
+        .cluster
+        .nodes()
+        .iter()
+        .zip(&snapshot.nodes.is_up)
+        .filter(|(n, up)| **up && n.gpu_type == gpu_type);
     for (node, _) in up {
         problem.cpus += node.host.cpus();
         problem.memory += node.host.mem_gb();
@@ -157,7 +162,8 @@ fn levels(cluster: &Cluster, room: &Room, spec: &JobSpec, job: &RowOnType) -> (V
 
 /// CPU and memory values worth trying: the grid's, and those of these shares.
 fn axes(profile: &Profile, shares: [&Host; 3]) -> (Vec<f64>, Vec<f64>) {
-    let of_grid = |axis: fn(&HostCurve) -> &[f64]| profile.host.as_ref().map_or(Vec::new(), |grid| axis(grid).to_vec());
+    let of_grid =
+        |axis: fn(&HostCurve) -> &[f64]| profile.host.as_ref().map_or(Vec::new(), |grid| axis(grid).to_vec());
     let (mut cpus, mut mem_gb) = (of_grid(HostCurve::cpus), of_grid(HostCurve::mem_gb));
     cpus.extend(shares.iter().map(|share| share.cpus()));
     mem_gb.extend(shares.iter().map(|share| share.mem_gb()));

@@ -74,7 +74,8 @@ impl Optimum {
     pub fn note(&self) -> String {
         let Optimum { bound, throughput, status, n_lowered, n_left_out, .. } = self;
         let gap = self.gap() * 100.0;
-        let mut note = format!("opt: {status}, gap {gap:.3} %, throughput {throughput:.3} of at most {bound:.3}");
+        let mut note =
+            format!("opt: {status}, gap {gap:.3} %, throughput {throughput:.3} of at most {bound:.3}");
         if *n_lowered > 0 {
             note.push_str(&format!(", {n_lowered} lowered"));
         }
@@ -100,8 +101,10 @@ pub fn optimum(
             continue;
         }
         let gpu_type = GpuTypeId::from(gpu_type);
-        let jobs: Vec<RowOnType> =
-            rows.iter().map(|&row| RowOnType { row, gpus: snapshot.jobs.gpus()[row as usize], gpu_type }).collect();
+        let jobs: Vec<RowOnType> = rows
+            .iter()
+            .map(|&row| RowOnType { row, gpus: snapshot.jobs.gpus()[row as usize], gpu_type })
+            .collect();
         let chosen = levels::choose(snapshot, room, &jobs, solver, &settings.limits)?;
         found.count(&chosen.solution, chosen.ideal);
         let places = places::find(snapshot, room, gpu_type, &chosen.jobs, solver, settings)?;
@@ -136,7 +139,11 @@ pub fn bound(
     Ok(sum)
 }
 
-fn bound_of(problem: &ClassProblem, solver: &mut dyn Solver, limits: &Limits) -> Result<f64, FormulationError> {
+fn bound_of(
+    problem: &ClassProblem,
+    solver: &mut dyn Solver,
+    limits: &Limits,
+) -> Result<f64, FormulationError> {
     if problem.classes.is_empty() {
         return Ok(0.0);
     }
@@ -203,7 +210,12 @@ fn by_type(snapshot: &Snapshot, room: &Room, selected: &[u32]) -> Vec<Vec<u32>> 
 }
 
 /// Gives everybody what was chosen, where it was chosen; who has no place yet takes the fair share wherever it fits.
-fn walk(snapshot: &Snapshot, room: &mut Room, gpu_type: GpuTypeId, mut places: places::Places) -> Vec<Granted> {
+fn walk(
+    snapshot: &Snapshot,
+    room: &mut Room,
+    gpu_type: GpuTypeId,
+    mut places: places::Places,
+) -> Vec<Granted> {
     leave_only(snapshot, room, gpu_type);
     let mut by_row = vec![rota_core::resources::Host::NONE; snapshot.jobs.len()];
     for job in places.jobs() {

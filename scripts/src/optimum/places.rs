@@ -42,7 +42,8 @@ pub(super) fn find(
     solver: &mut dyn Solver,
     settings: &Settings,
 ) -> Result<Places, FormulationError> {
-    let nodes: Vec<NodeId> = snapshot.cluster.nodes().iter().filter(|n| n.gpu_type == gpu_type).map(|n| n.id).collect();
+    let nodes: Vec<NodeId> =
+        snapshot.cluster.nodes().iter().filter(|n| n.gpu_type == gpu_type).map(|n| n.id).collect();
     let yard = Yard { snapshot, room, nodes, jobs };
     let stayed = yard.stay_and_pack();
     let best = match yard.n_missing(&stayed) {
@@ -56,7 +57,8 @@ pub(super) fn find(
         }
     };
     let spots = jobs.iter().zip(&best).filter(|(_, parts)| !parts.is_empty());
-    let spots = spots.map(|(job, parts)| (job.row, parts.iter().map(|p| (yard.nodes[p.server], p.gpus)).collect()));
+    let spots =
+        spots.map(|(job, parts)| (job.row, parts.iter().map(|p| (yard.nodes[p.server], p.gpus)).collect()));
     Ok(Places { spots: spots.collect(), jobs: jobs.to_vec(), otherwise: Consolidate::default() })
 }
 
@@ -81,10 +83,12 @@ impl Yard<'_> {
     /// Jobs that run stay where their new share fits beside those that stay before them; the others are packed.
     fn stay_and_pack(&self) -> Vec<Vec<Part>> {
         let mut free: Vec<(GpuSet, Host)> = self.nodes.iter().map(|node| self.room.free_on(*node)).collect();
-        let mut placed: Vec<Vec<Part>> = self.jobs.iter().map(|job| self.stay(job, &mut free).unwrap_or_default()).collect();
+        let mut placed: Vec<Vec<Part>> =
+            self.jobs.iter().map(|job| self.stay(job, &mut free).unwrap_or_default()).collect();
         let rest: Vec<usize> = (0..placed.len()).filter(|j| placed[*j].is_empty()).collect();
         let servers = free.into_iter().map(server).collect();
-        let problem = PlacementProblem { servers, jobs: rest.iter().map(|j| demand(&self.jobs[*j])).collect() };
+        let problem =
+            PlacementProblem { servers, jobs: rest.iter().map(|j| demand(&self.jobs[*j])).collect() };
         for (j, parts) in rest.into_iter().zip(pack(&problem, Gangs::Split)) {
             placed[j] = parts;
         }
@@ -118,7 +122,12 @@ impl Yard<'_> {
     }
 
     /// Looks harder than the packing did.
-    fn search(&self, packed: Vec<Vec<Part>>, solver: &mut dyn Solver, settings: &Settings) -> Result<Vec<Vec<Part>>, FormulationError> {
+    fn search(
+        &self,
+        packed: Vec<Vec<Part>>,
+        solver: &mut dyn Solver,
+        settings: &Settings,
+    ) -> Result<Vec<Vec<Part>>, FormulationError> {
         let problem = self.problem();
         let found = match settings.method {
             Method::Pack => return Ok(packed),
@@ -161,7 +170,8 @@ impl Yard<'_> {
         let mut pairs: Vec<(u32, usize, usize)> =
             (0..n * n).filter(|i| at_home[*i] > 0).map(|i| (at_home[i], i / n, i % n)).collect();
         pairs.sort_by_key(|(gpus, load, home)| (std::cmp::Reverse(*gpus), *load, *home));
-        let is_like = |a: usize, b: usize| self.room.free_on(self.nodes[a]) == self.room.free_on(self.nodes[b]);
+        let is_like =
+            |a: usize, b: usize| self.room.free_on(self.nodes[a]) == self.room.free_on(self.nodes[b]);
         let mut target: Vec<Option<usize>> = vec![None; n];
         let mut is_taken = vec![false; n];
         for (_, load, home) in pairs {
@@ -223,7 +233,8 @@ impl Place for Places {
             if free.len() < *count || !ask.per_gpu.times(*count).fits_in(&host) {
                 return self.otherwise.place(room, ask);
             }
-            let own = held.slices.iter().find(|slice| slice.node == *node).map_or(GpuSet::NONE, |slice| slice.gpus);
+            let own =
+                held.slices.iter().find(|slice| slice.node == *node).map_or(GpuSet::NONE, |slice| slice.gpus);
             let own = own.and(free).lowest(*count);
             found.push((*node, own.or(free.without(own).lowest(*count - own.len()))));
         }

@@ -34,7 +34,8 @@ fn is_allowed(snapshot: &Snapshot, row: usize, gpu_type: GpuTypeId) -> bool {
     let spec = snapshot.jobs.spec(row);
     let node = snapshot.cluster.largest_node(Some(gpu_type));
     spec.gpu_type.is_none_or(|only| only == gpu_type)
-        && node.is_some_and(|node| node.gpu_mem_bytes == 0 || spec.profile.gpu_mem_bytes <= node.gpu_mem_bytes)
+        && node
+            .is_some_and(|node| node.gpu_mem_bytes == 0 || spec.profile.gpu_mem_bytes <= node.gpu_mem_bytes)
 }
 
 fn rate_on(jobs: &Jobs, name: &str) -> Outcome<Column> {
@@ -92,7 +93,8 @@ impl View {
         for (_, _, gpu_type, row) in pairs {
             let gpus = snapshot.jobs.gpus()[*row as usize];
             let quota = quota.get_mut(&snapshot.jobs.spec(*row as usize).tenant);
-            let has_room = left[gpu_type.index()] >= gpus && quota.as_ref().is_none_or(|quota| **quota >= gpus);
+            let has_room =
+                left[gpu_type.index()] >= gpus && quota.as_ref().is_none_or(|quota| **quota >= gpus);
             if has_room && !is_served[*row as usize] {
                 is_served[*row as usize] = true;
                 left[gpu_type.index()] -= gpus;
@@ -105,7 +107,11 @@ impl View {
         for (index, mut rows) in rows.into_iter().enumerate() {
             leave_only(snapshot, &mut room, GpuTypeId::from(index));
             rows.sort_by_key(|row| Reverse(snapshot.jobs.gpus()[*row as usize]));
-            granted.extend(Fill::new(snapshot, &mut room, &mut Consolidate::default()).run(&rows, &walk, &mut []));
+            granted.extend(Fill::new(snapshot, &mut room, &mut Consolidate::default()).run(
+                &rows,
+                &walk,
+                &mut [],
+            ));
         }
         self.0.give_room(room);
         granted
@@ -118,12 +124,19 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         let names = cluster.0.snapshot.cluster.gpu_types();
         names.iter().map(|name| Dynamic::from(ImmutableString::from(name.as_str()))).collect()
     });
-    let engine = registrar.method("Cluster", "gpus_of(gpu_type: String) -> int", "GPUs of one type, those of nodes that are up.");
+    let engine = registrar.method(
+        "Cluster",
+        "gpus_of(gpu_type: String) -> int",
+        "GPUs of one type, those of nodes that are up.",
+    );
     engine.register_fn("gpus_of", |cluster: ClusterValue, name: ImmutableString| -> Outcome<i64> {
         let snapshot = &cluster.0.snapshot;
         let gpu_type = gpu_type(&cluster.0, &name)?;
         let nodes = snapshot.cluster.nodes().iter().zip(&snapshot.nodes.is_up);
-        Ok(nodes.filter(|(node, is_up)| **is_up && node.gpu_type == gpu_type).map(|(node, _)| i64::from(node.n_gpus)).sum())
+        Ok(nodes
+            .filter(|(node, is_up)| **is_up && node.gpu_type == gpu_type)
+            .map(|(node, _)| i64::from(node.n_gpus))
+            .sum())
     });
     let engine = registrar.method(
         "Jobs",
@@ -132,7 +145,11 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
          share; 0 where a job cannot use that type.",
     );
     engine.register_fn("rate_on", |jobs: Jobs, name: ImmutableString| rate_on(&jobs, &name));
-    let engine = registrar.method("Jobs", "runs_on(gpu_type: String) -> Column", "1 where a job runs on GPUs of that type now, else 0.");
+    let engine = registrar.method(
+        "Jobs",
+        "runs_on(gpu_type: String) -> Column",
+        "1 where a job runs on GPUs of that type now, else 0.",
+    );
     engine.register_fn("runs_on", |jobs: Jobs, name: ImmutableString| runs_on(&jobs, &name));
     let engine = registrar.method(
         "View",

@@ -105,7 +105,10 @@ impl MilpValue {
         self.own(objective)?;
         if !objective.shape().is_one() {
             let word = if sense == Sense::Maximize { "maximize" } else { "minimize" };
-            return fail(format!("{word}: takes one expression, got one for each of {}: write `sum(…)`", objective.shape()));
+            return fail(format!(
+                "{word}: takes one expression, got one for each of {}: write `sum(…)`",
+                objective.shape()
+            ));
         }
         let terms = objective.terms(0).to_vec();
         let expression = rota_solvers::Expression { terms, constant: objective.number(0) };
@@ -149,14 +152,20 @@ fn limits(options: &Map, session: &Session) -> Outcome<Limits> {
     for (key, value) in options {
         let amount = match number(value) {
             Some(amount) if (0.0..=1e9).contains(&amount) => amount,
-            _ => return fail(format!("solve: `{key}` must be a number from 0 to 1e9, got {}", type_label(value))),
+            _ => {
+                return fail(format!(
+                    "solve: `{key}` must be a number from 0 to 1e9, got {}",
+                    type_label(value)
+                ));
+            }
         };
         match key.as_str() {
             "gap" => limits.gap = amount,
             "nodes" => limits.nodes = amount as u64,
             "seed" => limits.seed = amount as u32,
             other => {
-                let hint = nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                let hint =
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
                 return fail(format!("solve: `{other}` is no limit: {hint}"));
             }
         }
@@ -172,9 +181,15 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         .function("milp() -> Milp", "An empty model.")
         .register_fn("milp", move || shared.session().map(MilpValue::new));
     variables(registrar);
-    let engine = registrar.method(OWNER, "add(constraint)", "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may stand before it.");
+    let engine = registrar.method(
+        OWNER,
+        "add(constraint)",
+        "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may stand before it.",
+    );
     engine.register_fn("add", |m: MilpValue, constraint: Constraint| m.add(None, &constraint));
-    engine.register_fn("add", |m: MilpValue, name: ImmutableString, constraint: Constraint| m.add(Some(&name), &constraint));
+    engine.register_fn("add", |m: MilpValue, name: ImmutableString, constraint: Constraint| {
+        m.add(Some(&name), &constraint)
+    });
     engine.register_fn("add", |_: MilpValue, other: Dynamic| -> Outcome<()> {
         fail(format!("add: takes a constraint such as `sum(x) <= 8`, got {}", type_label(&other)))
     });
@@ -189,7 +204,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     );
     engine.register_fn("solve", |m: MilpValue| m.solve(&Map::new()));
     engine.register_fn("solve", |m: MilpValue, limits: Map| m.solve(&limits));
-    registrar.method(OWNER, "text() -> String", "The model as LP text, to look at.").register_fn("text", |m: MilpValue| m.text());
+    registrar
+        .method(OWNER, "text() -> String", "The model as LP text, to look at.")
+        .register_fn("text", |m: MilpValue| m.text());
     registrar.unknown_field::<MilpValue>(OWNER);
 }
 
@@ -210,7 +227,9 @@ fn variables(registrar: &mut Registrar<'_>) {
     engine.register_fn("binary", move |m: MilpValue, name: ImmutableString, over: Dynamic| {
         m.variables(Kind::Integer, &name, Shape::from_value(&over)?, (&bounds.0, &bounds.1))
     });
-    for (verb, kind, what) in [("integer", Kind::Integer, "whole numbers"), ("real", Kind::Continuous, "any numbers")] {
+    for (verb, kind, what) in
+        [("integer", Kind::Integer, "whole numbers"), ("real", Kind::Continuous, "any numbers")]
+    {
         let engine = registrar.method(
             OWNER,
             &format!("{verb}(name, over, low, high) -> Linear"),

@@ -38,7 +38,9 @@ impl MilpAnswer {
         }
         if !self.solution.status.has_values() {
             let status = &self.solution.status;
-            return fail(format!("the solve ended `{status}`, so there are no values: look at `is_solved` first"));
+            return fail(format!(
+                "the solve ended `{status}`, so there are no values: look at `is_solved` first"
+            ));
         }
         self.cell.session.meter().charge(linear.n_terms())?;
         let at = |place: usize| {
@@ -48,7 +50,9 @@ impl MilpAnswer {
         match linear.shape() {
             Shape::One => Ok(Dynamic::from(at(0))),
             Shape::Jobs(jobs) => Column::compute(jobs, (0..jobs.len()).map(at)).map(Dynamic::from),
-            Shape::Count(count) => Ok(Dynamic::from((0..*count).map(|i| Dynamic::from(at(i))).collect::<Array>())),
+            Shape::Count(count) => {
+                Ok(Dynamic::from((0..*count).map(|i| Dynamic::from(at(i))).collect::<Array>()))
+            }
         }
     }
 

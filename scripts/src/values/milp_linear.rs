@@ -1,15 +1,15 @@
-//! Linear expressions over a model's variables: one, one for each job, or a list of them; operators work on all at
-//! once. Comparing two makes a constraint.
+//! Linear expressions over a model's variables: one, one for each job, or a list of them. Operators are in
+//! `milp_operators`.
 
 use std::fmt;
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, ImmutableString};
+use rhai::{Array, Dynamic};
 use rota_solvers::Variable;
 
 use super::milp::Cell;
+use super::milp_operators::combine;
 use super::{Column, JobValue, Jobs, number, type_label};
-use crate::reference::Registrar;
 use crate::session::{Outcome, fail};
 
 /// What there is one expression for.
@@ -69,7 +69,9 @@ impl Shape {
         match value.as_int() {
             Ok(count) if (0..=MOST).contains(&count) => Ok(Shape::Count(count as usize)),
             Ok(count) => fail(format!("{count} variables: a model may have 0 to {MOST} of a name")),
-            Err(_) => fail(format!("variables are made over a set of jobs or a count, got {}", type_label(value))),
+            Err(_) => {
+                fail(format!("variables are made over a set of jobs or a count, got {}", type_label(value)))
+            }
         }
     }
 
@@ -103,7 +105,7 @@ impl Shape {
     }
 
     /// What two shapes make together: a single one goes with all.
-    fn with(&self, other: &Shape) -> Outcome<Shape> {
+    pub(super) fn with(&self, other: &Shape) -> Outcome<Shape> {
         match (self, other) {
             (Shape::One, any) | (any, Shape::One) => Ok(any.clone()),
             (Shape::Jobs(a), Shape::Jobs(b)) if a.is_same(b) => Ok(self.clone()),
@@ -112,7 +114,7 @@ impl Shape {
         }
     }
 
-    fn place(&self, place: usize) -> usize {
+    pub(super) fn place(&self, place: usize) -> usize {
         if self.is_one() { 0 } else { place }
     }
 }
@@ -129,7 +131,11 @@ impl fmt::Display for Shape {
 
 impl Linear {
     /// One variable for each place.
-    pub(crate) fn of_variables(cell: &Arc<Cell>, shape: Shape, variables: impl Iterator<Item = Variable>) -> Outcome<Linear> {
+    pub(crate) fn of_variables(
+        cell: &Arc<Cell>,
+        shape: Shape,
+        variables: impl Iterator<Item = Variable>,
+    ) -> Outcome<Linear> {
         let mut body = Building::new(cell, shape.len(), shape.len())?;
         for variable in variables {
             body.terms.push((variable, 1.0));
@@ -146,7 +152,9 @@ impl Linear {
             (Shape::Jobs(column.jobs.clone()), column.values().to_vec())
         } else if let Some(array) = value.read_lock::<Array>() {
             let numbers: Option<Vec<f64>> = array.iter().map(number).collect();
-            let Some(numbers) = numbers else { return fail("an array beside variables must hold numbers only") };
+            let Some(numbers) = numbers else {
+                return fail("an array beside variables must hold numbers only");
+            };
             (Shape::Count(numbers.len()), numbers)
         } else {
             return fail(format!("expected a number or a column, got {}", type_label(value)));
@@ -171,6 +179,10 @@ impl Linear {
         Ok(body.done(shape))
     }
 
+    pub(super) fn cell(&self) -> &Arc<Cell> {
+        &self.cell
+    }
+
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -192,7 +204,7 @@ impl Linear {
         self.body.constants[place]
     }
 
-    fn sum(&self) -> Outcome<Linear> {
+    pub(super) fn sum(&self) -> Outcome<Linear> {
         let mut body = Building::new(&self.cell, 1, self.n_terms())?;
         let mut constant = 0.0;
         for place in self.shape.places_by_id() {
@@ -214,23 +226,26 @@ impl Linear {
         Ok(body.done(Shape::One))
     }
 
-    fn at_index(&self, index: i64) -> Outcome<Linear> {
+    pub(super) fn at_index(&self, index: i64) -> Outcome<Linear> {
         let place = usize::try_from(index).ok().and_then(|index| self.shape.places_by_id().nth(index));
         self.at(place, format!("index {index}"))
     }
 
-    fn of_job(&self, job: &JobValue) -> Outcome<Linear> {
+    pub(super) fn of_job(&self, job: &JobValue) -> Outcome<Linear> {
         let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
         self.at(jobs.place_of(job.row()), format!("job {}", job.id()))
     }
 
     /// The expressions of some of the jobs.
-    fn of_jobs(&self, some: Jobs) -> Outcome<Linear> {
+    pub(super) fn of_jobs(&self, some: Jobs) -> Outcome<Linear> {
         let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
         let mut body = Building::new(&self.cell, some.len(), self.n_terms())?;
         for row in some.rows() {
             let Some(place) = jobs.place_of(row) else {
-                return fail(format!("job {} is not in the set of this expression", jobs.session.snapshot.jobs.id(row)));
+                return fail(format!(
+                    "job {} is not in the set of this expression",
+                    jobs.session.snapshot.jobs.id(row)
+                ));
             };
             body.terms.extend_from_slice(self.terms(place));
             body.close(self.number(place));
@@ -240,16 +255,16 @@ impl Linear {
 }
 
 /// A body in the making; what it takes is counted before it is taken.
-struct Building {
+pub(super) struct Building {
     cell: Arc<Cell>,
     starts: Vec<u32>,
-    terms: Vec<(Variable, f64)>,
+    pub(super) terms: Vec<(Variable, f64)>,
     constants: Vec<f64>,
     bytes: u64,
 }
 
 impl Building {
-    fn new(cell: &Arc<Cell>, n_places: usize, n_terms: usize) -> Outcome<Building> {
+    pub(super) fn new(cell: &Arc<Cell>, n_places: usize, n_terms: usize) -> Outcome<Building> {
         let meter = cell.session.meter();
         meter.charge(n_places + n_terms)?;
         let bytes = n_places as u64 * 12 + n_terms as u64 * 16;
@@ -261,125 +276,15 @@ impl Building {
     }
 
     /// The terms pushed since the last one belong to one expression, with this constant.
-    fn close(&mut self, constant: f64) {
+    pub(super) fn close(&mut self, constant: f64) {
         self.starts.push(self.terms.len() as u32);
         self.constants.push(constant);
     }
 
-    fn done(self, shape: Shape) -> Linear {
+    pub(super) fn done(self, shape: Shape) -> Linear {
         let Building { cell, starts, terms, constants, bytes } = self;
         assert_eq!(constants.len(), shape.len(), "one expression for each place");
         let body = Body { starts, terms, constants, cell: Arc::clone(&cell), bytes };
         Linear { cell, shape, body: Arc::new(body) }
     }
-}
-
-/// `a + sign * b`, place by place.
-fn combine(a: &Linear, b: &Linear, sign: f64) -> Outcome<Linear> {
-    if !a.is_of(&b.cell) {
-        return fail("expressions of two different models");
-    }
-    let shape = a.shape.with(&b.shape)?;
-    let repeats = |side: &Linear| if side.shape.is_one() { shape.len() } else { 1 };
-    let n_terms = a.n_terms() * repeats(a) + b.n_terms() * repeats(b);
-    let mut body = Building::new(&a.cell, shape.len(), n_terms)?;
-    for place in 0..shape.len() {
-        let (p, q) = (a.shape.place(place), b.shape.place(place));
-        body.terms.extend_from_slice(a.terms(p));
-        body.terms.extend(b.terms(q).iter().map(|(variable, factor)| (*variable, sign * factor)));
-        body.close(a.number(p) + sign * b.number(q));
-    }
-    Ok(body.done(shape))
-}
-
-/// `a * b` or `a / b`, where only one side has variables.
-fn scale(a: &Linear, b: &Linear, divides: bool) -> Outcome<Linear> {
-    let (linear, factor) = match (a.n_terms(), b.n_terms()) {
-        (_, 0) => (a, b),
-        (0, _) if !divides => (b, a),
-        _ if divides => return fail("a division by variables is not linear"),
-        _ => return fail("a product of two expressions with variables is not linear"),
-    };
-    let shape = a.shape.with(&b.shape)?;
-    let n_terms = if linear.shape.is_one() { linear.n_terms() * shape.len() } else { linear.n_terms() };
-    let mut body = Building::new(&a.cell, shape.len(), n_terms)?;
-    for place in 0..shape.len() {
-        let (p, q) = (linear.shape.place(place), factor.shape.place(place));
-        let factor = if divides { 1.0 / factor.number(q) } else { factor.number(q) };
-        body.terms.extend(linear.terms(p).iter().map(|(variable, by)| (*variable, by * factor)));
-        body.close(linear.number(p) * factor);
-    }
-    Ok(body.done(shape))
-}
-
-fn compare(a: &Linear, b: &Linear, relation: Relation) -> Outcome<Constraint> {
-    Ok(Constraint { linear: combine(a, b, -1.0)?, relation })
-}
-
-fn strict(_: &Linear, _: &Linear) -> Outcome<Constraint> {
-    fail("a model knows <=, >= and == only")
-}
-
-/// Registers an operator for expressions with expressions, numbers, columns and arrays, on either side.
-macro_rules! operator {
-    ($engine:expr, $name:literal, $f:expr) => {
-        $engine.register_fn($name, |a: Linear, b: Linear| ($f)(&a, &b));
-        operator!(@mixed $engine, $name, $f, f64, i64, Column, Array);
-    };
-    (@mixed $engine:expr, $name:literal, $f:expr, $($other:ty),*) => {
-        $($engine.register_fn($name, |a: Linear, b: $other| {
-            let b = Linear::constant(&a.cell, &Dynamic::from(b))?;
-            ($f)(&a, &b)
-        });
-        $engine.register_fn($name, |a: $other, b: Linear| {
-            let a = Linear::constant(&b.cell, &Dynamic::from(a))?;
-            ($f)(&a, &b)
-        });)*
-    };
-}
-
-pub(crate) fn register(registrar: &mut Registrar<'_>) {
-    const OWNER: &str = "Linear";
-    registrar.class::<Linear>(OWNER, "A linear expression over a model's variables, or one for each job of a set.");
-    let engine = registrar.method(
-        OWNER,
-        "a + b, a - b, a * b, a / b -> Linear",
-        "Place by place; the other side may be an expression, a number, a column or an array of numbers. A product \
-         may have variables on one side only.",
-    );
-    operator!(engine, "+", |a: &Linear, b: &Linear| combine(a, b, 1.0));
-    operator!(engine, "-", |a: &Linear, b: &Linear| combine(a, b, -1.0));
-    operator!(engine, "*", |a: &Linear, b: &Linear| scale(a, b, false));
-    operator!(engine, "/", |a: &Linear, b: &Linear| scale(a, b, true));
-    engine.register_fn("-", |a: Linear| {
-        let minus = Linear::constant(&a.cell, &Dynamic::from(-1.0))?;
-        scale(&a, &minus, false)
-    });
-    let engine = registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "What must be so, for `m.add`.");
-    operator!(engine, "<=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtMost));
-    operator!(engine, ">=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtLeast));
-    operator!(engine, "==", |a: &Linear, b: &Linear| compare(a, b, Relation::Equal));
-    operator!(engine, "<", strict);
-    operator!(engine, ">", strict);
-    operator!(engine, "!=", strict);
-    registrar
-        .function("sum(expressions: Linear) -> Linear", "All expressions added up to one.")
-        .register_fn("sum", |linear: Linear| linear.sum());
-    parts(registrar);
-    registrar.class::<Constraint>("Constraint", "What must be so: an expression and a side, or one for each job.");
-}
-
-fn parts(registrar: &mut Registrar<'_>) {
-    const OWNER: &str = "Linear";
-    let engine = registrar.method(OWNER, "[job] -> Linear", "The expression of one job, or at an index (jobs by ascending id).");
-    engine.register_indexer_get(|linear: &mut Linear, index: i64| linear.at_index(index));
-    engine.register_indexer_get(|linear: &mut Linear, job: JobValue| linear.of_job(&job));
-    let engine = registrar.method(OWNER, "of(jobs: Jobs) -> Linear", "The expressions of some of the jobs.");
-    engine.register_fn("of", |linear: Linear, jobs: Jobs| linear.of_jobs(jobs));
-    let engine = registrar.field(OWNER, "len: int", "How many expressions.");
-    engine.register_get("len", |linear: &mut Linear| linear.shape.len() as i64);
-    registrar.unknown_field::<Linear>(OWNER);
-    registrar.engine().register_fn("to_string", |linear: &mut Linear| {
-        ImmutableString::from(format!("expression over {}, {} terms", linear.shape, linear.n_terms()))
-    });
 }

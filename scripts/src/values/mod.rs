@@ -1,7 +1,6 @@
 //! The types a script works with, one file each. Rhai sees them through the verbs registered in the same file.
 
 mod arithmetic;
-mod best_shares;
 mod cluster;
 mod column;
 mod fill;
@@ -11,6 +10,7 @@ mod jobs;
 mod milp;
 mod milp_answer;
 mod milp_linear;
+mod milp_operators;
 mod optimum;
 mod placement;
 mod plan;
@@ -58,10 +58,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     slices::register(registrar);
     gpu_types::register(registrar);
     optimum::register(registrar);
-    best_shares::register(registrar);
     remember::register(registrar);
     milp::register(registrar, shared);
-    milp_linear::register(registrar);
+    milp_operators::register(registrar);
     milp_answer::register(registrar);
 }
 
@@ -101,7 +100,6 @@ pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
         "Constraint" => "a Constraint",
         "MilpAnswer" => "an Answer",
         "OptimumValue" => "an Optimum",
-        "BestShares" => "a BestShares",
         other => other,
     }
 }

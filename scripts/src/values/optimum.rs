@@ -54,7 +54,8 @@ fn settings(options: &Map, meter: &Meter) -> Outcome<Settings> {
             "exact_spots" => settings.exact_spots = amount()? as usize,
             "placement" => settings.method = method(value)?,
             other => {
-                let hint = nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                let hint =
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
                 return fail(format!("optimum: `{other}` is no option: {hint}"));
             }
         }
@@ -68,7 +69,9 @@ fn method(value: &Dynamic) -> Outcome<Method> {
         Some("pack") => Ok(Method::Pack),
         Some("round") => Ok(Method::Round),
         Some("exact") => Ok(Method::Exact),
-        Some(word) => fail(format!("optimum: placement knows \"pack\", \"round\", \"exact\", not \"{word}\"")),
+        Some(word) => {
+            fail(format!("optimum: placement knows \"pack\", \"round\", \"exact\", not \"{word}\""))
+        }
         None => fail(format!("optimum: placement must be a word, got {}", type_label(value))),
     }
 }
@@ -87,11 +90,20 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_fn("optimum", |view: View, queue: Dynamic| view.optimum(queue, &Map::new()));
     engine.register_fn("optimum", |view: View, queue: Dynamic, options: Map| view.optimum(queue, &options));
     const OWNER: &str = "Optimum";
-    registrar.class::<OptimumValue>(OWNER, "The best levels for the jobs of a round, and what they are worth.");
-    let engine = registrar.field(OWNER, "plan: Plan", "The plan: levels that found a place, fair shares for the others.");
+    registrar
+        .class::<OptimumValue>(OWNER, "The best levels for the jobs of a round, and what they are worth.");
+    let engine = registrar.field(
+        OWNER,
+        "plan: Plan",
+        "The plan: levels that found a place, fair shares for the others.",
+    );
     engine.register_get("plan", |o: &mut OptimumValue| o.plan.clone());
     let numbers: [Number; 4] = [
-        ("bound", "Throughput relative to proportional shares, summed over jobs, that no levels can exceed.", |o| o.bound),
+        (
+            "bound",
+            "Throughput relative to proportional shares, summed over jobs, that no levels can exceed.",
+            |o| o.bound,
+        ),
         ("ideal", "The same for the levels found, servers ignored.", |o| o.ideal),
         ("throughput", "The same for the plan.", |o| o.throughput),
         ("gap", "Distance of `ideal` from `bound`, relative.", Optimum::gap),
@@ -100,7 +112,11 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         let engine = registrar.field(OWNER, format!("{name}: float"), doc);
         engine.register_get(name, move |o: &mut OptimumValue| value(&o.found));
     }
-    let engine = registrar.field(OWNER, "status: String", "How the solve of the levels ended: `optimal`, `gap_reached`, …");
+    let engine = registrar.field(
+        OWNER,
+        "status: String",
+        "How the solve of the levels ended, such as `optimal` or `gap_reached`.",
+    );
     engine.register_get("status", |o: &mut OptimumValue| rhai::ImmutableString::from(&*o.found.status));
     registrar.unknown_field::<OptimumValue>(OWNER);
 }

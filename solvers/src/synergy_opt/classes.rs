@@ -126,7 +126,11 @@ mod tests {
             (vec![level(3.0, 60.0, 1.0), level(6.0, 60.0, 1.7), level(12.0, 120.0, 2.9)], 1.0, 4),
             (vec![level(3.0, 60.0, 1.0), level(4.0, 60.0, 1.15), level(1.0, 20.0, 0.1)], 1.0, 2),
         ];
-        let classes = kinds.iter().map(|(levels, floor, count)| LevelClass { levels: levels.clone(), floor: *floor, count: *count });
+        let classes = kinds.iter().map(|(levels, floor, count)| LevelClass {
+            levels: levels.clone(),
+            floor: *floor,
+            count: *count,
+        });
         let problem = ClassProblem { cpus: 41.0, memory: 620.0, classes: classes.collect() };
         let built = problem.model().unwrap();
         let counted = Highs.solve(&built.model, &Limits::default(), Start::Cold);

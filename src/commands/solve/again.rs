@@ -19,7 +19,8 @@ pub(super) fn args(results: &Results, policy: Option<&str>) -> Result<RunArgs> {
     if meta.parameters.get("compat").is_some() {
         bail!("a run with compat=artifact has no instants of the engine");
     }
-    let mut line: Vec<String> = vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];
+    let mut line: Vec<String> =
+        vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];
     for role in ["cluster", "trace", "workload", "profiles"] {
         if let Some(input) = results.inputs.iter().find(|input| input.role == role) {
             line.extend([format!("--{role}"), input.name.clone()]);
@@ -70,11 +71,13 @@ const OPTIONS: &[(&str, &str)] = &[
     ("estimate_noise", "--estimate-noise"),
     ("restart_cost", "--restart-cost"),
     ("checkpoint_every", "--checkpoint-every"),
+    ("log_hours", "--log-hours"),
 ];
 
 /// Options without one.
 const SWITCHES: &[(&str, &str)] = &[
     ("multi_gpu", "--multi-gpu"),
+    ("prioritize", "--prioritize"),
     ("static", "--static"),
     ("skip_bad_rows", "--skip-bad-rows"),
     ("every_round", "--every-round"),
@@ -107,7 +110,12 @@ pub(super) fn same_inputs(results: &Results, now: &[Input]) -> Result<()> {
         let same = now.iter().find(|input| input.role == then.role);
         match same {
             Some(input) if input.sha256 == then.sha256 => {}
-            _ => bail!("{} {} is not what the run was made with: its checksum was {}", then.role, then.name, then.sha256),
+            _ => bail!(
+                "{} {} is not what the run was made with: its checksum was {}",
+                then.role,
+                then.name,
+                then.sha256
+            ),
         }
     }
     Ok(())

@@ -28,9 +28,20 @@ pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Setti
     let order: Vec<u32> = runs.iter().map(|(row, _)| *row as u32).collect();
     let best = optimum(&instant.snapshot, &order, &mut Room::new(&instant.snapshot), &mut Highs, settings)?;
     print!("{}", table(&instant.snapshot, &runs, &best));
-    let reached: f64 = runs.iter().map(|(row, given)| speed_of(&instant.snapshot, instant.snapshot.jobs.spec(*row), given)).sum();
-    println!("{} at {} s, decision {round}: {} jobs run", args.policies.join(","), instant.snapshot.now, runs.len());
-    println!("throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement", best.throughput, best.bound);
+    let reached: f64 = runs
+        .iter()
+        .map(|(row, given)| speed_of(&instant.snapshot, instant.snapshot.jobs.spec(*row), given))
+        .sum();
+    println!(
+        "{} at {} s, decision {round}: {} jobs run",
+        args.policies.join(","),
+        instant.snapshot.now,
+        runs.len()
+    );
+    println!(
+        "throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement",
+        best.throughput, best.bound
+    );
     Ok(())
 }
 
@@ -54,7 +65,10 @@ fn instant(round: u64, results: &Results, args: &run::RunArgs) -> Result<Instant
         let mut simulation = Simulation::new(cluster, workload, faults, &mut watched, &settings);
         while simulation.progress().n_decisions <= round && simulation.step()? {}
         if simulation.progress().n_decisions <= round {
-            bail!("--at {round}: the run has {} decisions, 0 is the first", simulation.progress().n_decisions);
+            bail!(
+                "--at {round}: the run has {} decisions, 0 is the first",
+                simulation.progress().n_decisions
+            );
         }
     }
     watched.seen.context("the decision was not seen")
@@ -84,7 +98,19 @@ impl Policy for Watched<'_> {
 
 /// One line for each job: what the policy gives it, and what is best.
 fn table(snapshot: &Snapshot, runs: &[(usize, &Allocation)], best: &Optimum) -> String {
-    let heads = ["job", "model", "GPUs", "policy: nodes", "CPUs", "GB", "speed", "best: nodes", "CPUs", "GB", "speed"];
+    let heads = [
+        "job",
+        "model",
+        "GPUs",
+        "policy: nodes",
+        "CPUs",
+        "GB",
+        "speed",
+        "best: nodes",
+        "CPUs",
+        "GB",
+        "speed",
+    ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     for (row, given) in runs {
         let spec = snapshot.jobs.spec(*row);

@@ -36,9 +36,12 @@ fn class(job: &JobSpec, fair: (f64, f64)) -> Result<LevelClass, FormulationError
         FormulationError::BadInput { place, value, expected }
     };
     let table = job.profile.host.as_ref().ok_or_else(|| missing(0.0, "a speed table"))?;
-    let find = |levels: &[f64], share: f64| levels.iter().position(|level| (level - share).abs() <= SAME * share);
-    let fair_cpus = find(table.cpus(), fair.0).ok_or_else(|| missing(fair.0, "a fair share of CPUs on the table"))?;
-    let fair_mem = find(table.mem_gb(), fair.1).ok_or_else(|| missing(fair.1, "a fair share of memory on the table"))?;
+    let find =
+        |levels: &[f64], share: f64| levels.iter().position(|level| (level - share).abs() <= SAME * share);
+    let fair_cpus =
+        find(table.cpus(), fair.0).ok_or_else(|| missing(fair.0, "a fair share of CPUs on the table"))?;
+    let fair_mem =
+        find(table.mem_gb(), fair.1).ok_or_else(|| missing(fair.1, "a fair share of memory on the table"))?;
     let floor = table.at_level(fair_cpus, fair_mem);
     Ok(LevelClass { levels: levels(table, f64::from(job.gpus.asked)), floor, count: 1 })
 }
