@@ -2,6 +2,8 @@
 
 pub mod commands;
 pub mod conform;
+pub mod explain;
 pub mod report;
+pub mod reproduce;
 pub mod results;
 pub mod solve;

@@ -1,9 +1,11 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod explain;
 mod inputs;
 mod policy;
 mod progress;
 mod report;
+mod reproduce;
 mod run;
 mod solve;
 mod trace;
@@ -46,6 +48,11 @@ enum Command {
     Report(report::ReportArgs),
     /// Run the golden cases of the original programs and name every difference
     Conform(crate::conform::command::ConformArgs),
+    /// Say why a job was declined, waited, was scaled or missed its deadline
+    Explain(explain::ExplainArgs),
+    /// Run the papers' figures again, published numbers beside ours
+    #[command(subcommand)]
+    Reproduce(reproduce::ReproduceCommand),
     /// Solve an optimisation model
     Solve(solve::SolveArgs),
     /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
@@ -86,6 +93,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(args) => report::run(&args)?,
         Command::Conform(args) => return crate::conform::command::run(args),
+        Command::Explain(args) => explain::run(&args)?,
+        Command::Reproduce(command) => return reproduce::run(&command),
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => crate::solve::serve()?,
         Command::Completions { shell } => {

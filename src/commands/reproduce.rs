@@ -1,0 +1,131 @@
+//! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] runs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::progress::Meter;
+use super::run::parse_set;
+use crate::reproduce::elasticflow::{self, Figure, Mode, StudyOptions, Watch};
+
+/// A paper.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ReproduceCommand {
+    /// ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), and the order of the schedulers
+    Elasticflow(ElasticflowArgs),
+}
+
+/// What of ElasticFlow.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ElasticflowArgs {
+    /// What to reproduce
+    #[arg(value_enum)]
+    pub what: What,
+    /// Only the small traces
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
+    #[arg(long, value_name = "DIR")]
+    pub traces: Vec<PathBuf>,
+    /// `compat=artifact` runs the original's program instead of the shipped policies; the functional test always does
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// No progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// A figure or a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// The original's functional test: five schedulers, one server, ten jobs; needs no file
+    Functional,
+    /// Figure 8(b): eleven traces under five schedulers
+    #[value(name = "8b")]
+    EightB,
+    /// Six traces on which ElasticFlow should meet the most deadlines
+    Order,
+}
+
+/// Runs the command; 1 when the functional test's counts are not the published ones.
+pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
+    let ReproduceCommand::Elasticflow(args) = command;
+    let mode = mode(&args.set)?;
+    let figure = match args.what {
+        What::Functional => return functional(args.json),
+        What::EightB => Figure::EightB,
+        What::Order => Figure::Order,
+    };
+    let folders = if args.traces.is_empty() { default_folders() } else { args.traces.clone() };
+    let bar = Bar { meter: OnceLock::new(), is_quiet: args.quiet || args.json };
+    let study = elasticflow::study(&StudyOptions { figure, is_quick: args.quick, mode, folders }, &bar);
+    bar.finish();
+    let study = study?;
+    print!("{}", if args.json { study.to_json() } else { study.to_text() });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn functional(is_json: bool) -> Result<ExitCode> {
+    let report = elasticflow::functional()?;
+    print!("{}", if is_json { report.to_json() } else { report.to_text() });
+    Ok(if report.is_as_published { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn mode(set: &[String]) -> Result<Mode> {
+    let mut mode = Mode::Shipped;
+    for (key, value) in parse_set(set)? {
+        mode = match (key.as_str(), value.as_str()) {
+            ("compat", "artifact") => Mode::Artifact,
+            ("compat", "none") => Mode::Shipped,
+            _ => bail!(
+                "--set {key}={value}: a figure is run with the policies' own parameters, only compat=artifact can be set"
+            ),
+        };
+    }
+    Ok(mode)
+}
+
+fn default_folders() -> Vec<PathBuf> {
+    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    ["traces/elasticflow-itp/elasticflow", "traces/philly-elasticflow", "golden/elasticflow/traces"]
+        .map(|folder| shared.join(folder))
+        .to_vec()
+}
+
+/// The progress bar of a study: made when it is known how much there is to do.
+struct Bar {
+    meter: OnceLock<Meter>,
+    is_quiet: bool,
+}
+
+impl Bar {
+    fn finish(&self) {
+        if let Some(meter) = self.meter.get() {
+            meter.finish();
+        }
+    }
+}
+
+impl Watch for Bar {
+    fn begin(&self, n_jobs: u64, n_runs: usize) {
+        self.meter.get_or_init(|| Meter::new(n_jobs, n_runs, self.is_quiet));
+    }
+
+    fn ended(&self, n_jobs: u64) {
+        if let Some(meter) = self.meter.get() {
+            meter.advance(n_jobs);
+        }
+    }
+
+    fn run_done(&self) {
+        if let Some(meter) = self.meter.get() {
+            meter.run_done();
+        }
+    }
+}

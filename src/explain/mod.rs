@@ -1,0 +1,143 @@
+//! Why a job of a finished run fared as it did, from what the result folder holds.
+//!
+//! ```text
+//! RunResult ─▶ held      what the job held over time, and the times in between
+//!          ─▶ meanwhile  who had the GPUs while it waited, who gained when it lost some
+//!          ─▶ Explanation ─▶ sentences   (say), JSON
+//! ```
+//!
+//! Nothing is simulated and nothing guessed: every sentence is a fact of `jobs.csv`, `rounds.csv` or `timeline.csv`.
+//! A decline's own words (binding window, share needed, jobs in the way) come from the policy that declined.
+
+mod held;
+mod meanwhile;
+mod say;
+
+use rota_core::ids::JobId;
+use rota_core::time::{Span, Time};
+
+use crate::results::{JobRow, RunResult};
+pub use held::Phase;
+pub use meanwhile::{Holder, Move, Wait};
+
+/// A job that cannot be explained.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExplainError {
+    /// The run has no such job.
+    #[error("the run of {policy} has no job `{job}`; it has {n_jobs}, the first is `{first}`")]
+    NoJob {
+        /// What was asked for.
+        job: String,
+        /// Whose run.
+        policy: String,
+        /// How many there are.
+        n_jobs: usize,
+        /// A name as they look there.
+        first: String,
+    },
+}
+
+/// All that is known of one job.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Explanation {
+    /// Its name.
+    pub job_id: String,
+    /// Whose run.
+    pub policy: String,
+    /// Its model.
+    pub model: String,
+    /// GPUs it asked for.
+    pub gpus: u32,
+    /// How it ended.
+    pub status: &'static str,
+    /// Why, in the policy's words; empty where there is nothing to say.
+    pub reason: String,
+    /// When it was submitted, in seconds.
+    pub arrival_s: f64,
+    /// When it first held GPUs.
+    pub start_s: Option<f64>,
+    /// When it ended.
+    pub finish_s: Option<f64>,
+    /// The first time that matters.
+    pub deadline_s: Option<f64>,
+    /// Whether it was done by then.
+    pub met: Option<bool>,
+    /// How often it was stopped before its end.
+    pub preemptions: u32,
+    /// Whether the folder records what ran where; without it the lists below are empty.
+    pub has_timeline: bool,
+    /// What it held, stretch by stretch.
+    pub phases: Vec<Phase>,
+    /// When it held nothing though it had arrived and not ended.
+    pub waits: Vec<Wait>,
+    /// When what it held changed, and who gained or lost at that moment.
+    pub moves: Vec<Move>,
+    /// The same for people.
+    pub sentences: Vec<String>,
+}
+
+/// Explains one job of a run.
+pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> {
+    let found = run.jobs.iter().position(|row| &*row.job_id == job);
+    let index = found.ok_or_else(|| ExplainError::NoJob {
+        job: job.to_owned(),
+        policy: run.meta.policy.clone(),
+        n_jobs: run.jobs.len(),
+        first: run.jobs.first().map(|row| row.job_id.to_string()).unwrap_or_default(),
+    })?;
+    let row = &run.jobs[index];
+    let id = JobId::from(index);
+    let has_timeline = !run.timeline.is_empty();
+    let phases = held::phases(run, id);
+    let waits = if has_timeline { waits(run, row, id, &phases) } else { Vec::new() };
+    let mut explanation = Explanation {
+        job_id: row.job_id.to_string(),
+        policy: run.meta.policy.clone(),
+        model: row.model.to_string(),
+        gpus: row.gpus,
+        status: row.status_name(),
+        reason: row.reason.clone(),
+        arrival_s: row.arrival.as_secs_f64(),
+        start_s: row.start.map(Time::as_secs_f64),
+        finish_s: row.finish.map(Time::as_secs_f64),
+        deadline_s: row.deadline.map(Time::as_secs_f64),
+        met: row.met,
+        preemptions: row.preemptions,
+        has_timeline,
+        moves: meanwhile::moves(run, row, id, &phases),
+        phases,
+        waits,
+        sentences: Vec::new(),
+    };
+    explanation.sentences = say::sentences(&explanation);
+    Ok(explanation)
+}
+
+/// Gaps between arrival, phases and end. A declined job waited for nothing, but who held the GPUs up to its deadline
+/// is what kept it out.
+fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[Phase]) -> Vec<Wait> {
+    let last_sample = run.samples.last().map_or(row.arrival, |sample| sample.time);
+    let is_declined = row.status == rota_core::ledger::Status::Declined;
+    let end =
+        if is_declined { row.deadline.unwrap_or(row.arrival) } else { row.finish.unwrap_or(last_sample) };
+    held::gaps(row.arrival, end, phases)
+        .into_iter()
+        .filter(|(from, to)| *to - *from > Span::ZERO)
+        .map(|(from, to)| meanwhile::wait(run, id, from, to))
+        .collect()
+}
+
+impl Explanation {
+    /// For people.
+    pub fn to_text(&self) -> String {
+        self.sentences.join("\n") + "\n"
+    }
+
+    /// For programs.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("an explanation is plain numbers and text") + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests;

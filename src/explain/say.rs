@@ -1,0 +1,167 @@
+//! An explanation in sentences, the most important first.
+
+use super::{Explanation, Holder, Move, Phase, Wait};
+
+/// Longer lists are cut in sentences; JSON has all.
+const MOST_LINES: usize = 12;
+
+pub(super) fn sentences(job: &Explanation) -> Vec<String> {
+    let mut lines = vec![opening(job), fate(job)];
+    lines.extend(lateness(job));
+    if !job.has_timeline {
+        lines.push(
+            "What ran where was not recorded in this folder: run it again with --timeline to see what it held and \
+             who stood in its way."
+                .into(),
+        );
+        return lines;
+    }
+    let heading = if job.status == "declined" { "Until its deadline:" } else { "Waiting:" };
+    list(&mut lines, heading, &job.waits, wait);
+    list(&mut lines, "What it held:", &job.phases, phase);
+    list(&mut lines, "Changes:", &job.moves, change);
+    lines
+}
+
+fn list<T>(lines: &mut Vec<String>, heading: &str, items: &[T], say: impl Fn(&T) -> String) {
+    if items.is_empty() {
+        return;
+    }
+    lines.push(heading.to_owned());
+    lines.extend(items.iter().take(MOST_LINES).map(|item| format!("  {}", say(item))));
+    if items.len() > MOST_LINES {
+        lines.push(format!("  … and {} more (--json has all)", items.len() - MOST_LINES));
+    }
+}
+
+fn opening(job: &Explanation) -> String {
+    let deadline = match job.deadline_s {
+        Some(time) => format!(", due at {} s, {} after that", number(time), span(time - job.arrival_s)),
+        None => ", without a deadline".into(),
+    };
+    format!(
+        "Job {} ({}, {} GPUs asked) under {}: submitted at {} s{deadline}.",
+        job.job_id,
+        job.model,
+        job.gpus,
+        job.policy,
+        number(job.arrival_s)
+    )
+}
+
+fn fate(job: &Explanation) -> String {
+    let because = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
+    let started = match job.start_s {
+        Some(start) if start > job.arrival_s => {
+            format!("It first held GPUs at {} s, after {}", number(start), span(start - job.arrival_s))
+        }
+        Some(_) => "It held GPUs from its arrival".into(),
+        None => "It never held GPUs".into(),
+    };
+    match (job.status, job.finish_s) {
+        ("declined", _) => format!("It was declined{because}."),
+        ("finished", Some(finish)) => {
+            format!(
+                "{started}, and was done at {} s, {} after its submission.",
+                number(finish),
+                span(finish - job.arrival_s)
+            )
+        }
+        (status, _) => format!("{started}; in the end it was {status}{because}."),
+    }
+}
+
+/// Whether a deadline was met, and how waiting compares with what was missing.
+fn lateness(job: &Explanation) -> Option<String> {
+    let (finish, deadline) = (job.finish_s?, job.deadline_s?);
+    if job.met == Some(true) {
+        return Some(format!("It met its deadline with {} to spare.", span(deadline - finish)));
+    }
+    let late = finish - deadline;
+    let waited: f64 = job.waits.iter().map(|wait| wait.to_s - wait.from_s).sum();
+    let compared = match (job.has_timeline, waited) {
+        (false, _) => String::new(),
+        (true, 0.0) => ": it never waited, so it ran with too few GPUs or had too little time".into(),
+        (true, waited) if waited >= late => {
+            format!(": it waited for {} in all, which is more than it was late", span(waited))
+        }
+        (true, waited) => {
+            format!(": it waited for {} in all, so waiting alone does not account for it", span(waited))
+        }
+    };
+    Some(format!("It missed its deadline by {}{compared}.", span(late)))
+}
+
+fn wait(wait: &Wait) -> String {
+    let free = match wait.gpus_free {
+        Some((least, most)) if least == most => format!(", {least} free after each decision"),
+        Some((least, most)) => format!(", {least} to {most} free after a decision"),
+        None => ", no decision was taken".into(),
+    };
+    let holders = match wait.holders.as_slice() {
+        [] => "nobody else held any".into(),
+        holders => format!("most by {}{}", named(holders, |gpus| number(gpus)), more(wait.n_more)),
+    };
+    format!(
+        "{} s to {} s ({}): others held {} of {} GPUs on average{free}; {holders}",
+        number(wait.from_s),
+        number(wait.to_s),
+        span(wait.to_s - wait.from_s),
+        number(wait.gpus_held),
+        wait.gpus_up
+    )
+}
+
+fn phase(phase: &Phase) -> String {
+    let gpus = number(phase.gpus);
+    let (from, to) = (number(phase.from_s), number(phase.to_s));
+    format!(
+        "{from} s to {to} s ({}): {gpus} GPUs on {}",
+        span(phase.to_s - phase.from_s),
+        phase.nodes.join(", ")
+    )
+}
+
+fn change(change: &Move) -> String {
+    let (before, after) = (number(change.gpus_before), number(change.gpus_after));
+    let what = match (change.gpus_before, change.gpus_after) {
+        (_, 0.0) => format!("stopped, from {before} GPUs"),
+        (0.0, _) => format!("went on with {after} GPUs"),
+        (b, a) if a > b => format!("grew from {before} to {after} GPUs"),
+        (b, a) if a < b => format!("shrank from {before} to {after} GPUs"),
+        _ => format!("moved with its {after} GPUs"),
+    };
+    let signed = |gpus: f64| if gpus > 0.0 { format!("+{}", number(gpus)) } else { number(gpus) };
+    let others = match change.others.as_slice() {
+        [] => "nobody else changed".into(),
+        others => format!("at that moment {}{}", named(others, signed), more(change.n_more)),
+    };
+    format!("{} s: {what}; {others}", number(change.at_s))
+}
+
+fn named(holders: &[Holder], amount: impl Fn(f64) -> String) -> String {
+    holders
+        .iter()
+        .map(|holder| format!("{} ({})", holder.job_id, amount(holder.gpus)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn more(n_more: usize) -> String {
+    if n_more == 0 { String::new() } else { format!(" and {n_more} more") }
+}
+
+/// At most two decimals, none that say nothing.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A length of time as people say it.
+fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{} s", number(s)),
+        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    }
+}

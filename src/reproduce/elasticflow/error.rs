@@ -1,0 +1,66 @@
+//! What can keep a figure from being reproduced.
+
+use std::path::PathBuf;
+
+use rota_core::cluster::ClusterError;
+use rota_core::simulation::SimulationError;
+use rota_core::workload::WorkloadError;
+use rota_scripts::LoadError;
+use rota_scripts::artifact::elasticflow::ArtifactError;
+use rota_traces::error::InputError;
+
+/// A figure that cannot be reproduced.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproduceError {
+    /// A trace is not there.
+    #[error("{file} is in none of the folders {}; it is published at {origin}: fetch it and name its folder with --traces", listed(.folders))]
+    Missing {
+        /// The trace.
+        file: &'static str,
+        /// Where it was looked for.
+        folders: Vec<PathBuf>,
+        /// Where it is published.
+        origin: &'static str,
+    },
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A trace holds jobs that cannot be.
+    #[error("{file}: {error}")]
+    Workload {
+        /// The trace.
+        file: &'static str,
+        /// What is wrong with it.
+        error: WorkloadError,
+    },
+    /// A cluster cannot be.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A shipped policy does not compile.
+    #[error(transparent)]
+    Policy(#[from] LoadError),
+    /// A run had to stop.
+    #[error("{policy} on {panel}: {error}")]
+    Run {
+        /// The policy.
+        policy: &'static str,
+        /// On what.
+        panel: &'static str,
+        /// What went wrong.
+        error: SimulationError,
+    },
+    /// The original's driver refused.
+    #[error("{policy} on {panel}: {error}")]
+    Artifact {
+        /// The scheduler.
+        policy: &'static str,
+        /// On what.
+        panel: &'static str,
+        /// What went wrong.
+        error: ArtifactError,
+    },
+}
+
+fn listed(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,11 @@
+//! The papers' figures again, with the published numbers beside ours.
+//!
+//! ```text
+//! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
+//!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
+//!                study       runs all of a figure in parallel, `table` shows it beside the paper
+//! ```
+//!
+//! How the originals behave is in `rota_scripts::artifact`, what the shipped policies decide in their scripts.
+
+pub mod elasticflow;
