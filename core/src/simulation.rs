@@ -40,6 +40,9 @@ pub struct Settings {
     pub window: Option<(u32, u32)>,
     /// Rounds in a row in which nothing runs, starts or is still to come, before the run is given up.
     pub max_idle_rounds: u32,
+    /// Rounds in a row in which no job arrives or ends and no node comes or goes, before the run is given up: a policy
+    /// that moves jobs faster than they can start would go on for ever.
+    pub max_stalled_rounds: u32,
 }
 
 impl Default for Settings {
@@ -53,6 +56,7 @@ impl Default for Settings {
             is_paranoid: false,
             window: None,
             max_idle_rounds: 10_000,
+            max_stalled_rounds: 1_000_000,
         }
     }
 }
@@ -113,6 +117,7 @@ pub struct Simulation<'a> {
     n_ended: usize,
     n_window_left: usize,
     n_idle: u32,
+    n_stalled: u32,
     gpus_up: u32,
     reports: Vec<Event>,
     orders: Vec<Command>,
@@ -165,6 +170,7 @@ impl<'a> Simulation<'a> {
             n_decisions: 0,
             n_ended: 0,
             n_idle: 0,
+            n_stalled: 0,
             reports: Vec::new(),
             orders: Vec::new(),
             settings,
@@ -186,7 +192,9 @@ impl<'a> Simulation<'a> {
     /// Goes on to the next round and decides it; false when the run is over.
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         loop {
-            if self.n_window_left == 0 || self.n_idle > self.settings.max_idle_rounds {
+            let is_given_up =
+                self.n_idle > self.settings.max_idle_rounds || self.n_stalled > self.settings.max_stalled_rounds;
+            if self.n_window_left == 0 || is_given_up {
                 return Ok(false);
             }
             let round = self.next_round();
@@ -230,7 +238,7 @@ impl<'a> Simulation<'a> {
         let mut orders = std::mem::take(&mut self.orders);
         if self.scheduler.handle(self.now, event, &mut orders) == Impact::Changed {
             self.is_changed = true;
-            self.n_idle = 0;
+            (self.n_idle, self.n_stalled) = (0, 0);
         }
         self.recorder.event(self.now, event);
         match event {
@@ -299,6 +307,7 @@ impl<'a> Simulation<'a> {
         self.recorder.decided(now, self.scheduler.jobs(), self.gpus_up, commands.len(), notes);
         let is_idle = self.scheduler.jobs().n_running() == 0 && commands.is_empty() && self.world.is_over();
         self.n_idle = if is_idle { self.n_idle + 1 } else { 0 };
+        self.n_stalled += 1;
         self.wake = wake;
         self.is_changed = !commands.is_empty();
         self.last_decision = Some(now);

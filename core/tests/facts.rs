@@ -1,5 +1,6 @@
 //! Facts about the engine, one small run each.
 
+#[expect(dead_code, reason = "random worlds are for the properties")]
 mod common;
 
 use std::sync::Arc;
@@ -165,7 +166,7 @@ fn three_jobs(guards: Guards) -> Scheduler {
     let mut scheduler = Scheduler::new(cluster(2, 4), guards, Span::from_secs(300), Vec::new());
     let now = Time::ZERO;
     let submit = |scheduler: &mut Scheduler, spec: JobSpec| {
-        drop(scheduler.handle(now, &Event::JobSubmitted(Arc::new(spec)), &mut Vec::new()))
+        scheduler.handle(now, &Event::JobSubmitted(Arc::new(spec)), &mut Vec::new());
     };
     submit(&mut scheduler, job(0, 0, 2, 1_000.0));
     submit(&mut scheduler, job(1, 0, 2, 1_000.0));
@@ -317,4 +318,24 @@ fn a_policy_that_starts_nothing_does_not_run_forever() {
     )
     .expect("it ends");
     assert_eq!(ledger.outcomes[0].reason, "was waiting when the run ended");
+}
+
+#[test]
+fn a_policy_that_moves_a_job_faster_than_it_can_start_does_not_run_forever() {
+    struct Restless;
+    impl Policy for Restless {
+        fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+            let node = (snapshot.now.0 / 300_000_000 % 2) as u32;
+            let mut plan = Plan { run: vec![take(0, node, 1)], ..Plan::default() };
+            rota_core::simulation::admit_all(snapshot, &mut plan);
+            Ok(plan)
+        }
+    }
+    let costs = Costs { restart: Span::from_secs(400), ..Costs::default() };
+    let jobs = workload(vec![JobSpec { costs: Some(costs), ..job(0, 0, 1, 1_000.0) }]);
+    let settings = Settings { max_stalled_rounds: 50, ..Settings::default() };
+    let ledger =
+        simulate(cluster(2, 1), jobs, Vec::new(), &mut Restless, &settings, &mut |_| {}).expect("it ends");
+    assert_eq!(ledger.outcomes[0].status, Status::Unfinished);
+    assert_eq!(ledger.n_decisions, 51);
 }

@@ -12,7 +12,7 @@ use rota_core::table::{Field, JobTable};
 
 /// What is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Key {
+pub(crate) enum Key {
     /// fifo.
     Arrival,
     /// srtf.
@@ -23,7 +23,7 @@ pub enum Key {
 
 /// How much a job gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
+pub(crate) enum Share {
     /// proportional.
     Fair,
     /// tune.
@@ -31,7 +31,7 @@ pub enum Share {
 }
 
 /// A native policy.
-pub struct Twin {
+pub(crate) struct Twin {
     key: Key,
     share: Share,
     room: Option<Room>,
@@ -42,7 +42,7 @@ pub struct Twin {
 
 impl Twin {
     /// The twin of `key+share`.
-    pub fn new(key: Key, share: Share) -> Self {
+    pub(crate) fn new(key: Key, share: Share) -> Self {
         Twin { key, share, room: None, keyed: Vec::new(), last: Vec::new() }
     }
 

@@ -1,7 +1,5 @@
 //! Random clusters, workloads and policies from a seed, for the property tests.
 
-#![expect(dead_code, reason = "every test file uses its own part of this")]
-
 use std::sync::Arc;
 
 use rota_core::cluster::{Cluster, NodeGroup};
@@ -22,10 +20,10 @@ use rota_core::time::{Span, Time};
 use rota_core::workload::{Dataset, Fault, Truth, Workload};
 
 /// SplitMix64: small, seedable, the same everywhere.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub fn roll(&mut self, below: u64) -> u64 {
+    pub(crate) fn roll(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -33,12 +31,12 @@ impl Dice {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    pub fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.roll(n) == 0
     }
 }
 
-pub fn group(count: u32, n_gpus: u32, cpus: f64) -> NodeGroup {
+pub(crate) fn group(count: u32, n_gpus: u32, cpus: f64) -> NodeGroup {
     NodeGroup {
         count,
         racks: 1,
@@ -51,7 +49,7 @@ pub fn group(count: u32, n_gpus: u32, cpus: f64) -> NodeGroup {
     }
 }
 
-pub fn random_cluster(dice: &mut Dice) -> Arc<Cluster> {
+pub(crate) fn random_cluster(dice: &mut Dice) -> Arc<Cluster> {
     let mut groups =
         vec![group(1 + dice.roll(5) as u32, 1 + dice.roll(8) as u32, 4.0 + dice.roll(30) as f64)];
     if dice.one_in(2) {
@@ -67,7 +65,7 @@ pub fn random_cluster(dice: &mut Dice) -> Arc<Cluster> {
 }
 
 /// A profile whose rate is 1 whatever it is given, or one that depends on CPUs.
-pub fn profile(is_sensitive: bool) -> Arc<Profile> {
+pub(crate) fn profile(is_sensitive: bool) -> Arc<Profile> {
     let curve = HostCurve::new(vec![1.0, 12.0], vec![10.0, 125.0], vec![vec![0.3, 0.4], vec![0.5, 2.5]])
         .expect("a grid");
     Arc::new(Profile {
@@ -81,7 +79,7 @@ pub fn profile(is_sensitive: bool) -> Arc<Profile> {
     })
 }
 
-pub fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
+pub(crate) fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
     JobSpec {
         id: JobId(id),
         name: id.to_string().into(),
@@ -99,7 +97,7 @@ pub fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
     }
 }
 
-pub fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
+pub(crate) fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
     let truths = jobs.iter().map(|j| Truth { work: j.estimated_work, pace: 1.0 }).collect();
     Arc::new(Workload {
         jobs: jobs.into_iter().map(Arc::new).collect(),
@@ -110,7 +108,7 @@ pub fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
 }
 
 /// Jobs of all kinds; `is_plain` leaves out costs, data and sensitivity, so that run times are known exactly.
-pub fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Arc<Workload> {
+pub(crate) fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Arc<Workload> {
     let mut now = 0;
     let mut jobs = Vec::new();
     for id in 0..1 + dice.roll(60) as u32 {
@@ -145,7 +143,7 @@ pub fn random_workload(dice: &mut Dice, cluster: &Cluster, is_plain: bool) -> Ar
     Arc::new(workload)
 }
 
-pub fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
+pub(crate) fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
     let mut faults = Vec::new();
     for _ in 0..dice.roll(6) {
         let node = NodeId(dice.roll(cluster.nodes().len() as u64) as u32);
@@ -158,17 +156,17 @@ pub fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
 }
 
 /// A policy that orders by a key and fills by the verbs; everything about it comes from a seed.
-pub struct Walker {
-    pub key: Key,
-    pub walk: Walk,
-    pub answers: Answers,
-    pub placement: Box<dyn Place>,
-    pub is_steady: bool,
+pub(crate) struct Walker {
+    pub(crate) key: Key,
+    pub(crate) walk: Walk,
+    pub(crate) answers: Answers,
+    pub(crate) placement: Box<dyn Place>,
+    pub(crate) is_steady: bool,
     room: Option<Room>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Key {
+pub(crate) enum Key {
     Arrival,
     Attained,
     Remaining,
@@ -176,7 +174,7 @@ pub enum Key {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Answers {
+pub(crate) enum Answers {
     None,
     Fair,
     Tune,
@@ -184,11 +182,11 @@ pub enum Answers {
 }
 
 impl Walker {
-    pub fn new(key: Key, walk: Walk, answers: Answers) -> Self {
+    pub(crate) fn new(key: Key, walk: Walk, answers: Answers) -> Self {
         Walker { key, walk, answers, placement: Box::new(FirstFit), is_steady: false, room: None }
     }
 
-    pub fn random(dice: &mut Dice) -> Self {
+    pub(crate) fn random(dice: &mut Dice) -> Self {
         let scramble = dice.roll(1_000);
         let key =
             [Key::Arrival, Key::Attained, Key::Remaining, Key::Scrambled(scramble)][dice.roll(4) as usize];
