@@ -57,7 +57,9 @@ fn due_shares(gpus: Column, waited: Column, left: Column, alone: Column, n_gpus:
             alone: alone.values()[i].max(1e-6),
         })
         .collect();
-    if let Some(claim) = claims.iter().find(|c| ![c.gpus, c.waited, c.left, c.alone].iter().all(|x| x.is_finite())) {
+    if let Some(claim) =
+        claims.iter().find(|c| ![c.gpus, c.waited, c.left, c.alone].iter().all(|x| x.is_finite()))
+    {
         return fail(format!("fair_shares: {claim:?} is not finite"));
     }
     let (_, shares) = fair_shares(&claims, n_gpus);
@@ -77,9 +79,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
          small as it can be: finish-time fairness.",
     );
     engine.register_fn("fair_shares", due_shares);
-    engine.register_fn("fair_shares", |gpus: Column, waited: Column, left: Column, alone: Column, n_gpus: i64| {
-        due_shares(gpus, waited, left, alone, n_gpus as f64)
-    });
+    engine.register_fn(
+        "fair_shares",
+        |gpus: Column, waited: Column, left: Column, alone: Column, n_gpus: i64| {
+            due_shares(gpus, waited, left, alone, n_gpus as f64)
+        },
+    );
 }
 
 #[cfg(test)]

@@ -147,9 +147,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Everybody runs with the GPUs asked for; where these do not suffice, gangs take turns on them, each with its share \
          of the GPU, at most so many on one GPU. Who finds no seat waits.",
     );
-    engine.register_fn("time_slice", |view: View, queue: Queue, most: i64| {
-        view.time_slice(&queue, most)
-    });
+    engine.register_fn("time_slice", |view: View, queue: Queue, most: i64| view.time_slice(&queue, most));
     engine.register_fn("time_slice", |view: View, jobs: Dynamic, most: i64| {
         view.time_slice(&Queue::from_value(&view.0, jobs)?, most)
     });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rhai::{Dynamic, ImmutableString};
 use rota_core::table::Field;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rota_core::timeline::{Ahead, Planned, Refusal, Shortfall, Way};
 
 use super::{Column, JobValue, Jobs, Queue, VerdictValue, View};
@@ -16,6 +16,9 @@ use crate::session::{Outcome, Session, fail};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.
 const ROWS_PER_PLAN: usize = 64;
+
+/// Plans are looked at again after this time, whatever they say: estimates may have been wrong.
+const LONGEST_STAND: Span = Span::from_secs(86_400);
 
 /// Plans on a timeline.
 #[derive(Clone, Debug)]
@@ -108,7 +111,8 @@ impl TimelineValue {
         let Some((from, _, _)) = shortfall.scarcest.filter(|_| shortfall.share.is_some()) else {
             return String::new();
         };
-        let mut holders: Vec<(u32, &Planned)> = self.ahead.planned().iter().map(|p| (held_at(p, from), p)).collect();
+        let mut holders: Vec<(u32, &Planned)> =
+            self.ahead.planned().iter().map(|p| (held_at(p, from), p)).collect();
         holders.retain(|(gpus, planned)| *gpus > 0 && planned.deadline <= shortfall.deadline);
         holders.sort_by_key(|(gpus, planned)| (std::cmp::Reverse(*gpus), planned.row));
         let name = |row: u32| &*self.session.snapshot.jobs.spec(row as usize).name;
@@ -134,7 +138,11 @@ impl TimelineValue {
     fn block(mut self, gpus: i64, from: f64, to: f64) -> Outcome<TimelineValue> {
         match u32::try_from(gpus) {
             Ok(gpus) if from.is_finite() && to.is_finite() && from < to => {
-                Arc::make_mut(&mut self.ahead).block(gpus, Time::from_secs_f64(from), Time::from_secs_f64(to));
+                Arc::make_mut(&mut self.ahead).block(
+                    gpus,
+                    Time::from_secs_f64(from),
+                    Time::from_secs_f64(to),
+                );
                 Ok(self)
             }
             _ => fail(format!("block: {gpus} GPUs from {from} s to {to} s cannot be reserved")),
@@ -201,14 +209,21 @@ fn plans(registrar: &mut Registrar<'_>) {
 
 fn answers(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Timeline";
-    let engine = registrar.field(OWNER, "gpus: Column", "GPUs each job of `view.jobs` shall have now; for `Fill.gpus`.");
+    let engine = registrar.field(
+        OWNER,
+        "gpus: Column",
+        "GPUs each job of `view.jobs` shall have now; for `Fill.gpus`.",
+    );
     engine.register_get("gpus", |t: &mut TimelineValue| t.gpus());
     let engine = registrar.field(
         OWNER,
-        "next_change: float",
-        "When the first plan changes or ends, seconds; infinite when none does.",
+        "stands_until: float",
+        "How long the plans stand: when the first of them changes or ends, a day from now at most. For `wake_at`.",
     );
-    engine.register_get("next_change", |t: &mut TimelineValue| seconds(t.ahead.next_change()));
+    engine.register_get("stands_until", |t: &mut TimelineValue| {
+        let latest = t.session.snapshot.now + LONGEST_STAND;
+        t.ahead.next_change().map_or(latest, |change| change.min(latest)).as_secs_f64()
+    });
     let engine = registrar.method(
         OWNER,
         "verdict(job: Job) -> Verdict",
@@ -216,7 +231,11 @@ fn answers(registrar: &mut Registrar<'_>) {
          that are late already do not count) or if it has none, else `decline` with what is missing, when, and who holds it.",
     );
     engine.register_fn("verdict", |t: TimelineValue, job: JobValue| t.verdict(job));
-    let engine = registrar.method(OWNER, "fits(job: Job) -> bool", "Whether `verdict` would accept a job with a deadline.");
+    let engine = registrar.method(
+        OWNER,
+        "fits(job: Job) -> bool",
+        "Whether `verdict` would accept a job with a deadline.",
+    );
     engine.register_fn("fits", |t: TimelineValue, job: JobValue| t.fit(&job).map(|fit| fit.is_ok()));
     let engine = registrar.method(
         OWNER,
@@ -230,18 +249,36 @@ fn answers(registrar: &mut Registrar<'_>) {
     engine.register_fn("free", |t: TimelineValue, time: f64| {
         i64::from(t.ahead.timeline().free_at(Time::from_secs_f64(time)))
     });
-    let engine =
-        registrar.method(OWNER, "least_free(from: float, to: float) -> int", "The fewest free GPUs between two times.");
+    let engine = registrar.method(
+        OWNER,
+        "least_free(from: float, to: float) -> int",
+        "The fewest free GPUs between two times.",
+    );
     engine.register_fn("least_free", |t: TimelineValue, from: f64, to: f64| {
         i64::from(t.ahead.timeline().least_free(Time::from_secs_f64(from), Time::from_secs_f64(to)))
     });
-    let engine = registrar.method(OWNER, "finish(job: Job) -> float", "When a planned job will be done, seconds; infinite when nothing is reserved.");
+    let engine = registrar.method(
+        OWNER,
+        "finish(job: Job) -> float",
+        "When a planned job will be done, seconds; infinite when nothing is reserved.",
+    );
     engine.register_fn("finish", |t: TimelineValue, job: JobValue| -> Outcome<f64> {
         let planned = t.of(&job)?;
         Ok(seconds(planned.plan.start().map(|_| planned.plan.finish())))
     });
-    let engine = registrar.method(OWNER, "start(job: Job) -> float", "When a planned job first holds GPUs, seconds; infinite when never.");
-    engine.register_fn("start", |t: TimelineValue, job: JobValue| t.of(&job).map(|planned| seconds(planned.plan.start())));
-    let engine = registrar.method(OWNER, "is_late(job: Job) -> bool", "Whether a planned job cannot meet its deadline.");
-    engine.register_fn("is_late", |t: TimelineValue, job: JobValue| t.of(&job).map(|planned| planned.is_late));
+    let engine = registrar.method(
+        OWNER,
+        "start(job: Job) -> float",
+        "When a planned job first holds GPUs, seconds; infinite when never.",
+    );
+    engine.register_fn("start", |t: TimelineValue, job: JobValue| {
+        t.of(&job).map(|planned| seconds(planned.plan.start()))
+    });
+    let engine = registrar.method(
+        OWNER,
+        "is_late(job: Job) -> bool",
+        "Whether a planned job cannot meet its deadline.",
+    );
+    engine
+        .register_fn("is_late", |t: TimelineValue, job: JobValue| t.of(&job).map(|planned| planned.is_late));
 }
