@@ -192,8 +192,8 @@ impl<'a> Simulation<'a> {
     /// Goes on to the next round and decides it; false when the run is over.
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         loop {
-            let is_given_up =
-                self.n_idle > self.settings.max_idle_rounds || self.n_stalled > self.settings.max_stalled_rounds;
+            let is_given_up = self.n_idle > self.settings.max_idle_rounds
+                || self.n_stalled > self.settings.max_stalled_rounds;
             if self.n_window_left == 0 || is_given_up {
                 return Ok(false);
             }

@@ -18,7 +18,13 @@ use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
 
 fn settings() -> Settings {
-    Settings { is_paranoid: true, keeps_timeline: true, max_idle_rounds: 50, max_stalled_rounds: 2_000, ..Settings::default() }
+    Settings {
+        is_paranoid: true,
+        keeps_timeline: true,
+        max_idle_rounds: 50,
+        max_stalled_rounds: 2_000,
+        ..Settings::default()
+    }
 }
 
 fn run(
