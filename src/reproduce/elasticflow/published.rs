@@ -47,10 +47,9 @@ const fn in_8b(ratios: [f64; 5]) -> Published {
 
 /// What of a figure cannot be had again, and why.
 pub(super) const CAVEATS: [&str; 4] = [
-    "Philly was published with 4 servers: until 2024 a misspelt branch sent it to the artifact's smallest cluster \
-     (its own simulator gives EDF .0103 there, published .01). Here it runs on the 32 servers of the newest script.",
-    "Gandiva was published with code that is not in the release: the original program itself gives .331 on cluster10, \
-     published .354.",
+    "Philly's published numbers come out of the original program on 4 servers (EDF .0103, published .01), not on the \
+     32 that the artifact's newest script gives it and that are used here.",
+    "Gandiva's published numbers do not come out of the released program: it gives .331 on cluster10, published .354.",
     "Two fixes after publication changed ElasticFlow and Tiresias in the original; Rota follows the newest version.",
-    "Chronus is not among the five: its column of the figure came from another simulator.",
+    "Chronus, the sixth column of Figure 8(b), is not among the schedulers of the artifact's simulator run here.",
 ];
