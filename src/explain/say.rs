@@ -40,10 +40,10 @@ fn opening(job: &Explanation) -> String {
         None => ", without a deadline".into(),
     };
     format!(
-        "Job {} ({}, {} GPUs asked) under {}: submitted at {} s{deadline}.",
+        "Job {} ({}, {} asked) under {}: submitted at {} s{deadline}.",
         job.job_id,
         job.model,
-        job.gpus,
+        gpus(f64::from(job.gpus)),
         job.policy,
         number(job.arrival_s)
     )
@@ -113,23 +113,19 @@ fn wait(wait: &Wait) -> String {
 }
 
 fn phase(phase: &Phase) -> String {
-    let gpus = number(phase.gpus);
+    let gpus = gpus(phase.gpus);
     let (from, to) = (number(phase.from_s), number(phase.to_s));
-    format!(
-        "{from} s to {to} s ({}): {gpus} GPUs on {}",
-        span(phase.to_s - phase.from_s),
-        phase.nodes.join(", ")
-    )
+    format!("{from} s to {to} s ({}): {gpus} on {}", span(phase.to_s - phase.from_s), phase.nodes.join(", "))
 }
 
 fn change(change: &Move) -> String {
-    let (before, after) = (number(change.gpus_before), number(change.gpus_after));
+    let (before, after) = (number(change.gpus_before), gpus(change.gpus_after));
     let what = match (change.gpus_before, change.gpus_after) {
-        (_, 0.0) => format!("stopped, from {before} GPUs"),
-        (0.0, _) => format!("went on with {after} GPUs"),
-        (b, a) if a > b => format!("grew from {before} to {after} GPUs"),
-        (b, a) if a < b => format!("shrank from {before} to {after} GPUs"),
-        _ => format!("moved with its {after} GPUs"),
+        (_, 0.0) => format!("stopped, from {}", gpus(change.gpus_before)),
+        (0.0, _) => format!("went on with {after}"),
+        (b, a) if a > b => format!("grew from {before} to {after}"),
+        (b, a) if a < b => format!("shrank from {before} to {after}"),
+        _ => format!("moved with its {after}"),
     };
     let signed = |gpus: f64| if gpus > 0.0 { format!("+{}", number(gpus)) } else { number(gpus) };
     let others = match change.others.as_slice() {
@@ -149,6 +145,11 @@ fn named(holders: &[Holder], amount: impl Fn(f64) -> String) -> String {
 
 fn more(n_more: usize) -> String {
     if n_more == 0 { String::new() } else { format!(" and {n_more} more") }
+}
+
+/// So many GPUs, one of them in the singular.
+fn gpus(amount: f64) -> String {
+    format!("{} GPU{}", number(amount), if amount == 1.0 { "" } else { "s" })
 }
 
 /// At most two decimals, none that say nothing.
