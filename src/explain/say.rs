@@ -100,7 +100,7 @@ fn wait(wait: &Wait) -> String {
     };
     let holders = match wait.holders.as_slice() {
         [] => "nobody else held any".into(),
-        holders => format!("most by {}{}", named(holders, |gpus| number(gpus)), more(wait.n_more)),
+        holders => format!("most by {}{}", named(holders, number), more(wait.n_more)),
     };
     format!(
         "{} s to {} s ({}): others held {} of {} GPUs on average{free}; {holders}",
