@@ -37,9 +37,9 @@ fn copy_of_carried_cases() -> tempfile::TempDir {
             let entry = entry?;
             let target = to.join(entry.file_name());
             if entry.file_type()?.is_dir() {
-                copy(&entry.path(), &target)?
+                copy(&entry.path(), &target)?;
             } else {
-                drop(fs::copy(entry.path(), target)?)
+                fs::copy(entry.path(), target)?;
             }
         }
         Ok(())
