@@ -69,8 +69,15 @@ shipped! {
 }
 
 /// Names of the original programs: (theirs, ours).
-const ALIASES: &[(&str, &str)] =
-    &[("fair", "proportional"), ("place", "consolidate"), ("firstfit", "first-fit"), ("ef-accessctrl", "elasticflow"), ("ef", "elasticflow-open"), ("edf-accessctrl", "edf-admission"), ("dlas-gpu", "tiresias")];
+const ALIASES: &[(&str, &str)] = &[
+    ("fair", "proportional"),
+    ("place", "consolidate"),
+    ("firstfit", "first-fit"),
+    ("ef-accessctrl", "elasticflow"),
+    ("ef", "elasticflow-open"),
+    ("edf-accessctrl", "edf-admission"),
+    ("dlas-gpu", "tiresias"),
+];
 
 /// A shipped script by its name, whatever its case, or by an original program's name for it.
 pub fn find(name: &str) -> Option<&'static Shipped> {

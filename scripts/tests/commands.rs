@@ -27,7 +27,11 @@ fn show_names_stages_and_parameters() {
     assert!(text.contains("tetris (policies/tetris.rhai)\n  stages: order"), "{text}");
     assert!(text.contains("--set alignment=0.5  (from 0 to 1) Weight of fitting well"), "{text}");
     assert!(text.ends_with("It is asked at every round.\n"), "{text}");
-    assert!(commands::show("fifo+tune").expect("shipped parts").ends_with("Rounds in which nothing changed are skipped.\n"));
+    assert!(
+        commands::show("fifo+tune")
+            .expect("shipped parts")
+            .ends_with("Rounds in which nothing changed are skipped.\n")
+    );
 }
 
 #[test]
@@ -58,5 +62,9 @@ fn a_scenario_that_does_not_hold_shows_the_difference() {
     std::fs::write(&path, text).expect("it is written");
     let reports = commands::test(&path).expect("its scenarios run");
     assert!(!reports[0].passes());
-    assert!(reports[0].difference().contains("got      300: long 0[0-1] 6c 100g"), "{}", reports[0].difference());
+    assert!(
+        reports[0].difference().contains("got      300: long 0[0-1] 6c 100g"),
+        "{}",
+        reports[0].difference()
+    );
 }

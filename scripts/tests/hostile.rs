@@ -99,7 +99,8 @@ fn an_array_bomb_ends_at_its_size() {
 
 #[test]
 fn a_map_bomb_ends_at_its_memory() {
-    let text = "fn order(jobs, now) {\n    let m = #{};\n    let i = 0;\n    loop { i += 1; m[`key ${i}`] = i; }\n}";
+    let text =
+        "fn order(jobs, now) {\n    let m = #{};\n    let i = 0;\n    loop { i += 1; m[`key ${i}`] = i; }\n}";
     let message = stopped(text, Limits::default());
     assert!(message.ends_with("uses more than 16 MB of memory"), "{message}");
 }

@@ -50,7 +50,8 @@ fn memory_lasts_and_is_put_back_after_a_restart() {
 #[test]
 fn only_when_all_parts_are_steady_is_the_policy() {
     let wake = |name| {
-        let mut policy = ScriptPolicy::load(name, Limits::default()).unwrap_or_else(|error| panic!("{error}"));
+        let mut policy =
+            ScriptPolicy::load(name, Limits::default()).unwrap_or_else(|error| panic!("{error}"));
         policy.decide(&instant()).expect("it decides").wake
     };
     assert_eq!(wake("fifo+tune+consolidate"), Wake::OnChange);
@@ -106,5 +107,9 @@ fn a_whole_heuristic_can_be_written_in_plain_rhai() {
     let instant = snapshot(Size { n_nodes: 2, n_old: 3, n_new: 4 });
     let plan = decide(text, &instant);
     assert!(plan.run.len() > 3, "the three that run, and one more: {plan:?}");
-    assert!(matches!(plan.wake, Wake::AtOrOnChange(time) if time.as_secs_f64() == 1_500.0), "{:?}", plan.wake);
+    assert!(
+        matches!(plan.wake, Wake::AtOrOnChange(time) if time.as_secs_f64() == 1_500.0),
+        "{:?}",
+        plan.wake
+    );
 }

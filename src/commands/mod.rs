@@ -78,7 +78,8 @@ pub fn main() -> ExitCode {
 
 /// An error and its causes; a cause that its effect quotes already is not said twice.
 fn in_one_line(error: &anyhow::Error) -> String {
-    let join = |said: String, cause: String| if said.contains(&cause) { said } else { format!("{said}: {cause}") };
+    let join =
+        |said: String, cause: String| if said.contains(&cause) { said } else { format!("{said}: {cause}") };
     error.chain().map(ToString::to_string).reduce(join).unwrap_or_default()
 }
 
@@ -87,7 +88,14 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Simulate(args) => run::run(&args, &["las+proportional", "las+tune"])?,
         Command::Compare(args) => run::run(
             &args,
-            &["fifo+proportional", "fifo+tune", "srtf+proportional", "srtf+tune", "las+proportional", "las+tune"],
+            &[
+                "fifo+proportional",
+                "fifo+tune",
+                "srtf+proportional",
+                "srtf+tune",
+                "las+proportional",
+                "las+tune",
+            ],
         )?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,

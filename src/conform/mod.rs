@@ -56,8 +56,16 @@ pub struct System {
 
 /// Every system, in the order in which it is reported.
 pub const SYSTEMS: [System; 4] = [
-    System { name: "synergy", about: "per-job start and finish of Synergy's simulator", cases: synergy::cases },
-    System { name: "elasticflow", about: "per-job outcomes of ElasticFlow and its baselines", cases: elasticflow::cases },
+    System {
+        name: "synergy",
+        about: "per-job start and finish of Synergy's simulator",
+        cases: synergy::cases,
+    },
+    System {
+        name: "elasticflow",
+        about: "per-job outcomes of ElasticFlow and its baselines",
+        cases: elasticflow::cases,
+    },
     System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus },
     System { name: "milp", about: "objectives of optimisation models", cases: milp::cases },
 ];
@@ -96,7 +104,11 @@ fn chosen(options: &Options) -> Result<Vec<&'static System>, ConformError> {
     let has_folder = |system: &&System| options.golden.join(system.name).is_dir();
     if options.systems.is_empty() {
         let found: Vec<_> = SYSTEMS.iter().filter(has_folder).collect();
-        return if found.is_empty() { Err(ConformError::NoGolden { dir: options.golden.clone() }) } else { Ok(found) };
+        return if found.is_empty() {
+            Err(ConformError::NoGolden { dir: options.golden.clone() })
+        } else {
+            Ok(found)
+        };
     }
     for name in &options.systems {
         let Some(system) = SYSTEMS.iter().find(|system| system.name == name) else {
@@ -116,7 +128,9 @@ fn chronus(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
 /// All cases of a table, skipped for one reason.
 fn skip_all(path: &Path, key: &'static str, why: &'static str) -> Result<Vec<Case>, ConformError> {
     let table = Table::open(path, &[key])?;
-    let case = |row: table::Row<'_>| Ok(Case { name: case_name(&row, key)?, judge: Box::new(|| Verdict::Skipped(why.into())) });
+    let case = |row: table::Row<'_>| {
+        Ok(Case { name: case_name(&row, key)?, judge: Box::new(|| Verdict::Skipped(why.into())) })
+    };
     table.rows().map(case).collect()
 }
 

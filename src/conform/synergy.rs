@@ -16,7 +16,7 @@ use rota_traces::{cluster, profile};
 
 use super::compare::{self, Rounds};
 use super::table::{Row, Table};
-use super::{opt, Case, ConformError, Options, Verdict, case_name};
+use super::{Case, ConformError, Options, Verdict, case_name, opt};
 use crate::results::{ClusterTotals, Results, RunMeta, RunResult, Timing};
 
 /// The original's round length: a literal in its runner.

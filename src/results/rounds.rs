@@ -90,7 +90,8 @@ pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
             notes.push((samples.len(), row.text("notes").to_owned()));
         }
         if !row.text("throughput_bound").is_empty() {
-            let (reached, bound) = (row.value("throughput", "number")?, row.value("throughput_bound", "number")?);
+            let (reached, bound) =
+                (row.value("throughput", "number")?, row.value("throughput_bound", "number")?);
             bounds.push(RoundBound { reached, bound });
         }
         samples.push(Sample {

@@ -5,7 +5,11 @@ use std::time::Duration;
 /// CPU time of this thread so far.
 pub(crate) fn cpu_now() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps this file");
-    let nanos = text.split_whitespace().next().and_then(|n| n.parse().ok()).expect("nanoseconds on the CPU come first");
+    let nanos = text
+        .split_whitespace()
+        .next()
+        .and_then(|n| n.parse().ok())
+        .expect("nanoseconds on the CPU come first");
     Duration::from_nanos(nanos)
 }
 

@@ -57,7 +57,14 @@ fn script(name: &str) -> ScriptPolicy {
 
 fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy) -> (Ledger, Duration) {
     let began = cpu_now();
-    let ledger = simulate(Arc::clone(cluster), Arc::clone(workload), Vec::new(), policy, &Settings::default(), &mut |_| {});
+    let ledger = simulate(
+        Arc::clone(cluster),
+        Arc::clone(workload),
+        Vec::new(),
+        policy,
+        &Settings::default(),
+        &mut |_| {},
+    );
     (ledger.expect("a run without errors"), cpu_now() - began)
 }
 
@@ -80,10 +87,19 @@ fn artifact() {
         let system = folder.path().join("synergy");
         std::fs::create_dir(&system).expect("a folder");
         for part in ["configs", "inputs", "cases"] {
-            std::os::unix::fs::symlink(golden.canonicalize().expect("it is there").join(part), system.join(part)).expect("a link");
+            std::os::unix::fs::symlink(
+                golden.canonicalize().expect("it is there").join(part),
+                system.join(part),
+            )
+            .expect("a link");
         }
         std::fs::write(system.join("cases.csv"), format!("{header}\n{line}\n")).expect("a case table");
-        let options = rota::conform::Options { golden: folder.path().into(), systems: vec!["synergy".into()], out: None, first_round: None };
+        let options = rota::conform::Options {
+            golden: folder.path().into(),
+            systems: vec!["synergy".into()],
+            out: None,
+            first_round: None,
+        };
         let mut best = Duration::MAX;
         for _ in 0..REPEATS {
             let began = measure::process_cpu_now();
@@ -107,7 +123,10 @@ fn philly() {
     let source = Source::open(&path).expect("a readable trace");
     let profiles = profile::load("synergy").expect("shipped profiles");
     println!("Philly, 5-minute rounds, one core: CPU seconds, best of {REPEATS}");
-    println!("{:>6} {:20} {:>9} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8}", "nodes", "policy", "script s", "native s", "ratio", "jobs/s", "decisions", "queue", "running");
+    println!(
+        "{:>6} {:20} {:>9} {:>9} {:>7} {:>10} {:>10} {:>8} {:>8}",
+        "nodes", "policy", "script s", "native s", "ratio", "jobs/s", "decisions", "queue", "running"
+    );
     for nodes in [64, 128] {
         let cluster = cluster_of(nodes);
         let setting = Setting::new(&cluster, &profiles);
@@ -127,7 +146,9 @@ fn philly() {
                 assert_eq!(by_script.digest, by_twin.digest, "{name}: script and twin decide alike");
                 ledger = by_script;
             }
-            let mean = |f: fn(&rota_core::ledger::Sample) -> u32| ledger.samples.iter().map(|s| f64::from(f(s))).sum::<f64>() / ledger.samples.len() as f64;
+            let mean = |f: fn(&rota_core::ledger::Sample) -> u32| {
+                ledger.samples.iter().map(|s| f64::from(f(s))).sum::<f64>() / ledger.samples.len() as f64
+            };
             let (s, n) = (scripted.as_secs_f64(), native.as_secs_f64());
             println!(
                 "{nodes:>6} {name:20} {s:>9.2} {n:>9.2} {:>7.2} {:>10.0} {:>10} {:>8.0} {:>8.0}",
@@ -154,24 +175,45 @@ fn allocate(view) {
 fn decision() {
     let cluster = cluster_of(1_000);
     let profiles = profile::load("synergy").expect("shipped profiles");
-    let options = WorkloadOptions { jobs: Some(20_000), jobs_per_hour: 60_000.0, multi_gpu: true, ..WorkloadOptions::default() };
+    let options = WorkloadOptions {
+        jobs: Some(20_000),
+        jobs_per_hour: 60_000.0,
+        multi_gpu: true,
+        ..WorkloadOptions::default()
+    };
     let workload = Arc::new(generate::generate(&cluster, &profiles, &options).expect("a workload"));
     let with_closure = || {
-        let las = Script { name: "las".into(), file: "las.rhai".into(), text: "fn order(jobs, now) { rank(-jobs.priority, jobs.service) }\n".into() };
+        let las = Script {
+            name: "las".into(),
+            file: "las.rhai".into(),
+            text: "fn order(jobs, now) { rank(-jobs.priority, jobs.service) }\n".into(),
+        };
         let closure = Script { name: "closure".into(), file: "closure.rhai".into(), text: CLOSURE.into() };
         ScriptPolicy::from_sources("las+closure", &[las, closure], Limits::default()).expect("it compiles")
     };
-    println!("One decision, 1,000 nodes: milliseconds of CPU over 300 rounds with at least 10,000 jobs waiting");
-    println!("{:28} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}", "policy", "p50", "p99", "max", "mean", "waiting", "running");
-    for (name, mut policy) in [("las+tune", script("las+tune")), ("las+tune, closure on misfit", with_closure())] {
+    println!(
+        "One decision, 1,000 nodes: milliseconds of CPU over 300 rounds with at least 10,000 jobs waiting"
+    );
+    println!(
+        "{:28} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
+        "policy", "p50", "p99", "max", "mean", "waiting", "running"
+    );
+    for (name, mut policy) in
+        [("las+tune", script("las+tune")), ("las+tune, closure on misfit", with_closure())]
+    {
         let mut timed = Timed { inner: &mut policy, took: Vec::new() };
         let settings = Settings::default();
-        let mut simulation = Simulation::new(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut timed, &settings);
+        let mut simulation =
+            Simulation::new(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut timed, &settings);
         for _ in 0..1_000 {
-            assert!(simulation.step().expect("a run without errors"), "the workload outlasts the measurement");
+            assert!(
+                simulation.step().expect("a run without errors"),
+                "the workload outlasts the measurement"
+            );
         }
         let ledger = simulation.close();
-        let busy: Vec<usize> = (0..ledger.samples.len()).filter(|i| ledger.samples[*i].waiting >= 10_000).take(300).collect();
+        let busy: Vec<usize> =
+            (0..ledger.samples.len()).filter(|i| ledger.samples[*i].waiting >= 10_000).take(300).collect();
         let mut took: Vec<f64> = busy.iter().map(|i| timed.took[*i].as_secs_f64() * 1e3).collect();
         let mean = took.iter().sum::<f64>() / took.len() as f64;
         took.sort_by(f64::total_cmp);
@@ -193,9 +235,17 @@ fn scale() {
     let cluster = cluster_of(12_500);
     let profiles = profile::load("synergy").expect("shipped profiles");
     println!("12,500 nodes, 100,000 GPUs, las+tune, 2,300 jobs/h of 1 to 8 GPUs: CPU seconds");
-    println!("{:>9} {:>9} {:>12} {:>10} {:>10} {:>15} {:>10}", "jobs", "CPU s", "us per job", "decisions", "running", "ns per decided", "peak MB");
+    println!(
+        "{:>9} {:>9} {:>12} {:>10} {:>10} {:>15} {:>10}",
+        "jobs", "CPU s", "us per job", "decisions", "running", "ns per decided", "peak MB"
+    );
     for jobs in [10_000, 100_000, 1_000_000] {
-        let options = WorkloadOptions { jobs: Some(jobs), jobs_per_hour: 2_300.0, multi_gpu: true, ..WorkloadOptions::default() };
+        let options = WorkloadOptions {
+            jobs: Some(jobs),
+            jobs_per_hour: 2_300.0,
+            multi_gpu: true,
+            ..WorkloadOptions::default()
+        };
         let workload = Arc::new(generate::generate(&cluster, &profiles, &options).expect("a workload"));
         let (ledger, took) = run(&cluster, &workload, &mut script("las+tune"));
         let job_rounds: f64 = ledger.samples.iter().map(|s| f64::from(s.running + s.waiting)).sum();

@@ -63,7 +63,9 @@ impl Twin {
         for row in (0..jobs.len()).filter(|row| !seen[*row]) {
             self.keyed.push((-priority[row], key[row], arrival[row], jobs.id(row).0, row as u32));
         }
-        self.keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2)).then(a.3.cmp(&b.3)));
+        self.keyed.sort_by(|a, b| {
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2)).then(a.3.cmp(&b.3))
+        });
         self.last.clear();
         self.last.extend(self.keyed.iter().map(|k| rota_core::ids::JobId(k.3)));
         self.keyed.iter().map(|k| k.4).collect()

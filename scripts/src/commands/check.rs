@@ -15,8 +15,13 @@ pub fn check(name: &str) -> Result<String, String> {
         let instant = snapshot(Size { n_nodes: 4, n_old, n_new });
         let plan = policy.decide(&instant).map_err(|error| format!("{what}: {error}"))?;
         let n_runs = plan.run.len();
-        check_plan(&instant, plan).map_err(|violation| format!("{what}: the plan cannot be carried out: {violation}"))?;
-        decided.push(format!("{what}: {n_runs} of {} jobs run, {} operations", n_old + n_new, policy.operations()));
+        check_plan(&instant, plan)
+            .map_err(|violation| format!("{what}: the plan cannot be carried out: {violation}"))?;
+        decided.push(format!(
+            "{what}: {n_runs} of {} jobs run, {} operations",
+            n_old + n_new,
+            policy.operations()
+        ));
     }
     Ok(format!("{name}: good\n  {}\n", decided.join("\n  ")))
 }

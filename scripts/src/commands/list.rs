@@ -36,12 +36,17 @@ pub fn show(name: &str) -> Result<String, LoadError> {
             let _ = writeln!(text, "  {line}");
         }
         for (_, parameter) in params.iter().filter(|(of, _)| *of == part) {
-            let (name, value, domain, about) = (&parameter.name, &parameter.default, &parameter.domain, &parameter.about);
+            let (name, value, domain, about) =
+                (&parameter.name, &parameter.default, &parameter.domain, &parameter.about);
             let _ = writeln!(text, "  --set {name}={value}  ({domain}) {about}");
         }
         text.push('\n');
     }
-    let steady = if policy.is_steady() { "Rounds in which nothing changed are skipped." } else { "It is asked at every round." };
+    let steady = if policy.is_steady() {
+        "Rounds in which nothing changed are skipped."
+    } else {
+        "It is asked at every round."
+    };
     let _ = writeln!(text, "{steady}");
     Ok(text)
 }

@@ -68,7 +68,10 @@ pub fn test(path: &Path) -> Result<Vec<Report>, TestError> {
 }
 
 fn read(path: &Path) -> Result<String, TestError> {
-    let wrong = |error: std::io::Error| TestError::Unreadable { path: path.display().to_string(), why: error.to_string() };
+    let wrong = |error: std::io::Error| TestError::Unreadable {
+        path: path.display().to_string(),
+        why: error.to_string(),
+    };
     std::fs::read_to_string(path).map_err(wrong)
 }
 

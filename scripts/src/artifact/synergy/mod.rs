@@ -24,6 +24,6 @@ mod tests;
 
 pub use attach::{Model, Models};
 pub use driver::{Settings, run};
-pub use opt::phase_one;
 pub use error::{ArtifactError, SchemeError};
+pub use opt::phase_one;
 pub use scheme::{Allocation, OrderName, Placement, Scheme};
