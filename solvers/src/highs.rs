@@ -1,7 +1,7 @@
 //! HiGHS behind the [`Solver`] seam. No HiGHS type leaves this file.
 //!
 //! One call builds the column-wise problem, runs it single-threaded and seeded unless told otherwise, takes
-//! the dust off the values, and re-checks them with [`crate::check`]. An answer that does not survive is
+//! the dust off the values, and re-checks them with [`check`](crate::check()). An answer that does not survive is
 //! repaired once (integers fixed, the rest solved again with tight tolerances; then all of it with tight
 //! tolerances) and is [`SolveStatus::Failed`] if that does not help either.
 //!

@@ -22,7 +22,7 @@ pub struct ConformArgs {
     /// Parent of the system folders [default: $ROTA_SHARED/golden, else ../shared/golden].
     #[arg(long, value_name = "DIR")]
     pub golden: Option<PathBuf>,
-    /// Write a result folder for every case: DIR/<system>/<case>/jobs.csv.
+    /// Write a result folder for every case: DIR/SYSTEM/CASE/jobs.csv.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print the report as JSON.

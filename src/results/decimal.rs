@@ -11,7 +11,7 @@ pub(super) fn write(value: u64, digits: u32) -> String {
     format!("{whole}.{}", decimals.trim_end_matches('0'))
 }
 
-/// The inverse of [`write`], with an optional minus; `None` for anything else, also for too many decimals.
+/// The inverse of [`write()`], with an optional minus; `None` for anything else, also for too many decimals.
 pub(super) fn parse(text: &str, digits: u32) -> Option<i64> {
     let (sign, unsigned) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, decimals) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
