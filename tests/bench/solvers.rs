@@ -170,15 +170,20 @@ fn placement(folder: &Path, name: &str) {
     );
 }
 
+/// Jobs that come while the cluster is full.
+const STEADY: std::ops::Range<usize> = 500..1000;
+
 /// 128 GPUs, split 20/70/10, as in the paper's figures.
 fn tune_against_opt(multi_gpu: bool) {
     let cluster = Arc::new(cluster::load("default").expect("built in"));
     let profiles = profile::load("synergy").expect("built in");
-    let jobs_per_hour = if multi_gpu { 5.0 } else { 9.0 };
-    let options = WorkloadOptions { jobs: Some(400), jobs_per_hour, multi_gpu, ..WorkloadOptions::default() };
+    let jobs_per_hour = if multi_gpu { 6.0 } else { 9.0 };
+    let options =
+        WorkloadOptions { jobs: Some(1500), jobs_per_hour, multi_gpu, ..WorkloadOptions::default() };
     let workload = Arc::new(generate(&cluster, &profiles, &options).expect("a workload"));
+    let settings = Settings { window: Some((STEADY.start as u32, STEADY.end as u32)), ..Settings::default() };
     let jobs = if multi_gpu { "multi-GPU" } else { "single-GPU" };
-    for order in ["fifo", "srtf", "las"] {
+    for order in ["fifo", "srtf"] {
         let jct = |allocation: &str| {
             let mut policy = ScriptPolicy::load(&format!("{order}+{allocation}"), ScriptLimits::default())
                 .expect("shipped");
@@ -188,7 +193,7 @@ fn tune_against_opt(multi_gpu: bool) {
                 Arc::clone(&workload),
                 Vec::new(),
                 &mut policy,
-                &Settings::default(),
+                &settings,
                 &mut |_| {},
             );
             let ledger = ledger.expect("a shipped policy runs");
@@ -196,6 +201,8 @@ fn tune_against_opt(multi_gpu: bool) {
                 .jobs
                 .iter()
                 .zip(&ledger.outcomes)
+                .skip(STEADY.start)
+                .take(STEADY.len())
                 .filter_map(|(job, outcome)| Some((outcome.finish? - job.arrival).as_secs_f64()));
             let times: Vec<f64> = times.collect();
             (times.iter().sum::<f64>() / times.len() as f64, started.elapsed())
