@@ -132,7 +132,7 @@ fn is_gone(pid: u32) -> bool {
 #[test]
 fn a_solve_that_overruns_is_killed_keeps_its_start_and_leaves_no_process() {
     let model = overrunning();
-    let limits = Limits { wall: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { wall: Duration::from_secs(1), ..Limits::default() };
     let mut solver = ChildSolver::new(env!("CARGO_BIN_EXE_rota").into());
     let start = vec![0.0; 50_000];
     let solution = solver.solve(&model, &limits, Start::Values(&start));

@@ -34,7 +34,7 @@ pub(super) struct SolveArgs {
     /// Most branch-and-bound nodes
     #[arg(long, value_name = "N", default_value_t = 1_000_000, help_heading = "Limits")]
     pub nodes: u64,
-    /// Wall-clock time; a solver that overruns it by more than a quarter and a second is killed
+    /// Wall-clock time; a solver that overruns it by more than a tenth and 100 ms is killed
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10m", help_heading = "Limits")]
     pub wall: Span,
     /// Solver threads; more than one may give another of several optima

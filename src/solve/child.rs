@@ -127,9 +127,10 @@ impl Solver for ChildSolver {
     }
 }
 
-/// How long a child may take: longer than the limit it is given, because what it has found by then is worth having.
+/// How long a child may take: a little longer than the limit it is given, because what it has found by then is worth
+/// having; not much longer, because a round waits for it.
 fn patience(wall: Duration) -> Duration {
-    wall.saturating_add(wall / 4).saturating_add(Duration::from_secs(1))
+    wall.saturating_add(wall / 10).saturating_add(Duration::from_millis(100))
 }
 
 /// The answer of a solve that had to be killed: the start, if that is feasible.
