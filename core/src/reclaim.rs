@@ -28,22 +28,14 @@ impl Default for Reclaim {
 /// Nodes on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the fullest
 /// ones that together do.
 pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
-    let nodes = room
-        .cluster()
-        .nodes()
-        .iter()
-        .map(|n| (n.id, room.free_on(n.id).0.len()))
-        .filter(|(_, free)| *free > 0);
     if gpus > 1
-        && let Some((node, _)) = nodes.clone().find(|(_, free)| *free >= gpus)
+        && let Some((node, _)) = room.nodes_with(gpus).next()
     {
         return SmallVec::from_slice(&[(node, gpus)]);
     }
-    let mut fullest: Vec<_> = nodes.collect();
-    fullest.sort_unstable_by_key(|(node, free)| (*free, *node));
     let mut left = gpus;
     let mut targets = SmallVec::new();
-    for (node, free) in fullest {
+    for (free, node) in fullest(room, gpus as usize) {
         let count = free.min(left);
         targets.push((node, count));
         left -= count;
@@ -52,6 +44,19 @@ pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
         }
     }
     targets
+}
+
+/// The nodes with the fewest free GPUs, but some, fullest first; no more of them than `most`.
+fn fullest(room: &Room, most: usize) -> SmallVec<[(u32, NodeId); 8]> {
+    let mut fullest: SmallVec<[(u32, NodeId); 8]> = SmallVec::new();
+    for (node, free) in room.nodes_with(1) {
+        let place = fullest.partition_point(|other| *other <= (free, node));
+        if place < most {
+            fullest.truncate(most - 1);
+            fullest.insert(place, (free, node));
+        }
+    }
+    fullest
 }
 
 /// Who on a node gives back, to meet `need`: positions in `granted`. Sorts the node's list as it goes.

@@ -189,6 +189,15 @@ impl Room {
         })
     }
 
+    /// Nodes, in id order, with at least so many free GPUs (one or more), and how many they have.
+    pub(crate) fn nodes_with(&self, gpus: u32) -> impl Iterator<Item = (NodeId, u32)> + '_ {
+        let blocks = self.bounds.iter().zip(self.free.chunks(BLOCK)).enumerate();
+        blocks.filter(move |(_, (bound, _))| bound.get().1 >= gpus).flat_map(move |(block, (_, free))| {
+            let nodes = free.iter().enumerate().map(move |(n, set)| (block * BLOCK + n, set.len()));
+            nodes.filter(move |(_, count)| *count >= gpus).map(|(node, count)| (NodeId::from(node), count))
+        })
+    }
+
     /// Whether a block can hold a GPU's worth; tightens a bound that says so wrongly.
     fn may_hold(&self, block: usize, per_gpu: &Host) -> bool {
         let holds = |(host, gpus): (Host, u32)| gpus > 0 && per_gpu.fits_in(&host);

@@ -305,7 +305,8 @@ impl<'a> Simulation<'a> {
             self.scheduler.assert_sane();
         }
         self.recorder.decided(now, self.scheduler.jobs(), self.gpus_up, commands.len(), notes);
-        let is_idle = self.scheduler.jobs().n_running() == 0 && commands.is_empty() && self.world.is_over();
+        let is_idle =
+            self.scheduler.jobs().n_running() == 0 && commands.is_empty() && self.world.next_time().is_none();
         self.n_idle = if is_idle { self.n_idle + 1 } else { 0 };
         self.n_stalled += 1;
         self.wake = wake;

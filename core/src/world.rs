@@ -67,13 +67,6 @@ impl World {
         [end, fault, arrival].into_iter().flatten().min()
     }
 
-    /// Whether anything but faults is still to come by itself.
-    pub fn is_over(&mut self) -> bool {
-        let lives = &self.lives;
-        self.n_arrived == self.workload.jobs.len()
-            && self.ends.peek(|job, version| lives[job.index()].version == version).is_none()
-    }
-
     /// The next event at `now`, if one is due: ends first, then faults, then arrivals.
     pub fn pop(&mut self, now: Time) -> Option<Event> {
         let lives = &self.lives;

@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// CPU time of this thread so far.
 pub(crate) fn cpu_now() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps this file");
-    let nanos = text
-        .split_whitespace()
-        .next()
-        .and_then(|n| n.parse().ok())
-        .expect("nanoseconds on the CPU come first");
-    Duration::from_nanos(nanos)
+    time_of(ClockId::ThreadCPUTime)
 }
 
-/// CPU time of all threads of this process so far, to a hundredth of a second.
+/// CPU time of all threads of this process so far.
 pub(crate) fn process_cpu_now() -> Duration {
-    let text = std::fs::read_to_string("/proc/self/stat").expect("Linux keeps this file");
-    let fields = text.rsplit(')').next().expect("fields follow the name in brackets");
-    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
+    time_of(ClockId::ProcessCPUTime)
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// The most memory this process has had, in megabytes.

@@ -64,14 +64,16 @@ impl Arrivals {
         }
     }
 
-    /// The next one: whole seconds as in the original, or a millisecond after the other when all come at once.
+    /// The next one, in whole seconds as in the original, or a millisecond after the other when all come at once.
+    ///
+    /// The sum of the gaps is rounded, not each gap, which would cap the load at a job a second.
     pub(crate) fn next(&mut self) -> Time {
         if self.is_static {
             self.count += 1;
             return Time(i64::from(self.count - 1) * 1_000);
         }
-        self.last_s += draws::gap_s(&mut self.rng, self.jobs_per_hour).ceil();
-        Time::from_secs_f64(self.last_s)
+        self.last_s += draws::gap_s(&mut self.rng, self.jobs_per_hour);
+        Time::from_secs_f64(self.last_s.ceil())
     }
 }
 
