@@ -1,0 +1,13 @@
+//! What head, agents and users say to each other.
+//!
+//! `message` holds what is said, `value` the checked values it is made of, `frame` how it lies on a stream. Nothing a
+//! peer sends can make this crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+pub mod frame;
+pub mod message;
+pub mod value;

@@ -1,0 +1,80 @@
+//! What is said, as types. Enums are append-only: a new variant goes to the end, a field never changes its place, and
+//! `tests/golden.rs` holds the bytes of every message so that a slip is a failing test, not a broken cluster.
+//!
+//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
+//! `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
+//! are sent and what they mean for the peers' state is in the sessions.
+
+mod launch;
+mod to_agent;
+mod to_head;
+mod user;
+
+pub use launch::*;
+pub use to_agent::*;
+pub use to_head::*;
+pub use user::*;
+
+use rota_core::ids::{Incarnation, JobId};
+use serde::{Deserialize, Serialize};
+
+/// The version of everything here. Peers with different ones do not talk; the ALPN says the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// One launch of one job: never two live ones of a job, and a later one has a larger incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The job.
+    pub job: JobId,
+    /// Which launch of it.
+    pub incarnation: Incarnation,
+}
+
+impl std::fmt::Display for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "job {} launch {}", self.job, self.incarnation)
+    }
+}
+
+macro_rules! counter {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// The one after it.
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counter!(
+    /// How often the head has started: whoever carries a lower one is a ghost and is not obeyed.
+    Epoch
+);
+counter!(
+    /// An order to one agent, counted from 1 in each epoch and each boot of the agent.
+    OrderId
+);
+counter!(
+    /// A report of one agent, counted from 1 in each boot.
+    Sequence
+);
+counter!(
+    /// A number drawn when an agent starts: another one means that it forgot what it had not written down.
+    BootId
+);
+counter!(
+    /// A heartbeat of one connection, counted from 1.
+    Beat
+);

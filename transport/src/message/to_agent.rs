@@ -1,0 +1,110 @@
+//! What the head says to agents.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Beat, Epoch, Launch, OrderId, Rendezvous, Sequence};
+use crate::value::{HostAmount, Rate, Text, Wait};
+
+/// What the head says to an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// The answer to a good `Hello`.
+    Welcome(Welcome),
+    /// The answer to a bad one; the connection is closed after it.
+    Refused(Text),
+    /// Do something. Repeated until done.
+    Order(Order),
+    /// Reports up to this one are written down.
+    Acknowledge(Sequence),
+    /// The answer to a heartbeat: the agent's lease begins anew at the moment it sent that heartbeat.
+    Renew {
+        /// The heartbeat answered.
+        beat: Beat,
+        /// The head has heard the outcome of every order before this one: the agent need not keep them.
+        settled_before: OrderId,
+    },
+}
+
+/// The terms of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The epoch of this head.
+    pub epoch: Epoch,
+    /// Without an answer for this long, counted from the heartbeat that was answered last, an agent acts for itself.
+    pub lease: Wait,
+    /// Time between heartbeats.
+    pub heartbeat: Wait,
+    /// The last report of this boot that is written down.
+    pub reports_seen: Sequence,
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its number.
+    pub id: OrderId,
+    /// The epoch of the head that gives it.
+    pub epoch: Epoch,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Task {
+    /// Start a job, or prepare to.
+    Launch(Box<Launch>),
+    /// Start what was prepared.
+    Go {
+        /// Which.
+        attempt: Attempt,
+        /// Where its ranks meet.
+        rendezvous: Rendezvous,
+    },
+    /// Stop a launch, or drop what was prepared. What is gone already is no failure.
+    Stop {
+        /// Which.
+        attempt: Attempt,
+        /// Time between asking and killing.
+        grace: Wait,
+        /// Whether it should write a checkpoint first.
+        keep_work: KeepWork,
+    },
+    /// Ask a launch for a checkpoint; it goes on.
+    Checkpoint {
+        /// Which.
+        attempt: Attempt,
+    },
+    /// Give a running launch another share of the host; its GPUs stay.
+    Resize {
+        /// Which.
+        attempt: Attempt,
+        /// What it holds from now on.
+        host: HostAmount,
+        /// Iterations per second it should do with that, by its profile.
+        rate: Rate,
+    },
+    /// The end of this launch is written down: its record may go, its output stays until its caps are reached.
+    Forget {
+        /// Which.
+        attempt: Attempt,
+    },
+    /// Send output.
+    ReadLog {
+        /// Whose.
+        attempt: Attempt,
+        /// From which byte.
+        offset: u64,
+        /// At most so many bytes.
+        n_bytes: u32,
+    },
+}
+
+/// Whether work is worth saving when a launch is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeepWork {
+    /// It may write a checkpoint.
+    Yes,
+    /// Nobody needs it.
+    No,
+}

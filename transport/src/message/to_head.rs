@@ -1,0 +1,270 @@
+//! What agents say to the head.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Beat, BootId, Epoch, LaunchId, OrderId, Sequence};
+use crate::value::{GpuShare, Gpus, HostAmount, Iterations, LogBytes, LongText, Name, Text};
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToHead {
+    /// The first message of a connection.
+    Hello(Hello),
+    /// What the node has and runs: the second message of a connection, and whenever it changes.
+    Inventory(Inventory),
+    /// I am alive. Answered with `Renew`, which prolongs the agent's lease.
+    Heartbeat(Heartbeat),
+    /// An order was carried out, or could not be.
+    OrderDone(OrderDone),
+    /// Something happened. Repeated until acknowledged.
+    Report(Report),
+    /// A piece of a job's output, asked for by `ReadLog`.
+    LogChunk(LogChunk),
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The protocol it speaks.
+    pub protocol: u32,
+    /// Its name, which its certificate must carry.
+    pub name: Name,
+    /// The version of the program, for people.
+    pub version: Text,
+    /// Drawn when it started.
+    pub boot: BootId,
+    /// The highest epoch it has seen: a head with a lower one is refused.
+    pub epoch: Epoch,
+    /// The order it expects next in that epoch.
+    pub next_order: OrderId,
+    /// Where other nodes reach this one: host name or address.
+    pub address: Text,
+}
+
+/// What a node has and runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// Its GPUs, by ascending index.
+    pub gpus: Vec<GpuInfo>,
+    /// CPUs, memory and storage rate given to jobs.
+    pub host: Option<HostAmount>,
+    /// CPUs of each NUMA node, by their numbers.
+    pub numa: Vec<NumaInfo>,
+    /// Launches it knows and was not told to forget.
+    pub attempts: Vec<AttemptInfo>,
+    /// The rack (or switch) it stands in, where somebody said.
+    pub rack: u32,
+    /// Whether its GPUs are emulated.
+    pub is_emulated: bool,
+}
+
+/// One GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuInfo {
+    /// Its number among those given to jobs, from 0.
+    pub index: u32,
+    /// Its own name, unique in the world.
+    pub uuid: Text,
+    /// Its model, such as `A100-SXM4-80GB`.
+    pub model: Text,
+    /// Its memory in bytes.
+    pub mem_bytes: u64,
+    /// The NUMA node it is near.
+    pub numa: u32,
+    /// Whether it can be used.
+    pub is_healthy: bool,
+}
+
+/// One NUMA node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaInfo {
+    /// Its number.
+    pub index: u32,
+    /// CPUs there that are given to jobs.
+    pub cpus: Vec<u16>,
+    /// Memory there in bytes.
+    pub mem_bytes: u64,
+}
+
+/// A launch as its node knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptInfo {
+    /// Which.
+    pub attempt: Attempt,
+    /// The epoch of the head that ordered it.
+    pub epoch: Epoch,
+    /// GPUs it holds.
+    pub gpus: Gpus,
+    /// Share of each of them.
+    pub share: GpuShare,
+    /// CPUs, memory and storage rate it holds.
+    pub host: HostAmount,
+    /// Where it stands.
+    pub state: AttemptState,
+    /// Iterations it has done in all, as far as known.
+    pub iterations: Iterations,
+    /// Iterations at its last checkpoint.
+    pub checkpointed: Iterations,
+    /// Which launch order made it.
+    pub launch: LaunchId,
+}
+
+/// Where a launch stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AttemptState {
+    /// Ready to start, waiting for `Go`.
+    Prepared,
+    /// Running.
+    Running,
+    /// Told to stop, not yet gone.
+    Stopping,
+    /// Gone, and not yet forgotten.
+    Exited(Exit),
+}
+
+/// How a launch ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// By code or signal.
+    pub how: ExitHow,
+    /// On whose behalf.
+    pub cause: ExitCause,
+}
+
+/// What the operating system says of an end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExitHow {
+    /// It returned this; 0 is success.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It was never started, and why.
+    NotStarted(Text),
+    /// It is gone and nobody knows how it ended.
+    Unknown(Text),
+}
+
+/// Why a launch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExitCause {
+    /// It ended by itself.
+    Itself,
+    /// The head ordered it.
+    Ordered,
+    /// The agent's lease was over.
+    LeaseOver,
+    /// Another rank of its gang died.
+    GangBroken,
+    /// It used more than it was given, and the kernel or the agent ended it.
+    OverLimit,
+}
+
+/// A sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// Its number on this connection.
+    pub beat: Beat,
+    /// Reports not yet acknowledged.
+    pub n_unacknowledged: u32,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OrderDone {
+    /// Which.
+    pub order: OrderId,
+    /// In which epoch it was given.
+    pub epoch: Epoch,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Carried out.
+    Done,
+    /// Ready to start; ranks may meet at this port of this node.
+    Prepared {
+        /// A free port of the node.
+        port: u16,
+    },
+    /// Not carried out, and why.
+    Failed(Text),
+}
+
+/// Something that happened on a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its number in this boot.
+    pub sequence: Sequence,
+    /// What.
+    pub fact: Fact,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Fact {
+    /// A launch runs.
+    Started(Attempt),
+    /// A launch has done so many iterations in all.
+    Progressed {
+        /// Which.
+        attempt: Attempt,
+        /// Iterations in all.
+        iterations: Iterations,
+    },
+    /// A launch has written a checkpoint.
+    Checkpointed {
+        /// Which.
+        attempt: Attempt,
+        /// Iterations in it.
+        iterations: Iterations,
+    },
+    /// A launch ended.
+    Exited(Exited),
+    /// A GPU cannot be used.
+    GpuUnhealthy {
+        /// Its number.
+        index: u32,
+        /// Why.
+        reason: Text,
+    },
+    /// A GPU can be used again.
+    GpuHealthy {
+        /// Its number.
+        index: u32,
+    },
+    /// Something an operator should know.
+    Warning(Text),
+}
+
+/// The end of a launch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exited {
+    /// Which.
+    pub attempt: Attempt,
+    /// How.
+    pub exit: Exit,
+    /// Iterations done in all, as far as known.
+    pub iterations: Iterations,
+    /// Iterations at the last checkpoint.
+    pub checkpointed: Iterations,
+    /// The last of its output.
+    pub tail: LongText,
+}
+
+/// A piece of output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogChunk {
+    /// The order that asked for it.
+    pub order: OrderId,
+    /// In which epoch it was given.
+    pub epoch: Epoch,
+    /// Where in the output it begins.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: LogBytes,
+    /// Whether the job has ended and nothing follows.
+    pub is_end: bool,
+}

@@ -1,0 +1,341 @@
+//! What people ask the head, and what it answers: one stream for each request, answers until `End` or `Failed`.
+
+use rota_core::ids::{Incarnation, JobId};
+use rota_core::time::Time;
+use serde::{Deserialize, Serialize};
+
+use super::{Epoch, Launcher, LogLimits, OnHeadLost};
+use crate::value::{Iterations, LogBytes, LongText, Name, Text, Wait};
+
+/// What somebody asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromUser {
+    /// How things stand. The first message says which protocol the program speaks.
+    Status {
+        /// That protocol.
+        protocol: u32,
+    },
+    /// Take these jobs, all or none. Answered when they are written down.
+    Submit {
+        /// The jobs.
+        jobs: Vec<JobRequest>,
+        /// Drawn by the sender: asking again with the same one gets the same answer and no second job.
+        key: u64,
+    },
+    /// Withdraw jobs.
+    Cancel {
+        /// Which.
+        jobs: Vec<JobId>,
+    },
+    /// Show jobs.
+    Jobs {
+        /// Which.
+        which: WhichJobs,
+    },
+    /// Show nodes.
+    Nodes,
+    /// Show a job's output.
+    Logs {
+        /// Whose.
+        job: JobId,
+        /// From which byte.
+        offset: u64,
+        /// Whether to go on until it ends.
+        follow: bool,
+    },
+    /// Give a node nothing new and move away what runs there, or take it back into service.
+    Drain {
+        /// Which.
+        node: Name,
+        /// Whether it is to be drained.
+        is_drained: bool,
+    },
+    /// Show what happened.
+    Events {
+        /// From which record.
+        from: u64,
+        /// Whether to go on.
+        follow: bool,
+    },
+    /// Decide by another policy from the next round on.
+    SetPolicy {
+        /// Its name or path, as on the command line.
+        policy: Text,
+        /// Parameters.
+        set: Vec<(Text, Text)>,
+    },
+    /// Read the policy's scripts again.
+    ReloadPolicy,
+    /// Why a job waits, and what would let it run.
+    Explain {
+        /// Which.
+        job: JobId,
+    },
+    /// What another policy would do now.
+    WhatIf {
+        /// Its name or path.
+        policy: Text,
+        /// Parameters.
+        set: Vec<(Text, Text)>,
+    },
+    /// Everything that was written down, as lines of JSON.
+    Journal,
+    /// End the head; what runs goes on for its lease.
+    Shutdown,
+}
+
+/// Which jobs are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WhichJobs {
+    /// Those that have not ended.
+    Active,
+    /// All.
+    All,
+    /// These.
+    These(Vec<JobId>),
+}
+
+/// A job somebody wants to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRequest {
+    /// Its name.
+    pub name: Text,
+    /// Who pays; empty is the user.
+    pub tenant: Text,
+    /// Larger goes first where an order respects it.
+    pub priority: i32,
+    /// The profile it runs by; empty is none.
+    pub model: Text,
+    /// Global batch size; 0 takes the profile's.
+    pub batch: u32,
+    /// GPUs: the gang of a job that is not elastic.
+    pub gpus: u32,
+    /// Counts an elastic job can run with, ascending; empty when it is not.
+    pub levels: Vec<u32>,
+    /// The only GPU type it may run on; empty is any.
+    pub gpu_type: Text,
+    /// Iterations it is thought to need; for a job without a profile, seconds.
+    pub work: Iterations,
+    /// When it should be done, counted from its submission.
+    pub deadline: Option<Wait>,
+    /// How it is started.
+    pub start: JobStart,
+}
+
+/// How a job is started, wherever it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobStart {
+    /// As what.
+    pub launcher: Launcher,
+    /// The program and its arguments.
+    pub argv: Vec<Text>,
+    /// Variables beside those the agent sets.
+    pub env: Vec<(Text, Text)>,
+    /// Where it runs; empty is the agent's run directory.
+    pub working_directory: Text,
+    /// Where it keeps checkpoints; empty is a folder of its own below the agent's checkpoint directory.
+    pub checkpoint_directory: Text,
+    /// How many processes.
+    pub processes: Processes,
+    /// What happens to it when its node loses the head.
+    pub on_head_lost: OnHeadLost,
+    /// How much output is kept.
+    pub log: LogLimits,
+    /// Time between asking it to stop and killing it.
+    pub grace: Wait,
+    /// Time lost at each start after the first.
+    pub restart: Wait,
+    /// Time between checkpoints it writes by itself; none loses no work at a failure.
+    pub checkpoint_every: Wait,
+    /// Failures after which it is given up.
+    pub most_failures: u32,
+}
+
+/// How many processes a job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Processes {
+    /// One for each node, whatever its GPUs.
+    PerNode,
+    /// One for each GPU.
+    PerGpu,
+}
+
+/// What the head answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToUser {
+    /// Nothing more follows.
+    End,
+    /// The request was refused, and why; nothing was changed.
+    Failed(LongText),
+    /// How things stand.
+    Status(Status),
+    /// The jobs were written down under these numbers.
+    Submitted(Vec<JobId>),
+    /// Some of the jobs asked for.
+    Jobs(Vec<JobView>),
+    /// Some of the nodes.
+    Nodes(Vec<NodeView>),
+    /// A piece of output.
+    Log {
+        /// Where it begins.
+        offset: u64,
+        /// The bytes.
+        bytes: LogBytes,
+    },
+    /// Some of what happened.
+    Events(Vec<EventView>),
+    /// An answer for people.
+    Text(LongText),
+}
+
+/// How things stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The head's version, for people.
+    pub version: Text,
+    /// How often the head has started.
+    pub epoch: Epoch,
+    /// The head's time.
+    pub now: Time,
+    /// Whether enough agents are there and rounds are held.
+    pub is_ready: bool,
+    /// The policy that decides.
+    pub policy: Text,
+    /// What is wrong with it, if something is: what runs is kept meanwhile.
+    pub trouble: Text,
+    /// Time between rounds.
+    pub round: Wait,
+    /// Decisions taken since the head started.
+    pub n_rounds: u64,
+    /// Nodes that are up.
+    pub n_nodes_up: u32,
+    /// Nodes that the head knows.
+    pub n_nodes: u32,
+    /// GPUs held by jobs.
+    pub n_gpus_busy: u32,
+    /// GPUs of nodes that are up.
+    pub n_gpus_up: u32,
+    /// Jobs that wait for admission or GPUs.
+    pub n_waiting: u32,
+    /// Jobs that run.
+    pub n_running: u32,
+}
+
+/// A job as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    /// Its number.
+    pub id: JobId,
+    /// Its name.
+    pub name: Text,
+    /// Who submitted it.
+    pub user: Name,
+    /// Its profile.
+    pub model: Text,
+    /// Where it stands.
+    pub state: JobStateView,
+    /// Why, where there is something to say.
+    pub reason: Text,
+    /// GPUs asked for.
+    pub gpus_asked: u32,
+    /// GPUs held.
+    pub gpus_held: u32,
+    /// Names of the nodes it runs on.
+    pub nodes: Vec<Text>,
+    /// Iterations done.
+    pub done: Iterations,
+    /// Iterations in all.
+    pub work: Iterations,
+    /// When it was submitted.
+    pub arrival: Time,
+    /// When it first started.
+    pub started: Option<Time>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// When it should be done.
+    pub deadline: Option<Time>,
+    /// How often it was launched.
+    pub incarnation: Incarnation,
+    /// How often it failed.
+    pub n_failures: u32,
+    /// How often it was stopped in favour of others.
+    pub n_preemptions: u32,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobStateView {
+    /// Not yet admitted.
+    Asking,
+    /// Admitted, without GPUs.
+    Waiting,
+    /// Given GPUs, not yet up everywhere.
+    Starting,
+    /// Running.
+    Running,
+    /// Told to stop, not yet gone.
+    Stopping,
+    /// Its work is done.
+    Finished,
+    /// Refused.
+    Declined,
+    /// Withdrawn.
+    Cancelled,
+    /// Given up after too many failures.
+    Failed,
+}
+
+/// A node as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeView {
+    /// Its name, which is its agent's.
+    pub name: Name,
+    /// Where it stands.
+    pub state: NodeStateView,
+    /// Its GPU type.
+    pub gpu_type: Text,
+    /// Its GPUs.
+    pub n_gpus: u32,
+    /// GPUs held by jobs.
+    pub n_busy: u32,
+    /// CPUs.
+    pub cpus: f64,
+    /// Memory in bytes.
+    pub mem_bytes: u64,
+    /// Its agent's version.
+    pub version: Text,
+    /// Since when it is in its state.
+    pub since: Time,
+    /// Jobs there.
+    pub jobs: Vec<JobId>,
+    /// Why it is in its state, where there is something to say.
+    pub reason: Text,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeStateView {
+    /// In service.
+    Up,
+    /// Not heard of, but its lease is not over: what ran there is left alone.
+    Silent,
+    /// Lost: its lease is over.
+    Lost,
+    /// Taken out of service by an operator.
+    Drained,
+}
+
+/// Something that happened, as people see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventView {
+    /// Its place in the journal.
+    pub index: u64,
+    /// When.
+    pub time: Time,
+    /// What kind, in a word.
+    pub kind: Text,
+    /// In words.
+    pub text: Text,
+}
