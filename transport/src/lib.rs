@@ -1,6 +1,7 @@
 //! What head, agents and users say to each other.
 //!
-//! `message` holds what is said, `value` the checked values it is made of, `frame` how it lies on a stream. Nothing a
+//! `message` holds what is said, `value` the checked values it is made of, `frame` how it lies on a stream,
+//! `session` the conversation without sockets or clocks. Nothing a
 //! peer sends can make this crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
 
 #![cfg_attr(
@@ -10,4 +11,5 @@
 
 pub mod frame;
 pub mod message;
+pub mod session;
 pub mod value;

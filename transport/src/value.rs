@@ -320,6 +320,11 @@ impl Wait {
     /// No time at all.
     pub const NONE: Wait = Wait(Span::ZERO);
 
+    /// The nearest length of time that is allowed.
+    pub fn cut(span: Span) -> Self {
+        Wait(Span(span.0.clamp(0, 3_200_000_000_000_000)))
+    }
+
     /// The length of time.
     pub fn span(self) -> Span {
         self.0

@@ -75,6 +75,6 @@ counter!(
     BootId
 );
 counter!(
-    /// A heartbeat of one connection, counted from 1.
+    /// A heartbeat of one agent, counted from 1 in each boot.
     Beat
 );

@@ -35,8 +35,6 @@ pub struct Hello {
     pub boot: BootId,
     /// The highest epoch it has seen: a head with a lower one is refused.
     pub epoch: Epoch,
-    /// The order it expects next in that epoch.
-    pub next_order: OrderId,
     /// Where other nodes reach this one: host name or address.
     pub address: Text,
 }
@@ -162,8 +160,10 @@ pub enum ExitCause {
 /// A sign of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// Its number on this connection.
+    /// Its number in this boot.
     pub beat: Beat,
+    /// The order it expects next: those before it have arrived.
+    pub next_order: OrderId,
     /// Reports not yet acknowledged.
     pub n_unacknowledged: u32,
 }

@@ -114,7 +114,6 @@ pub(crate) fn to_head() -> Vec<ToHead> {
             version: text("0.1.0"),
             boot: BootId(0xb007),
             epoch: Epoch(4),
-            next_order: OrderId(9),
             address: text("10.0.0.7"),
         }),
         ToHead::Inventory(Inventory {
@@ -142,7 +141,7 @@ pub(crate) fn to_head() -> Vec<ToHead> {
             rack: 2,
             is_emulated: true,
         }),
-        ToHead::Heartbeat(Heartbeat { beat: Beat(12), n_unacknowledged: 1 }),
+        ToHead::Heartbeat(Heartbeat { beat: Beat(12), next_order: OrderId(9), n_unacknowledged: 1 }),
         ToHead::OrderDone(OrderDone {
             order: OrderId(9),
             epoch: Epoch(4),

@@ -1,0 +1,378 @@
+//! The agent's side of the conversation with the head. It outlives connections, not the agent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rota_core::ids::{Incarnation, JobId};
+use rota_core::time::{Span, Time};
+
+use super::SessionError;
+use crate::message::{
+    Beat, BootId, Epoch, Fact, Heartbeat, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome,
+    PROTOCOL_VERSION, Report, Sequence, Task, ToAgent, ToHead, Welcome,
+};
+use crate::value::{LogBytes, Name, Text};
+
+/// Orders ahead of their turn that are kept.
+const MOST_EARLY_ORDERS: usize = 4096;
+/// Without an answer to its greeting for this long an agent hangs up and tries again.
+const GREETING_PATIENCE: Span = Span::from_secs(5);
+
+/// Who an agent is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentIdentity {
+    /// Its name, which its certificate must carry.
+    pub name: Name,
+    /// The version of the program.
+    pub version: Text,
+    /// Where other nodes reach this one.
+    pub address: Text,
+    /// Drawn when it started.
+    pub boot: BootId,
+}
+
+/// What an agent must know again after a restart, so that nobody makes it start something twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentMemory {
+    /// The highest epoch it has seen.
+    pub epoch: Epoch,
+    /// The highest launch of each job it has started.
+    pub launched: BTreeMap<JobId, Incarnation>,
+}
+
+/// What comes of a message or a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentOutput {
+    /// To be sent to the head.
+    Send(ToHead),
+    /// The head took the agent in: it wants an inventory. The epoch must be on disk before anything else is done.
+    Welcomed(Welcome),
+    /// The head does not want this agent, and why.
+    Refused(Text),
+    /// To be carried out, once; `order_done` tells what became of it. A launch must be on disk before it is started.
+    Execute {
+        /// Its number.
+        order: OrderId,
+        /// What to do.
+        task: Task,
+    },
+    /// Nothing was heard for a whole lease: jobs stop, or go on, as they wish. The head is tried further on.
+    LeaseOver,
+    /// The head does not answer on this connection: make another.
+    HangUp,
+}
+
+/// The conversation with the head.
+#[derive(Debug)]
+pub struct AgentSession {
+    identity: AgentIdentity,
+    memory: AgentMemory,
+    phase: Phase,
+    /// The epoch of the head that orders are counted for.
+    counted: Epoch,
+    expected: OrderId,
+    early: BTreeMap<OrderId, Task>,
+    /// Outcomes the head may not have heard, and when they were last sent.
+    outcomes: BTreeMap<OrderId, (Outcome, Option<Time>)>,
+    reports: VecDeque<(Report, Option<Time>)>,
+    next_sequence: Sequence,
+    heartbeat: Span,
+    lease: Span,
+    next_beat: Beat,
+    /// When heartbeats without an answer were sent.
+    beats: BTreeMap<Beat, Time>,
+    last_beat: Option<Time>,
+    lease_until: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Apart,
+    /// `Hello` was sent at that time.
+    Greeting(Time),
+    Open,
+}
+
+impl AgentSession {
+    /// A conversation that has not begun.
+    pub fn new(identity: AgentIdentity, memory: AgentMemory) -> Self {
+        AgentSession {
+            identity,
+            counted: memory.epoch,
+            memory,
+            phase: Phase::Apart,
+            expected: OrderId(1),
+            early: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            reports: VecDeque::new(),
+            next_sequence: Sequence(1),
+            heartbeat: Span::from_secs(2),
+            lease: Span::ZERO,
+            next_beat: Beat(1),
+            beats: BTreeMap::new(),
+            last_beat: None,
+            lease_until: None,
+        }
+    }
+
+    /// What must be on disk.
+    pub fn memory(&self) -> &AgentMemory {
+        &self.memory
+    }
+
+    /// Whether the head is there and has greeted.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Until when the head's word holds; `None` when there is no lease, or it is over.
+    pub fn lease_until(&self) -> Option<Time> {
+        self.lease_until
+    }
+
+    /// Jobs run that were adopted after a restart: without a word from the head they have one lease, of this length.
+    pub fn adopt_lease(&mut self, now: Time, lease: Span) {
+        (self.lease, self.lease_until) = (lease, Some(now + lease));
+    }
+
+    /// A connection was made: says who speaks.
+    pub fn connected(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
+        self.phase = Phase::Greeting(now);
+        out.push(AgentOutput::Send(ToHead::Hello(Hello {
+            protocol: PROTOCOL_VERSION,
+            name: self.identity.name.clone(),
+            version: self.identity.version.clone(),
+            boot: self.identity.boot,
+            epoch: self.memory.epoch,
+            address: self.identity.address.clone(),
+        })));
+    }
+
+    /// The connection is gone; the lease goes on.
+    pub fn disconnected(&mut self) {
+        self.phase = Phase::Apart;
+    }
+
+    /// Says what the node has and runs.
+    pub fn inventory(&mut self, inventory: Inventory, out: &mut Vec<AgentOutput>) {
+        if self.is_open() {
+            out.push(AgentOutput::Send(ToHead::Inventory(inventory)));
+        }
+    }
+
+    /// Something happened; repeated until the head has it.
+    pub fn report(&mut self, now: Time, fact: Fact, out: &mut Vec<AgentOutput>) {
+        let report = Report { sequence: self.next_sequence, fact };
+        self.next_sequence = report.sequence.next();
+        let sent = self.is_open().then_some(now);
+        if sent.is_some() {
+            out.push(AgentOutput::Send(ToHead::Report(report.clone())));
+        }
+        self.reports.push_back((report, sent));
+    }
+
+    /// An order was carried out or failed; repeated until the head has it.
+    pub fn order_done(&mut self, now: Time, order: OrderId, outcome: Outcome, out: &mut Vec<AgentOutput>) {
+        let sent = self.is_open().then_some(now);
+        if sent.is_some() {
+            out.push(AgentOutput::Send(done(order, self.counted, outcome.clone())));
+        }
+        self.outcomes.insert(order, (outcome, sent));
+    }
+
+    /// Output that an order asked for. Not repeated: who reads asks again.
+    pub fn log(
+        &mut self,
+        order: OrderId,
+        offset: u64,
+        bytes: LogBytes,
+        is_end: bool,
+        out: &mut Vec<AgentOutput>,
+    ) {
+        if self.is_open() {
+            let chunk = LogChunk { order, epoch: self.counted, offset, bytes, is_end };
+            out.push(AgentOutput::Send(ToHead::LogChunk(chunk)));
+        }
+    }
+
+    /// Takes in a message.
+    pub fn handle(
+        &mut self,
+        now: Time,
+        message: ToAgent,
+        out: &mut Vec<AgentOutput>,
+    ) -> Result<(), SessionError> {
+        match (self.phase, message) {
+            (Phase::Greeting(sent), ToAgent::Welcome(welcome)) => self.welcome(now, sent, welcome, out),
+            (Phase::Greeting(_), ToAgent::Refused(text)) => {
+                out.push(AgentOutput::Refused(text));
+                Ok(())
+            }
+            (Phase::Open, ToAgent::Order(order)) => self.take_order(now, order, out),
+            (Phase::Open, ToAgent::Acknowledge(last)) => {
+                self.reports.retain(|(report, _)| report.sequence > last);
+                Ok(())
+            }
+            (Phase::Open, ToAgent::Renew { beat, settled_before }) => {
+                self.renew(beat);
+                self.outcomes = self.outcomes.split_off(&settled_before);
+                Ok(())
+            }
+            // The network may say a welcome twice, or bring something before it: it comes again.
+            (Phase::Open, ToAgent::Welcome(welcome)) if welcome.epoch == self.counted => Ok(()),
+            (Phase::Greeting(_), _) => Ok(()),
+            (Phase::Open, ToAgent::Refused(_) | ToAgent::Welcome(_)) => {
+                Err(SessionError::OutOfTurn { what: "the answer to a greeting" })
+            }
+            (Phase::Apart, _) => Err(SessionError::OutOfTurn { what: "a message without a connection" }),
+        }
+    }
+
+    /// Says what the passing of time brings.
+    pub fn tick(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
+        if self.lease_until.is_some_and(|until| now >= until) {
+            self.lease_until = None;
+            out.push(AgentOutput::LeaseOver);
+        }
+        match self.phase {
+            Phase::Greeting(since) if now - since >= GREETING_PATIENCE => {
+                self.phase = Phase::Apart;
+                out.push(AgentOutput::HangUp);
+            }
+            Phase::Open if self.last_beat.is_none_or(|last| now - last >= self.heartbeat) => {
+                self.send_again(now, out);
+                self.beat(now, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// When `tick` has something to say, if nothing comes before.
+    pub fn timeout(&self) -> Option<Time> {
+        let next = match self.phase {
+            Phase::Apart => None,
+            Phase::Greeting(since) => Some(since + GREETING_PATIENCE),
+            Phase::Open => Some(self.last_beat.map_or(Time(i64::MIN), |last| last + self.heartbeat)),
+        };
+        [next, self.lease_until].into_iter().flatten().min()
+    }
+
+    fn welcome(
+        &mut self,
+        now: Time,
+        greeted: Time,
+        welcome: Welcome,
+        out: &mut Vec<AgentOutput>,
+    ) -> Result<(), SessionError> {
+        if welcome.epoch < self.memory.epoch {
+            self.phase = Phase::Apart;
+            return Err(SessionError::OldHead { theirs: welcome.epoch, seen: self.memory.epoch });
+        }
+        self.phase = Phase::Open;
+        (self.lease, self.heartbeat) = (welcome.lease.span(), welcome.heartbeat.span());
+        self.extend_lease(greeted);
+        if welcome.epoch > self.counted {
+            self.counted = welcome.epoch;
+            self.memory.epoch = welcome.epoch;
+            self.expected = OrderId(1);
+            self.early.clear();
+            self.outcomes.clear();
+        }
+        self.reports.retain(|(report, _)| report.sequence > welcome.reports_seen);
+        out.push(AgentOutput::Welcomed(welcome));
+        for (_, sent) in self.reports.iter_mut() {
+            *sent = None;
+        }
+        for (_, sent) in self.outcomes.values_mut() {
+            *sent = None;
+        }
+        self.send_again(now, out);
+        self.beat(now, out);
+        Ok(())
+    }
+
+    fn take_order(
+        &mut self,
+        now: Time,
+        order: Order,
+        out: &mut Vec<AgentOutput>,
+    ) -> Result<(), SessionError> {
+        if order.epoch != self.counted {
+            return Err(SessionError::OldHead { theirs: order.epoch, seen: self.counted });
+        }
+        if order.id < self.expected {
+            if let Some((outcome, sent)) = self.outcomes.get_mut(&order.id) {
+                *sent = Some(now);
+                out.push(AgentOutput::Send(done(order.id, self.counted, outcome.clone())));
+            }
+            return Ok(());
+        }
+        if self.early.len() >= MOST_EARLY_ORDERS {
+            return Err(SessionError::TooFarAhead { order: order.id, expected: self.expected });
+        }
+        self.early.insert(order.id, order.task);
+        while let Some(task) = self.early.remove(&self.expected) {
+            let order = self.expected;
+            self.expected = order.next();
+            self.obey(now, order, task, out);
+        }
+        Ok(())
+    }
+
+    /// Hands an order out, unless it would start what was started before.
+    fn obey(&mut self, now: Time, order: OrderId, task: Task, out: &mut Vec<AgentOutput>) {
+        if let Task::Launch(launch) = &task {
+            let attempt = launch.attempt;
+            if let Some(seen) = self.memory.launched.get(&attempt.job)
+                && *seen >= attempt.incarnation
+            {
+                let text = format!("{attempt}: launch {seen} was seen here");
+                self.order_done(now, order, Outcome::Failed(Text::cut(&text)), out);
+                return;
+            }
+            self.memory.launched.insert(attempt.job, attempt.incarnation);
+        }
+        out.push(AgentOutput::Execute { order, task });
+    }
+
+    fn beat(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
+        let beat = self.next_beat;
+        self.next_beat = beat.next();
+        self.last_beat = Some(now);
+        // An answer later than a lease prolongs nothing.
+        self.beats.retain(|_, sent| now - *sent < self.lease);
+        self.beats.insert(beat, now);
+        let n_unacknowledged = u32::try_from(self.reports.len()).unwrap_or(u32::MAX);
+        let heartbeat = Heartbeat { beat, next_order: self.expected, n_unacknowledged };
+        out.push(AgentOutput::Send(ToHead::Heartbeat(heartbeat)));
+    }
+
+    fn renew(&mut self, beat: Beat) {
+        if let Some(sent) = self.beats.remove(&beat) {
+            self.extend_lease(sent);
+            self.beats = self.beats.split_off(&beat);
+        }
+    }
+
+    fn extend_lease(&mut self, from: Time) {
+        let until = from + self.lease;
+        self.lease_until = Some(self.lease_until.map_or(until, |held| held.max(until)));
+    }
+
+    /// Sends what the head has not confirmed: at once after a greeting, else when two heartbeats went by without.
+    fn send_again(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
+        let patience = self.heartbeat * 2;
+        let is_due = |sent: &Option<Time>| sent.is_none_or(|sent| now - sent >= patience);
+        for (report, sent) in self.reports.iter_mut().filter(|(_, sent)| is_due(sent)) {
+            *sent = Some(now);
+            out.push(AgentOutput::Send(ToHead::Report(report.clone())));
+        }
+        for (order, (outcome, sent)) in self.outcomes.iter_mut().filter(|(_, (_, sent))| is_due(sent)) {
+            *sent = Some(now);
+            out.push(AgentOutput::Send(done(*order, self.counted, outcome.clone())));
+        }
+    }
+}
+
+fn done(order: OrderId, epoch: Epoch, outcome: Outcome) -> ToHead {
+    ToHead::OrderDone(OrderDone { order, epoch, outcome })
+}

@@ -1,0 +1,370 @@
+//! The head's side of the conversation with one agent. It outlives connections.
+
+use std::collections::BTreeMap;
+
+use rota_core::time::{Span, Time};
+
+use super::SessionError;
+use crate::message::{
+    BootId, Epoch, Fact, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome, PROTOCOL_VERSION,
+    Report, Sequence, Task, ToAgent, ToHead, Welcome,
+};
+use crate::value::{Name, Text, Wait};
+
+/// Reports ahead of their turn that are kept.
+const MOST_EARLY_REPORTS: usize = 4096;
+
+/// What head and agents agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Without an answer for this long an agent acts for itself.
+    pub lease: Span,
+    /// Time between heartbeats.
+    pub heartbeat: Span,
+    /// Without a word for this long an agent is called silent.
+    pub silent_after: Span,
+    /// The head waits for this much more than a lease before it believes that it is over.
+    pub margin: Span,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            lease: Span::from_secs(20),
+            heartbeat: Span::from_secs(2),
+            silent_after: Span::from_secs(6),
+            margin: Span::from_secs(2),
+        }
+    }
+}
+
+/// Reports of an agent that are written down: what a head must know again after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeenReports {
+    /// The boot they are from.
+    pub boot: BootId,
+    /// The last one.
+    pub last: Sequence,
+}
+
+/// What comes of a message or a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeadOutput {
+    /// To be sent to the agent.
+    Send(ToAgent),
+    /// The agent is there. Orders it never got an answer to, if it forgot them: its inventory says what became of them.
+    Joined {
+        /// What it said.
+        hello: Box<Hello>,
+        /// Orders of its last boot without an outcome.
+        forgotten: Vec<Task>,
+    },
+    /// What the node has and runs.
+    Inventory(Box<Inventory>),
+    /// An order was carried out or failed.
+    OrderDone {
+        /// Which.
+        order: OrderId,
+        /// What it was.
+        task: Task,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// Something happened; to be written down and then acknowledged.
+    Fact {
+        /// Its number.
+        seen: SeenReports,
+        /// What.
+        fact: Fact,
+    },
+    /// Output of a job.
+    Log(LogChunk),
+    /// Nothing was heard for a while.
+    Silent,
+    /// The agent's lease is over, whatever its clock says: what it ran is stopped, or kept by its owner's wish.
+    LeaseOver,
+}
+
+/// The conversation with one agent.
+#[derive(Debug)]
+pub struct HeadSession {
+    name: Name,
+    epoch: Epoch,
+    terms: Terms,
+    phase: Phase,
+    seen: SeenReports,
+    /// Reports that were handed out and are not yet written down.
+    handed_out: Sequence,
+    /// Reports ahead of their turn.
+    early: BTreeMap<Sequence, Fact>,
+    next_order: OrderId,
+    /// Orders without an outcome, and whether the agent got them.
+    outstanding: BTreeMap<OrderId, Outstanding>,
+    /// The highest order the agent has said it expects.
+    expected: OrderId,
+    /// When an agent was last heard; leases count from here.
+    heard: Option<Time>,
+    is_silent: bool,
+    is_lease_over: bool,
+}
+
+#[derive(Debug)]
+struct Outstanding {
+    task: Task,
+    sent: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No connection.
+    Apart,
+    /// Connected; `Hello` is awaited.
+    Greeting,
+    /// Talking.
+    Open,
+}
+
+impl HeadSession {
+    /// A conversation that has not begun. An agent that may hold a lease of an earlier head is given `heard_at`, the
+    /// moment this head started: its lease is counted from there.
+    pub fn new(name: Name, epoch: Epoch, terms: Terms, seen: SeenReports, heard_at: Option<Time>) -> Self {
+        HeadSession {
+            name,
+            epoch,
+            terms,
+            phase: Phase::Apart,
+            seen,
+            handed_out: seen.last,
+            early: BTreeMap::new(),
+            next_order: OrderId(1),
+            outstanding: BTreeMap::new(),
+            expected: OrderId(1),
+            heard: heard_at,
+            is_silent: false,
+            is_lease_over: heard_at.is_none(),
+        }
+    }
+
+    /// Whether the agent is there and has greeted.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// When the head may think that the agent's lease is over; `None` when it is.
+    pub fn lease_until(&self) -> Option<Time> {
+        let until = self.heard.map(|heard| heard + self.terms.lease + self.terms.margin);
+        until.filter(|_| !self.is_lease_over)
+    }
+
+    /// Orders whose outcome is not known.
+    pub fn n_outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// A connection was made.
+    pub fn connected(&mut self) {
+        self.phase = Phase::Greeting;
+    }
+
+    /// The connection is gone.
+    pub fn disconnected(&mut self) {
+        self.phase = Phase::Apart;
+    }
+
+    /// Gives an order. It is sent at once when the agent is there, and again until it has arrived.
+    pub fn order(&mut self, now: Time, task: Task, out: &mut Vec<HeadOutput>) -> OrderId {
+        let id = self.next_order;
+        self.next_order = id.next();
+        let sent = self.is_open().then_some(now);
+        if sent.is_some() {
+            out.push(HeadOutput::Send(self.to_order(id, &task)));
+        }
+        self.outstanding.insert(id, Outstanding { task, sent });
+        id
+    }
+
+    /// Reports up to this one are written down.
+    pub fn acknowledge(&mut self, seen: SeenReports, out: &mut Vec<HeadOutput>) {
+        if seen.boot != self.seen.boot || seen.last <= self.seen.last {
+            return;
+        }
+        self.seen = seen;
+        if self.is_open() {
+            out.push(HeadOutput::Send(ToAgent::Acknowledge(seen.last)));
+        }
+    }
+
+    /// Takes in a message.
+    pub fn handle(
+        &mut self,
+        now: Time,
+        message: ToHead,
+        out: &mut Vec<HeadOutput>,
+    ) -> Result<(), SessionError> {
+        let what = match &message {
+            ToHead::Hello(_) => "a greeting",
+            ToHead::Inventory(_) => "an inventory",
+            ToHead::Heartbeat(_) => "a heartbeat",
+            ToHead::OrderDone(_) => "an outcome",
+            ToHead::Report(_) => "a report",
+            ToHead::LogChunk(_) => "output",
+        };
+        match (self.phase, message) {
+            (Phase::Greeting, ToHead::Hello(hello)) => return self.greet(now, hello, out),
+            // A greeting that comes twice is the network's doing, not the agent's.
+            (Phase::Open, ToHead::Hello(hello)) if hello.boot == self.seen.boot => {}
+            (Phase::Open, ToHead::Inventory(inventory)) => {
+                out.push(HeadOutput::Inventory(Box::new(inventory)));
+            }
+            (Phase::Open, ToHead::Heartbeat(beat)) => {
+                out.push(HeadOutput::Send(ToAgent::Renew {
+                    beat: beat.beat,
+                    settled_before: self.settled_before(),
+                }));
+                self.expected = self.expected.max(beat.next_order);
+                self.send_again(now, out);
+            }
+            (Phase::Open, ToHead::OrderDone(done)) => self.settle(done, out),
+            (Phase::Open, ToHead::Report(report)) => {
+                self.take_report(report, out);
+            }
+            (Phase::Open, ToHead::LogChunk(chunk)) if chunk.epoch == self.epoch => {
+                out.push(HeadOutput::Log(chunk));
+            }
+            (Phase::Open, ToHead::LogChunk(_)) => {}
+            _ => return Err(SessionError::OutOfTurn { what }),
+        }
+        self.hear(now);
+        Ok(())
+    }
+
+    fn take_report(&mut self, report: Report, out: &mut Vec<HeadOutput>) {
+        if report.sequence <= self.seen.last {
+            out.push(HeadOutput::Send(ToAgent::Acknowledge(self.seen.last)));
+            return;
+        }
+        // What is left out here comes again.
+        if report.sequence > self.handed_out && self.early.len() < MOST_EARLY_REPORTS {
+            self.early.insert(report.sequence, report.fact);
+        }
+        while let Some(fact) = self.early.remove(&self.handed_out.next()) {
+            self.handed_out = self.handed_out.next();
+            let seen = SeenReports { last: self.handed_out, ..self.seen };
+            out.push(HeadOutput::Fact { seen, fact });
+        }
+    }
+
+    /// Says what the passing of time brings.
+    pub fn tick(&mut self, now: Time, out: &mut Vec<HeadOutput>) {
+        let Some(heard) = self.heard else { return };
+        if !self.is_silent && !self.is_lease_over && now - heard >= self.terms.silent_after {
+            self.is_silent = true;
+            out.push(HeadOutput::Silent);
+        }
+        if self.lease_until().is_some_and(|until| now >= until) {
+            self.is_lease_over = true;
+            // Whoever comes back after that says anew who it is and what it has.
+            self.phase = Phase::Apart;
+            out.push(HeadOutput::LeaseOver);
+        }
+    }
+
+    /// When `tick` has something to say, if nothing is heard.
+    pub fn timeout(&self) -> Option<Time> {
+        let silent = self.heard.map(|heard| heard + self.terms.silent_after);
+        let silent = silent.filter(|_| !self.is_silent && !self.is_lease_over);
+        [silent, self.lease_until()].into_iter().flatten().min()
+    }
+
+    fn hear(&mut self, now: Time) {
+        (self.heard, self.is_silent, self.is_lease_over) = (Some(now), false, false);
+    }
+
+    fn greet(&mut self, now: Time, hello: Hello, out: &mut Vec<HeadOutput>) -> Result<(), SessionError> {
+        if let Err(error) = self.check_greeting(&hello) {
+            out.push(HeadOutput::Send(ToAgent::Refused(Text::cut(&refusal_text(&error)))));
+            return Err(error);
+        }
+        self.phase = Phase::Open;
+        self.hear(now);
+        let mut forgotten = Vec::new();
+        if hello.boot != self.seen.boot {
+            self.seen = SeenReports { boot: hello.boot, last: Sequence(0) };
+            forgotten = std::mem::take(&mut self.outstanding).into_values().map(|o| o.task).collect();
+            (self.next_order, self.expected) = (OrderId(1), OrderId(1));
+            self.handed_out = Sequence(0);
+            self.early.clear();
+        }
+        out.push(HeadOutput::Send(ToAgent::Welcome(Welcome {
+            epoch: self.epoch,
+            lease: Wait::cut(self.terms.lease),
+            heartbeat: Wait::cut(self.terms.heartbeat),
+            reports_seen: self.seen.last,
+        })));
+        for outstanding in self.outstanding.values_mut() {
+            outstanding.sent = None;
+        }
+        out.push(HeadOutput::Joined { hello: Box::new(hello), forgotten });
+        self.send_again(now, out);
+        Ok(())
+    }
+
+    fn check_greeting(&self, hello: &Hello) -> Result<(), SessionError> {
+        if hello.protocol != PROTOCOL_VERSION {
+            return Err(SessionError::VersionSkew { theirs: hello.protocol, ours: PROTOCOL_VERSION });
+        }
+        if hello.name != self.name {
+            let (said, known) = (hello.name.to_string(), self.name.to_string());
+            return Err(SessionError::WrongName { said, known });
+        }
+        if hello.epoch > self.epoch {
+            return Err(SessionError::OldHead { theirs: self.epoch, seen: hello.epoch });
+        }
+        Ok(())
+    }
+
+    /// Sends what the agent has not got: at once after a greeting, else when two heartbeats went by without it.
+    fn send_again(&mut self, now: Time, out: &mut Vec<HeadOutput>) {
+        let (patience, expected, epoch) = (self.terms.heartbeat * 2, self.expected, self.epoch);
+        for (id, outstanding) in self.outstanding.range_mut(expected..) {
+            if outstanding.sent.is_none_or(|sent| now - sent >= patience) {
+                outstanding.sent = Some(now);
+                let order = Order { id: *id, epoch, task: outstanding.task.clone() };
+                out.push(HeadOutput::Send(ToAgent::Order(order)));
+            }
+        }
+    }
+
+    fn settle(&mut self, done: OrderDone, out: &mut Vec<HeadOutput>) {
+        if done.epoch != self.epoch {
+            return;
+        }
+        if let Some(outstanding) = self.outstanding.remove(&done.order) {
+            self.expected = self.expected.max(done.order.next());
+            let (order, task, outcome) = (done.order, outstanding.task, done.outcome);
+            out.push(HeadOutput::OrderDone { order, task, outcome });
+        }
+    }
+
+    fn settled_before(&self) -> OrderId {
+        self.outstanding.first_key_value().map_or(self.next_order, |(id, _)| *id)
+    }
+
+    fn to_order(&self, id: OrderId, task: &Task) -> ToAgent {
+        ToAgent::Order(Order { id, epoch: self.epoch, task: task.clone() })
+    }
+}
+
+/// What a refused agent is told: the same, from its point of view.
+fn refusal_text(error: &SessionError) -> String {
+    match error {
+        SessionError::VersionSkew { theirs, ours } => {
+            let advice = match theirs < ours {
+                true => "update this agent",
+                false => "update the head, or install the older agent",
+            };
+            format!("this agent speaks protocol {theirs}, the head {ours}: {advice}")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,74 @@
+//! The conversation of head and agent as two state machines without sockets or clocks: messages and times go in,
+//! messages and facts come out.
+//!
+//! What holds, over any loss, doubling, disorder and cut of the network (`tests/sessions` tries hundreds of each):
+//! * an order is handed out exactly once in a boot of the agent and an epoch of the head, in the order given;
+//! * a report reaches the head exactly once for each boot, in order, and is kept until it is written down;
+//! * an agent's lease is over before the head thinks it is: it counts from when the heartbeat left the agent, the head
+//!   from when it arrived, and adds a margin;
+//! * a head with a lower epoch, or a launch that is not newer than one seen, is not obeyed.
+//!
+//! Orders die with the boot of the agent or the epoch of the head: whoever comes back says what it has (`Inventory`),
+//! and the head decides anew from that. What a head does with facts, and an agent with orders, is theirs.
+
+mod agent;
+mod head;
+
+pub use agent::{AgentIdentity, AgentMemory, AgentOutput, AgentSession};
+pub use head::{HeadOutput, HeadSession, SeenReports, Terms};
+
+use crate::message::{Epoch, OrderId};
+
+/// A peer that does not keep to the rules. The connection is closed, nothing else happens.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// Something else than the greeting came first, or the greeting came twice.
+    #[error("{what} came at the wrong moment")]
+    OutOfTurn {
+        /// What came.
+        what: &'static str,
+    },
+    /// An agent with another name than its certificate.
+    #[error("the agent calls itself {said}, its certificate says {known}")]
+    WrongName {
+        /// What it said.
+        said: String,
+        /// What is known.
+        known: String,
+    },
+    /// Another protocol.
+    #[error("{}", skew_text(*theirs, *ours))]
+    VersionSkew {
+        /// What the peer speaks.
+        theirs: u32,
+        /// What is spoken here.
+        ours: u32,
+    },
+    /// A head that has been replaced.
+    #[error(
+        "this head has epoch {theirs}, epoch {seen} was seen: an older head, or one restored from an old copy"
+    )]
+    OldHead {
+        /// The head's epoch.
+        theirs: Epoch,
+        /// The highest epoch seen.
+        seen: Epoch,
+    },
+    /// More orders ahead of their turn than are kept.
+    #[error("order {order} came while order {expected} is awaited: too far ahead")]
+    TooFarAhead {
+        /// The order.
+        order: OrderId,
+        /// The one awaited.
+        expected: OrderId,
+    },
+}
+
+/// What to do about two versions.
+fn skew_text(theirs: u32, ours: u32) -> String {
+    let advice = match theirs < ours {
+        true => "install the newer version there",
+        false => "install the newer version here, or the older one there",
+    };
+    format!("the other side speaks protocol {theirs}, this side {ours}: {advice}")
+}
