@@ -1,7 +1,7 @@
 //! What head, agents and users say to each other.
 //!
 //! `message` holds what is said, `value` the checked values it is made of, `frame` how it lies on a stream,
-//! `session` the conversation without sockets or clocks. Nothing a
+//! `session` the conversation without sockets or clocks, `identity` who is who, `quic` the wire itself. Nothing a
 //! peer sends can make this crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
 
 #![cfg_attr(
@@ -10,6 +10,8 @@
 )]
 
 pub mod frame;
+pub mod identity;
 pub mod message;
+pub mod quic;
 pub mod session;
 pub mod value;

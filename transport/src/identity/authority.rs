@@ -1,0 +1,252 @@
+//! The certificate authority of a cluster: a folder with its key, what it issued and what it took back.
+//!
+//! ```text
+//! ca.pem  ca.key  revoked.pem  issued        the authority
+//! head/  agents/NAME/  users/NAME/           one folder for each party: ca.pem, cert.pem, key.pem
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevocationReason,
+    RevokedCertParams, SerialNumber,
+};
+use time::{Duration, OffsetDateTime};
+
+use super::files::{self, Secrecy};
+use super::{Identity, IdentityError, Role};
+use crate::quic::{AGENTS_DOMAIN, USERS_DOMAIN};
+
+/// From when to when a certificate holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// From when.
+    pub from: OffsetDateTime,
+    /// To when.
+    pub to: OffsetDateTime,
+}
+
+impl Validity {
+    /// So many days from now, beginning a little earlier for clocks that are behind.
+    pub fn days(days: u32) -> Self {
+        let now = OffsetDateTime::now_utc();
+        let to = now.checked_add(Duration::days(days.into())).unwrap_or(now);
+        Validity { from: now - Duration::minutes(10), to }
+    }
+}
+
+/// A folder that was filled for a party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// Who.
+    pub identity: Identity,
+    /// Where its key and certificate are.
+    pub folder: PathBuf,
+}
+
+/// An authority that can issue and revoke.
+pub struct Authority {
+    folder: PathBuf,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// Makes a new authority in a folder, with a certificate for the head.
+    pub fn create(folder: &Path, validity: Validity) -> Result<Self, IdentityError> {
+        if folder.join("ca.key").exists() {
+            return Err(IdentityError::Exists { path: folder.to_owned() });
+        }
+        files::make_folder(folder)?;
+        let key = KeyPair::generate().map_err(|error| make("a key", error))?;
+        let mut params = params()?;
+        (params.not_before, params.not_after) = (validity.from, validity.to);
+        let certificate = params.self_signed(&key).map_err(|error| make("the authority", error))?;
+        files::write(&folder.join("ca.key"), &key.serialize_pem(), Secrecy::Secret)?;
+        files::write(&folder.join("ca.pem"), &certificate.pem(), Secrecy::Public)?;
+        files::write(&folder.join("issued"), "", Secrecy::Public)?;
+        let authority = Authority { folder: folder.to_owned(), issuer: Issuer::new(params, key) };
+        authority.write_revoked(&[])?;
+        Ok(authority)
+    }
+
+    /// Opens the authority of a folder.
+    pub fn open(folder: &Path) -> Result<Self, IdentityError> {
+        let path = folder.join("ca.key");
+        let content = |why: String| IdentityError::Content { path: path.clone(), why };
+        let pem = String::from_utf8(files::read_secret(&path)?).map_err(|_| content("no text".into()))?;
+        let key = KeyPair::from_pem(&pem).map_err(|error| content(error.to_string()))?;
+        Ok(Authority { folder: folder.to_owned(), issuer: Issuer::new(params()?, key) })
+    }
+
+    /// Makes a key and a certificate and fills the party's folder.
+    pub fn issue(&self, identity: &Identity, validity: Validity) -> Result<Issued, IdentityError> {
+        let failed = |error| make(&identity.to_string(), error);
+        let mut domains = vec![identity.domain()];
+        if identity.role == Role::Head {
+            domains.extend([AGENTS_DOMAIN, USERS_DOMAIN].map(str::to_owned));
+        }
+        let serial = new_serial();
+        let mut params = CertificateParams::new(domains).map_err(failed)?;
+        params.distinguished_name = named(&identity.domain());
+        (params.not_before, params.not_after) = (validity.from, validity.to);
+        params.serial_number = Some(SerialNumber::from(serial.clone()));
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        params.extended_key_usages = vec![match identity.role {
+            Role::Head => ExtendedKeyUsagePurpose::ServerAuth,
+            Role::Agent | Role::User => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        // The book first: what was issued can be revoked, even if the folder is not filled any more.
+        self.note_issued(identity, &serial, validity)?;
+        let folder = self.folder_of(identity);
+        files::make_folder(&folder)?;
+        files::write(&folder.join("key.pem"), &key.serialize_pem(), Secrecy::Secret)?;
+        files::write(&folder.join("cert.pem"), &certificate.pem(), Secrecy::Public)?;
+        let ca = files::read(&self.folder.join("ca.pem"))?;
+        files::write(&folder.join("ca.pem"), &String::from_utf8_lossy(&ca), Secrecy::Public)?;
+        if identity.role == Role::Head {
+            let revoked = files::read(&self.folder.join("revoked.pem"))?;
+            files::write(&folder.join("revoked.pem"), &String::from_utf8_lossy(&revoked), Secrecy::Public)?;
+        }
+        Ok(Issued { identity: identity.clone(), folder })
+    }
+
+    /// Takes back every certificate of a party; how many that were.
+    pub fn revoke(&self, identity: &Identity) -> Result<usize, IdentityError> {
+        let mut lines = self.issued()?;
+        let domain = identity.domain();
+        let mut n_revoked = 0;
+        for line in lines.iter_mut().filter(|line| line.domain == domain && !line.is_revoked) {
+            line.is_revoked = true;
+            n_revoked += 1;
+        }
+        if !lines.iter().any(|line| line.domain == domain) {
+            return Err(IdentityError::NeverIssued { identity: identity.clone(), path: self.folder.clone() });
+        }
+        let text: String = lines.iter().map(Line::to_text).collect();
+        files::write(&self.folder.join("issued"), &text, Secrecy::Public)?;
+        let revoked: Vec<_> = lines.into_iter().filter(|line| line.is_revoked).collect();
+        self.write_revoked(&revoked)?;
+        Ok(n_revoked)
+    }
+
+    fn folder_of(&self, identity: &Identity) -> PathBuf {
+        match identity.role {
+            Role::Head => self.folder.join("head"),
+            Role::Agent => self.folder.join("agents").join(identity.name.as_str()),
+            Role::User => self.folder.join("users").join(identity.name.as_str()),
+        }
+    }
+
+    fn write_revoked(&self, revoked: &[Line]) -> Result<(), IdentityError> {
+        let now = OffsetDateTime::now_utc();
+        let params = CertificateRevocationListParams {
+            this_update: now - Duration::minutes(10),
+            next_update: now.checked_add(Duration::days(3650)).unwrap_or(now),
+            crl_number: SerialNumber::from(now.unix_timestamp().unsigned_abs()),
+            issuing_distribution_point: None,
+            revoked_certs: revoked
+                .iter()
+                .map(|line| RevokedCertParams {
+                    serial_number: SerialNumber::from(line.serial.clone()),
+                    revocation_time: now,
+                    reason_code: Some(RevocationReason::CessationOfOperation),
+                    invalidity_date: None,
+                })
+                .collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let failed = |error| make("the list of revoked certificates", error);
+        let pem = params.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(failed)?;
+        files::write(&self.folder.join("revoked.pem"), &pem, Secrecy::Public)?;
+        let of_head = self.folder.join("head");
+        match of_head.is_dir() {
+            true => files::write(&of_head.join("revoked.pem"), &pem, Secrecy::Public),
+            false => Ok(()),
+        }
+    }
+
+    fn issued(&self) -> Result<Vec<Line>, IdentityError> {
+        let path = self.folder.join("issued");
+        let text = String::from_utf8_lossy(&files::read(&path)?).into_owned();
+        let line = |(at, text): (usize, &str)| {
+            let why = || format!("line {}: `{text}` is no record of a certificate", at + 1);
+            Line::of_text(text).ok_or_else(|| IdentityError::Content { path: path.clone(), why: why() })
+        };
+        text.lines().enumerate().map(line).collect()
+    }
+
+    fn note_issued(&self, who: &Identity, serial: &[u8], valid: Validity) -> Result<(), IdentityError> {
+        let mut lines = self.issued()?;
+        lines.push(Line {
+            serial: serial.to_vec(),
+            domain: who.domain(),
+            until_unix_s: valid.to.unix_timestamp(),
+            is_revoked: false,
+        });
+        let text: String = lines.iter().map(Line::to_text).collect();
+        files::write(&self.folder.join("issued"), &text, Secrecy::Public)
+    }
+}
+
+/// One certificate in the authority's book.
+struct Line {
+    serial: Vec<u8>,
+    domain: String,
+    until_unix_s: i64,
+    is_revoked: bool,
+}
+
+impl Line {
+    fn to_text(&self) -> String {
+        let serial: String = self.serial.iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = if self.is_revoked { "revoked" } else { "valid" };
+        format!("{serial} {} {} {state}\n", self.domain, self.until_unix_s)
+    }
+
+    fn of_text(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let digits = words.next()?;
+        let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+        let serial = (0..digits.len()).step_by(2).map(byte).collect::<Option<Vec<_>>>()?;
+        let domain = words.next()?.to_owned();
+        let until_unix_s = words.next()?.parse().ok()?;
+        let is_revoked = match words.next()? {
+            "revoked" => true,
+            "valid" => false,
+            _ => return None,
+        };
+        words.next().is_none().then_some(Line { serial, domain, until_unix_s, is_revoked })
+    }
+}
+
+/// The same for every authority, so that it need not be read back out of its certificate.
+fn params() -> Result<CertificateParams, IdentityError> {
+    let mut params = CertificateParams::new(Vec::new()).map_err(|error| make("the authority", error))?;
+    params.distinguished_name = named("Rota cluster authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut named = DistinguishedName::new();
+    named.push(DnType::CommonName, name);
+    named
+}
+
+/// Sixteen random bytes, positive and without a leading zero.
+fn new_serial() -> Vec<u8> {
+    let mut serial = rand::random::<[u8; 16]>();
+    if let Some(first) = serial.first_mut() {
+        *first = *first & 0x3f | 0x40;
+    }
+    serial.to_vec()
+}
+
+fn make(what: &str, error: rcgen::Error) -> IdentityError {
+    IdentityError::Make { what: what.to_owned(), error }
+}

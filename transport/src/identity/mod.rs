@@ -1,0 +1,144 @@
+//! Who is who: a certificate authority of the cluster's own, and a certificate for the head, every agent and every user.
+//!
+//! Role and name are in the certificate (`node0.agent.rota`, `ada.user.rota`), signed by the authority, so that nobody
+//! acts for another by saying so. `authority` issues and revokes, `credentials` is what one party keeps on its disk. When
+//! certificates are looked at is in `quic`.
+
+mod authority;
+mod credentials;
+mod files;
+
+pub use authority::{Authority, Issued, Validity};
+pub use credentials::Credentials;
+pub(crate) use credentials::identity_of;
+
+use std::path::PathBuf;
+
+use crate::value::{Name, ValueError};
+
+/// What a certificate is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The head: it is connected to.
+    Head,
+    /// The daemon of a node.
+    Agent,
+    /// A person, or a program of one.
+    User,
+}
+
+impl Role {
+    /// Every role with its name.
+    pub const ALL: [(Role, &'static str); 3] =
+        [(Role::Head, "head"), (Role::Agent, "agent"), (Role::User, "user")];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        Role::ALL.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Who holds a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// What it is for.
+    pub role: Role,
+    /// Whose it is.
+    pub name: Name,
+}
+
+impl Identity {
+    /// The name in the certificate.
+    pub fn domain(&self) -> String {
+        format!("{}.{}.rota", self.name, self.role)
+    }
+
+    /// From a name in a certificate; `None` when it is none of ours.
+    pub fn of_domain(domain: &str) -> Option<Self> {
+        let rest = domain.strip_suffix(".rota")?;
+        let (name, role) = rest.rsplit_once('.')?;
+        let role = Role::ALL.iter().find(|(_, known)| *known == role)?.0;
+        Some(Identity { role, name: Name::new(name).ok()? })
+    }
+}
+
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.role, self.name)
+    }
+}
+
+/// Keys and certificates that cannot be made, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// A file could not be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A key that others can read.
+    #[error("{}: mode {mode:03o} lets others read this key; run `chmod 600 {}`", path.display(), path.display())]
+    KeyTooOpen {
+        /// Which.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file that does not hold what it should.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An authority where one is already.
+    #[error("{}: an authority is there already; a new one would make every certificate worthless", path.display())]
+    Exists {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Nothing to revoke.
+    #[error("{identity}: no certificate was issued by the authority in {}", path.display())]
+    NeverIssued {
+        /// Who.
+        identity: Identity,
+        /// Where.
+        path: PathBuf,
+    },
+    /// A name that is none.
+    #[error(transparent)]
+    Name(#[from] ValueError),
+    /// A certificate could not be made.
+    #[error("{what} could not be made: {error}")]
+    Make {
+        /// What.
+        what: String,
+        /// Why.
+        error: rcgen::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_survive_their_domain() {
+        let identity = Identity { role: Role::Agent, name: Name::new("node-7").expect("a name") };
+        assert_eq!(identity.domain(), "node-7.agent.rota");
+        assert_eq!(Identity::of_domain(&identity.domain()), Some(identity));
+        for stranger in ["node0", "node0.agent", "node0.boss.rota", "a.b.agent.rota", ".agent.rota", "rota"] {
+            assert_eq!(Identity::of_domain(stranger), None, "{stranger}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Messages on a stream.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::frame::{self, FrameError, Reader};
+
+/// A stream that is no more, or should not be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelError {
+    /// The connection is gone.
+    #[error("the connection is gone: {why}")]
+    Closed {
+        /// Why.
+        why: String,
+    },
+    /// The peer said something that cannot be.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Both directions of a stream.
+#[derive(Debug)]
+pub struct Channel {
+    /// To the peer.
+    pub sender: Sender,
+    /// From the peer.
+    pub receiver: Receiver,
+}
+
+impl Channel {
+    pub(super) fn new(sender: quinn::SendStream, receiver: quinn::RecvStream) -> Self {
+        Channel {
+            sender: Sender { stream: sender },
+            receiver: Receiver { stream: receiver, reader: Reader::new() },
+        }
+    }
+}
+
+/// The direction to the peer.
+#[derive(Debug)]
+pub struct Sender {
+    stream: quinn::SendStream,
+}
+
+impl Sender {
+    /// Sends a message; waits while the peer does not keep up.
+    pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), ChannelError> {
+        let frame = frame::encode(message)?;
+        let closed = |error: quinn::WriteError| ChannelError::Closed { why: error.to_string() };
+        self.stream.write_all(&frame).await.map_err(closed)
+    }
+
+    /// Nothing more is sent; what was sent still arrives.
+    pub fn finish(&mut self) {
+        // An error means that the stream was finished or reset before: there is nothing left to do.
+        let _ = self.stream.finish();
+    }
+
+    /// Waits until the peer has all of it, or does not want it.
+    pub async fn finished(&mut self) {
+        self.finish();
+        let _ = self.stream.stopped().await;
+    }
+}
+
+/// The direction from the peer.
+#[derive(Debug)]
+pub struct Receiver {
+    stream: quinn::RecvStream,
+    reader: Reader,
+}
+
+impl Receiver {
+    /// The peer has said who it is: longer messages are taken from now on.
+    pub fn trust(&mut self) {
+        self.reader.trust();
+    }
+
+    /// The next message; `None` when the peer has finished. Dropping the future loses nothing.
+    pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, ChannelError> {
+        loop {
+            if let Some(message) = self.reader.take()? {
+                return Ok(Some(message));
+            }
+            match self.stream.read_chunk(64 * 1024, true).await {
+                Ok(Some(chunk)) => self.reader.feed(&chunk.bytes),
+                Ok(None) => return self.reader.finish().map(|()| None).map_err(ChannelError::from),
+                Err(error) => return Err(ChannelError::Closed { why: error.to_string() }),
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The endpoint of agents and users: the way to the head.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::settings::{self, SettingsError};
+use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
+use crate::identity::{Credentials, Identity, IdentityError, Role};
+use crate::value::Name;
+
+/// A connection that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Keys and certificates are no good.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// TLS cannot be set up with them.
+    #[error("TLS: {why}")]
+    Tls {
+        /// Why.
+        why: String,
+    },
+    /// No socket.
+    #[error("no socket could be opened: {0}")]
+    Socket(std::io::Error),
+    /// A name that leads nowhere.
+    #[error("{head}: {why}")]
+    NotFound {
+        /// What was asked for.
+        head: String,
+        /// Why.
+        why: String,
+    },
+    /// The head does not answer, or does not want us.
+    #[error("the head at {address} cannot be reached: {why}")]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        why: String,
+    },
+}
+
+impl From<SettingsError> for ConnectError {
+    fn from(error: SettingsError) -> Self {
+        match error {
+            SettingsError::Identity(error) => ConnectError::Identity(error),
+            SettingsError::Tls { why } => ConnectError::Tls { why },
+        }
+    }
+}
+
+/// The way to the head, with the certificate of an agent or a user.
+#[derive(Debug)]
+pub struct Connector {
+    endpoint: quinn::Endpoint,
+    domain: &'static str,
+}
+
+impl Connector {
+    /// Needs a tokio runtime.
+    pub fn new(credentials: &Credentials) -> Result<Self, ConnectError> {
+        let domain = match credentials.identity().role {
+            Role::Agent => AGENTS_DOMAIN,
+            Role::User | Role::Head => USERS_DOMAIN,
+        };
+        Connector::for_door(credentials, domain)
+    }
+
+    /// The same, knocking at a door of one's choice: the head opens only the right one.
+    pub fn for_door(credentials: &Credentials, domain: &'static str) -> Result<Self, ConnectError> {
+        let config = settings::client(credentials)?;
+        let any: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
+        let endpoint = quinn::Endpoint::client(any)
+            .or_else(|_| quinn::Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into()));
+        let mut endpoint = endpoint.map_err(ConnectError::Socket)?;
+        endpoint.set_default_client_config(config);
+        Ok(Connector { endpoint, domain })
+    }
+
+    /// Connects to `host:port`.
+    pub async fn connect(&self, head: &str) -> Result<Peer, ConnectError> {
+        let not_found = |why: String| ConnectError::NotFound { head: head.to_owned(), why };
+        let mut addresses =
+            tokio::net::lookup_host(head).await.map_err(|error| not_found(error.to_string()))?;
+        let address = addresses.next().ok_or_else(|| not_found("no address".into()))?;
+        self.connect_to(address).await
+    }
+
+    /// Connects to an address.
+    pub async fn connect_to(&self, address: SocketAddr) -> Result<Peer, ConnectError> {
+        let refused = |why: String| ConnectError::Refused { address, why };
+        let connecting =
+            self.endpoint.connect(address, self.domain).map_err(|error| refused(error.to_string()))?;
+        let connection = connecting.await.map_err(|error| refused(explained(&error)))?;
+        let name = Name::new("head").map_err(|error| refused(error.to_string()))?;
+        Ok(Peer { identity: Identity { role: Role::Head, name }, connection })
+    }
+
+    /// Waits until the head knows that we are gone.
+    pub async fn closed(&self) {
+        self.endpoint.close(quinn::VarInt::from_u32(0), b"done");
+        self.endpoint.wait_idle().await;
+    }
+}
+
+/// What a failed connection means for who tries.
+fn explained(error: &quinn::ConnectionError) -> String {
+    match error {
+        quinn::ConnectionError::TimedOut => "no answer; is it running, and is UDP let through?".into(),
+        quinn::ConnectionError::TransportError(error) => {
+            format!("{error}; are both certificates of the same authority, and in their time?")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,197 @@
+//! The head's endpoint: who may come in.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use rustls::pki_types::CertificateDer;
+
+use super::settings::{self, SettingsError};
+use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
+use crate::identity::{Credentials, IdentityError, Role, identity_of};
+
+/// The receive buffer the head asks for: with the usual 200 KiB a thousand agents that come at once drop packets.
+const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// With more connections than this under way, newcomers must first show that their address is theirs.
+const MOST_UNPROVEN_ARRIVALS: usize = 64;
+
+/// A listener that cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address cannot be listened at.
+    #[error("{address}: {error}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Keys and certificates are no good.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// TLS cannot be set up with them.
+    #[error("TLS: {why}")]
+    Tls {
+        /// Why.
+        why: String,
+    },
+}
+
+impl From<SettingsError> for ListenError {
+    fn from(error: SettingsError) -> Self {
+        match error {
+            SettingsError::Identity(error) => ListenError::Identity(error),
+            SettingsError::Tls { why } => ListenError::Tls { why },
+        }
+    }
+}
+
+/// Why somebody was not let in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The handshake failed: no certificate, a wrong one, another protocol, or silence.
+    #[error("{address}: {why}")]
+    Handshake {
+        /// From where.
+        address: SocketAddr,
+        /// Why.
+        why: String,
+    },
+    /// A good certificate at the wrong door.
+    #[error("{address}: a certificate of a {role} opens no session at {door}")]
+    WrongDoor {
+        /// From where.
+        address: SocketAddr,
+        /// What the certificate is for.
+        role: Role,
+        /// The name it asked for.
+        door: String,
+    },
+}
+
+/// The head's endpoint.
+#[derive(Debug)]
+pub struct Listener {
+    endpoint: quinn::Endpoint,
+    credentials: Credentials,
+    revoked_at: Mutex<Option<SystemTime>>,
+    warning: Option<String>,
+}
+
+impl Listener {
+    /// Listens at an address. Needs a tokio runtime.
+    pub fn bind(address: SocketAddr, credentials: Credentials) -> Result<Self, ListenError> {
+        let failed = |error| ListenError::Bind { address, error };
+        let revoked_at = credentials.revoked_at();
+        let config = settings::server(&credentials)?;
+        let (socket, warning) = bind_socket(address).map_err(failed)?;
+        let runtime = quinn::default_runtime()
+            .ok_or_else(|| failed(std::io::Error::other("no asynchronous runtime is running")))?;
+        let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), socket, runtime)
+            .map_err(failed)?;
+        Ok(Listener { endpoint, credentials, revoked_at: Mutex::new(revoked_at), warning })
+    }
+
+    /// What an operator should know about the socket, if something.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.endpoint.local_addr().ok()
+    }
+
+    /// Waits for somebody; `None` when the listener is closed.
+    pub async fn accept(&self) -> Option<Arrival> {
+        loop {
+            let incoming = self.endpoint.accept().await?;
+            let is_crowded = self.endpoint.open_connections() > MOST_UNPROVEN_ARRIVALS;
+            if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
+                // Whoever does not answer costs nothing more; an error means it is gone.
+                let _ = incoming.retry();
+                continue;
+            }
+            return Some(Arrival { incoming });
+        }
+    }
+
+    /// Reads the list of revoked certificates again if it was written since; true when it was. Connections that are open
+    /// are the caller's: their holders should greet again.
+    pub fn refresh(&self) -> Result<bool, ListenError> {
+        let written = self.credentials.revoked_at();
+        let Ok(mut known) = self.revoked_at.lock() else { return Ok(false) };
+        if *known == written {
+            return Ok(false);
+        }
+        let config = settings::server(&self.credentials)?;
+        self.endpoint.set_server_config(Some(config));
+        *known = written;
+        Ok(true)
+    }
+
+    /// Hangs up on everybody.
+    pub fn close(&self, why: &str) {
+        self.endpoint.close(quinn::VarInt::from_u32(0), why.as_bytes());
+    }
+
+    /// Waits until everybody knows.
+    pub async fn closed(&self) {
+        self.endpoint.wait_idle().await;
+    }
+}
+
+/// Somebody at the door.
+#[derive(Debug)]
+pub struct Arrival {
+    incoming: quinn::Incoming,
+}
+
+impl Arrival {
+    /// Shakes hands. Nothing that the peer says is looked at before it is known.
+    pub async fn admit(self) -> Result<Peer, Refusal> {
+        let address = self.incoming.remote_address();
+        let refused = |why: String| Refusal::Handshake { address, why };
+        let connection = self.incoming.await.map_err(|error| refused(error.to_string()))?;
+        let identity = connection
+            .peer_identity()
+            .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
+            .and_then(|chain| chain.first().and_then(identity_of))
+            .ok_or_else(|| refused("a certificate that names nobody".into()))?;
+        let door = connection
+            .handshake_data()
+            .and_then(|data| data.downcast::<quinn::crypto::rustls::HandshakeData>().ok())
+            .and_then(|data| data.server_name)
+            .unwrap_or_default();
+        let is_right = match identity.role {
+            Role::Agent => door == AGENTS_DOMAIN,
+            Role::User => door == USERS_DOMAIN,
+            Role::Head => false,
+        };
+        if !is_right {
+            let refusal = Refusal::WrongDoor { address, role: identity.role, door };
+            connection.close(quinn::VarInt::from_u32(2), refusal.to_string().as_bytes());
+            return Err(refusal);
+        }
+        Ok(Peer { identity, connection })
+    }
+}
+
+/// A socket with a large receive buffer, and a warning if the system grants less.
+fn bind_socket(address: SocketAddr) -> std::io::Result<(UdpSocket, Option<String>)> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, Some(socket2::Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
+    let granted = socket.recv_buffer_size()?;
+    let warning = (granted < RECEIVE_BUFFER_BYTES).then(|| {
+        format!(
+            "the system grants a receive buffer of {granted} bytes, {RECEIVE_BUFFER_BYTES} were asked for: with many \
+             agents run `sysctl -w net.core.rmem_max={RECEIVE_BUFFER_BYTES}`"
+        )
+    });
+    socket.bind(&address.into())?;
+    Ok((socket.into(), warning))
+}

@@ -1,0 +1,76 @@
+//! QUIC endpoints: the only room that knows quinn, rustls and sockets.
+//!
+//! TLS 1.3 with certificates on both sides, one ALPN, no early data (it could be replayed), limits on streams and
+//! buffers. A peer is known before the first byte it says is looked at: its certificate must be signed by the
+//! authority, in its time, not revoked, of the right role, and for the door it knocked at (`AGENTS_DOMAIN` or
+//! `USERS_DOMAIN`); else it never gets a stream.
+
+mod channel;
+mod connector;
+mod listener;
+mod settings;
+
+pub use channel::{Channel, ChannelError, Receiver, Sender};
+pub use connector::{ConnectError, Connector};
+pub use listener::{Arrival, ListenError, Listener, Refusal};
+
+use std::net::SocketAddr;
+
+use crate::identity::Identity;
+
+/// The protocol, as peers agree on it in the handshake.
+pub const ALPN: &[u8] = b"rota/1";
+/// The name under which agents look for the head.
+pub const AGENTS_DOMAIN: &str = "agents.rota";
+/// The name under which users look for the head.
+pub const USERS_DOMAIN: &str = "users.rota";
+
+/// A connection to somebody who is known.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    identity: Identity,
+    connection: quinn::Connection,
+}
+
+impl Peer {
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Where it is now.
+    pub fn address(&self) -> SocketAddr {
+        self.connection.remote_address()
+    }
+
+    /// The address by which this side is reached from there, if the system says it.
+    pub fn local_address(&self) -> Option<std::net::IpAddr> {
+        self.connection.local_ip()
+    }
+
+    /// Opens a stream to it.
+    pub async fn open(&self) -> Result<Channel, ChannelError> {
+        let (sender, receiver) = self.connection.open_bi().await.map_err(closed)?;
+        Ok(Channel::new(sender, receiver))
+    }
+
+    /// Waits for a stream from it.
+    pub async fn accept(&self) -> Result<Channel, ChannelError> {
+        let (sender, receiver) = self.connection.accept_bi().await.map_err(closed)?;
+        Ok(Channel::new(sender, receiver))
+    }
+
+    /// Waits until the connection is gone, and says why.
+    pub async fn closed(&self) -> String {
+        self.connection.closed().await.to_string()
+    }
+
+    /// Hangs up, with a word.
+    pub fn close(&self, why: &str) {
+        self.connection.close(quinn::VarInt::from_u32(1), why.as_bytes());
+    }
+}
+
+fn closed(error: quinn::ConnectionError) -> ChannelError {
+    ChannelError::Closed { why: error.to_string() }
+}

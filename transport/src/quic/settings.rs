@@ -1,0 +1,141 @@
+//! TLS and QUIC settings of both sides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
+
+use super::ALPN;
+use crate::identity::{Credentials, IdentityError, Role, identity_of};
+
+/// Streams that a peer may have open at once.
+const MOST_STREAMS: u32 = 64;
+
+/// Settings that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingsError {
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("TLS: {why}")]
+    Tls { why: String },
+}
+
+fn tls(error: impl std::fmt::Display) -> SettingsError {
+    SettingsError::Tls { why: error.to_string() }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+fn roots(credentials: &Credentials) -> Result<Arc<RootCertStore>, SettingsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add(credentials.authority.clone()).map_err(tls)?;
+    Ok(Arc::new(roots))
+}
+
+/// The head's side.
+pub(super) fn server(credentials: &Credentials) -> Result<quinn::ServerConfig, SettingsError> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots(credentials)?, provider())
+        .with_crls([credentials.revoked()?])
+        .only_check_end_entity_revocation()
+        .build()
+        .map_err(tls)?;
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(tls)?
+        .with_client_cert_verifier(Arc::new(KnownRole { signed: verifier }))
+        .with_single_cert(vec![credentials.certificate.clone()], credentials.key.clone_key())
+        .map_err(tls)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // Early data can be replayed by anyone who recorded it.
+    config.max_early_data_size = 0;
+    config.send_tls13_tickets = 0;
+    let quic = QuicServerConfig::try_from(config).map_err(tls)?;
+    let mut server = quinn::ServerConfig::with_crypto(Arc::new(quic));
+    server.transport_config(transport());
+    Ok(server)
+}
+
+/// The side of agents and users.
+pub(super) fn client(credentials: &Credentials) -> Result<quinn::ClientConfig, SettingsError> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(tls)?
+        .with_root_certificates(roots(credentials)?)
+        .with_client_auth_cert(vec![credentials.certificate.clone()], credentials.key.clone_key())
+        .map_err(tls)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.enable_early_data = false;
+    let quic = QuicClientConfig::try_from(config).map_err(tls)?;
+    let mut client = quinn::ClientConfig::new(Arc::new(quic));
+    client.transport_config(transport());
+    Ok(client)
+}
+
+fn transport() -> Arc<quinn::TransportConfig> {
+    let mut transport = quinn::TransportConfig::default();
+    transport
+        .keep_alive_interval(Some(Duration::from_secs(2)))
+        .max_idle_timeout(Some(quinn::IdleTimeout::from(quinn::VarInt::from_u32(8_000))))
+        .max_concurrent_bidi_streams(MOST_STREAMS.into())
+        .max_concurrent_uni_streams(0_u32.into())
+        .datagram_receive_buffer_size(None);
+    Arc::new(transport)
+}
+
+/// Takes agents and users of the authority and nobody else, during the handshake.
+#[derive(Debug)]
+struct KnownRole {
+    signed: Arc<dyn ClientCertVerifier>,
+}
+
+impl ClientCertVerifier for KnownRole {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.signed.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verified = self.signed.verify_client_cert(end_entity, intermediates, now)?;
+        match identity_of(end_entity).map(|identity| identity.role) {
+            Some(Role::Agent | Role::User) => Ok(verified),
+            Some(Role::Head) | None => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.signed.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
+}
