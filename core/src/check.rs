@@ -174,7 +174,7 @@ fn check_request(
         let asked = if spec.gpus.levels.is_empty() {
             spec.gpus.asked.to_string()
         } else {
-            format!("one of {:?}", spec.gpus.levels)
+            format!("{}, or one of {:?}", spec.gpus.asked, spec.gpus.levels)
         };
         return Err(PlanViolation::WrongCount { job, given, asked });
     }

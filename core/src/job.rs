@@ -66,9 +66,10 @@ impl GpuRequest {
         GpuRequest { asked, levels: Box::default() }
     }
 
-    /// Whether a plan may give that many.
+    /// Whether a plan may give that many: what was asked for, always, or one of the levels. A user may ask for more
+    /// than the highest level: levels say what pays, and policies that are not elastic give what was asked for.
     pub fn allows(&self, gpus: u32) -> bool {
-        if self.levels.is_empty() { gpus == self.asked } else { self.levels.contains(&gpus) }
+        gpus == self.asked || self.levels.contains(&gpus)
     }
 
     /// The fewest it runs with.

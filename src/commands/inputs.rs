@@ -9,7 +9,7 @@ use rota_core::cluster::Cluster;
 use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
-use rota_traces::format::{self, Format, Setting};
+use rota_traces::format::{self, Format, Home, Setting};
 use rota_traces::generate::{self, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
@@ -23,8 +23,8 @@ use crate::results::Input;
 pub(crate) struct InputArgs {
     /// Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name
     ///
-    /// Built in: default (16 x 8 GPUs), philly (64 x 8), small, cpu4, cpu5, cpu6, a100, mixed, data. Default: the one
-    /// the workload was made for.
+    /// Built in: default (16 x 8 GPUs), philly (64 x 8), small, cpu4, cpu5, cpu6, a100, t4, mixed, data. Default: the
+    /// one the workload was made for. A cluster-spec .csv has the GPUs that the profiles were measured on.
     #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
     pub cluster: Option<String>,
     /// Trace to run instead of a generated workload; the format is recognised
@@ -113,6 +113,8 @@ pub(crate) struct Load {
     pub workload: Arc<Workload>,
     /// Rows that were dropped on reading.
     pub dropped: Vec<DroppedRow>,
+    /// Run times the trace states beside the work, by job.
+    pub durations: Option<Vec<Span>>,
 }
 
 impl InputArgs {
@@ -122,27 +124,35 @@ impl InputArgs {
             Some(_) => None,
             None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
         };
+        let source = self.trace.as_deref().map(Source::open).transpose()?;
+        let format = self.format.as_deref().map(parse_format).transpose()?;
+        let home =
+            source.as_ref().map(|source| format::home(source, format)).transpose()?.unwrap_or(Home::DEFAULT);
         let mut files = Vec::new();
-        let cluster_name =
-            self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or("default");
-        let cluster = Arc::new(cluster::load(cluster_name)?);
-        files.push(input("cluster", cluster_name, &cluster::BUILT_IN)?);
         let profiles_name =
-            self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or("synergy");
+            self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or(home.profiles);
         let profiles = profile::load(profiles_name)?;
+        let cluster_name =
+            self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or(home.cluster);
+        let cluster = match profiles.gpu_type() {
+            Some(gpu_type) => cluster::load_with(cluster_name, gpu_type)?,
+            None => cluster::load(cluster_name)?,
+        };
+        let cluster = Arc::new(cluster);
+        files.push(input("cluster", cluster_name, &cluster::BUILT_IN)?);
         files.push(input("profiles", profiles_name, &profile::BUILT_IN)?);
         let options = self.options(file.as_ref());
-        let (name, mut loads) = match (&self.trace, &file) {
-            (Some(path), _) => {
+        let (name, mut loads) = match (&self.trace, &source, &file) {
+            (Some(path), Some(source), _) => {
                 files.push(Input::of_file("trace", path)?);
-                (path.display().to_string(), self.read_trace(path, &cluster, &profiles, &options)?)
+                (path.display().to_string(), self.read_trace(source, format, &cluster, &profiles, &options)?)
             }
-            (None, Some(file)) => {
+            (_, _, Some(file)) => {
                 let name = self.workload.as_deref().unwrap_or("default");
                 files.push(input("workload", name, &generate::BUILT_IN)?);
                 (file.name.clone(), self.draw(file, &cluster, &profiles, &options)?)
             }
-            (None, None) => unreachable!("a workload file stands in where no trace is given"),
+            _ => unreachable!("a workload file stands in where no trace is given"),
         };
         for load in &mut loads {
             self.charge_costs(Arc::make_mut(&mut load.workload));
@@ -179,20 +189,24 @@ impl InputArgs {
         let draw = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let workload = Arc::new(generate::generate(cluster, profiles, &options)?);
-            Ok(Load { jobs_per_hour: (!options.is_static).then_some(*load), workload, dropped: Vec::new() })
+            Ok(Load {
+                jobs_per_hour: (!options.is_static).then_some(*load),
+                workload,
+                dropped: Vec::new(),
+                durations: None,
+            })
         };
         loads.iter().map(draw).collect()
     }
 
     fn read_trace(
         &self,
-        path: &Path,
+        source: &Source,
+        format: Option<Format>,
         cluster: &Cluster,
         profiles: &ProfileSet,
         options: &WorkloadOptions,
     ) -> Result<Vec<Load>> {
-        let source = Source::open(path)?;
-        let format = self.format.as_deref().map(parse_format).transpose()?;
         let is_drawn = options.arrivals == Origin::Drawn;
         let loads = match (is_drawn, self.jobs_per_hour.as_slice()) {
             (true, []) => vec![options.jobs_per_hour],
@@ -200,18 +214,19 @@ impl InputArgs {
             (false, []) => vec![options.jobs_per_hour],
             (false, _) => bail!(
                 "--jobs-per-hour needs --arrivals drawn: the arrivals of {} come from the trace",
-                path.display()
+                source.name
             ),
         };
         let bad_rows = if self.skip_bad_rows { BadRows::Skip } else { BadRows::Refuse };
         let read = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let setting = Setting { cluster, profiles, bad_rows, options };
-            let imported = format::read(&source, format, &setting)?;
+            let imported = format::read(source, format, &setting)?;
             Ok(Load {
                 jobs_per_hour: is_drawn.then_some(*load),
                 workload: Arc::new(imported.workload),
                 dropped: imported.dropped,
+                durations: imported.durations,
             })
         };
         loads.iter().map(read).collect()

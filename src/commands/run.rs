@@ -261,13 +261,13 @@ fn one(
         meter.advance((progress.n_ended - seen) as u64);
         seen = progress.n_ended;
     };
-    let Ran { ledger, decide_s, parameters, bounds } = match compat {
+    let Ran { ledger, decide_s, parameters, bounds, is_met } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact => {
-            let ledger = compat::run(args, inputs, load, policy, observe)
+            let compat::Driven { ledger, is_met } = compat::run(args, inputs, load, policy, observe)
                 .with_context(|| format!("policy {policy}"))?;
             let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
-            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new() }
+            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), is_met }
         }
     };
     meter.advance((load.workload.jobs.len() - seen) as u64);
@@ -287,7 +287,12 @@ fn one(
         parameters,
     };
     let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s };
-    Ok(RunResult { bounds, ..RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger) })
+    let result = RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger);
+    let mut result = RunResult { bounds, ..result };
+    if let Some(is_met) = is_met {
+        result.judge(is_met);
+    }
+    Ok(result)
 }
 
 /// Runs a workload under scripts.
@@ -316,7 +321,7 @@ fn run_engine(
     };
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
-    Ok(Ran { ledger, decide_s, parameters, bounds })
+    Ok(Ran { ledger, decide_s, parameters, bounds, is_met: None })
 }
 
 /// What a run left behind.
@@ -328,6 +333,8 @@ struct Ran {
     parameters: toml::Table,
     /// Empty when nobody asked.
     bounds: Vec<RoundBound>,
+    /// Who met its deadline, by job, where an original has rules of its own for that.
+    is_met: Option<Vec<bool>>,
 }
 
 fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {

@@ -12,7 +12,7 @@ use rota_core::workload::Workload;
 use rota_scripts::artifact::elasticflow::{self as artifact, Judgement, Run, Scheduler, Settings};
 use rota_traces::cluster::spec;
 use rota_traces::error::InputError;
-use rota_traces::format::{Setting, elasticflow};
+use rota_traces::format::{Imported, Setting, elasticflow};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 
@@ -86,8 +86,8 @@ impl GoldenCase {
     fn compare(&self) -> anyhow::Result<Option<String>> {
         let cluster = spec::read(&Source::open(&self.cluster)?, &self.gpu_type)?;
         let source = Source::open(&self.input)?;
-        let workload = elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?.workload;
-        let durations = durations(&source, &workload)?;
+        let Imported { workload, durations, .. } =
+            elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?;
         let settings =
             Settings { scheduler: self.scheduler, slot: self.slot, durations: durations.as_deref() };
         let run = artifact::run(&cluster, &workload, &settings)?;
@@ -114,29 +114,11 @@ impl GoldenCase {
         };
         let Run { ledger, judgements } = run;
         let mut result = RunResult::new(meta, Timing::default(), workload, cluster, ledger);
-        for (job, judgement) in result.jobs.iter_mut().zip(judgements) {
-            job.met = job.met.map(|_| judgement == Judgement::Met);
-        }
-        result.recount();
+        result.judge(judgements.iter().map(|judgement| *judgement == Judgement::Met));
         let title = format!("ElasticFlow golden case, {}", self.policy);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Results { title, version, runs: vec![result], ..Results::default() }.write(out)?)
     }
-}
-
-/// Run times of the trace by job id, where it has them: they are not always its iterations at the table's speed.
-fn durations(source: &Source, workload: &Workload) -> Result<Option<Vec<Span>>, InputError> {
-    let Ok(table) = Table::read(source, &["duration"]) else { return Ok(None) };
-    let mut by_name = BTreeMap::new();
-    for (index, row) in table.rows().enumerate() {
-        let name = match row.text("job_id") {
-            "" => index.to_string(),
-            name => name.to_owned(),
-        };
-        let Some(duration) = row.time("duration")? else { return Ok(None) };
-        by_name.insert(name, duration - Time::ZERO);
-    }
-    Ok(workload.jobs.iter().map(|job| by_name.get(&*job.name).copied()).collect())
 }
 
 fn expected(path: &Path) -> Result<BTreeMap<String, Fate>, InputError> {

@@ -88,6 +88,9 @@ pub struct Summary {
 impl Summary {
     pub(super) fn new(meta: &RunMeta, timing: Timing, jobs: &[JobRow], ledger: &Ledger) -> Self {
         let span = ledger.first.zip(ledger.last).map(|(first, last)| last - first);
+        // Drivers of originals that record no decisions do not know what was held either.
+        let is_known = !ledger.samples.is_empty() || ledger.gpu_time > 0;
+        let span = span.filter(|_| is_known);
         let util = |held_s: f64, capacity: f64| {
             let offered = span.map(|s| s.as_secs_f64() * capacity).filter(|offered| *offered > 0.0);
             offered.map(|offered| held_s / offered)

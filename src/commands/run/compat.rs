@@ -1,14 +1,15 @@
-//! `--set compat=artifact`: the driver of the original program in place of the engine.
+//! `--set compat=artifact`: the driver of an original program in place of the engine.
 //!
-//! How the original behaves is in `rota_scripts::artifact`. Here is only which options reach it: what the original
-//! does not have is refused, so that nobody believes that it took effect.
+//! How the originals behave is in `rota_scripts::artifact`. Here is only which of them a policy's name means and which
+//! options reach it: what the original does not have is refused, so that nobody believes that it took effect.
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rota_core::ledger::Ledger;
 use rota_core::simulation::Progress;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
+use rota_scripts::artifact::elasticflow::{self, Judgement, Scheduler};
 use rota_scripts::artifact::synergy::{self, Allocation, Scheme};
 
 use super::{Inputs, Load, RunArgs, keeps_timeline, parse_set};
@@ -20,6 +21,21 @@ pub(super) enum Compat {
     None,
     /// The original's driver.
     Artifact,
+}
+
+/// A policy in the words of the original that has it.
+#[derive(Clone, Copy, Debug)]
+enum Original {
+    Synergy(Scheme),
+    ElasticFlow(Scheduler),
+}
+
+/// What an original's driver says.
+pub(super) struct Driven {
+    /// In Rota's terms.
+    pub(super) ledger: Ledger,
+    /// Who met its deadline, by job, where the original has rules of its own for that.
+    pub(super) is_met: Option<Vec<bool>>,
 }
 
 impl Compat {
@@ -37,22 +53,31 @@ impl Compat {
         if let Some((key, value)) = set.iter().find(|(key, _)| key != "compat") {
             bail!("--set {key}={value}: the originals have no parameters (compat=artifact)");
         }
-        if let Some(option) = foreign_option(args) {
-            bail!("{option}: the original has nothing like it (compat=artifact)");
-        }
         for policy in policies {
-            scheme(policy)?;
+            if let Some(option) = foreign_option(args, Original::of(policy)?) {
+                bail!("{option}: the original of {policy} has nothing like it (compat=artifact)");
+            }
         }
         Ok(Compat::Artifact)
     }
 }
 
-/// A policy in the original's words; an order alone means the same allocation as without compat.
-fn scheme(policy: &str) -> Result<Scheme> {
-    Scheme::parse(policy, Allocation::Proportional).context("compat=artifact")
+impl Original {
+    /// ElasticFlow's schedulers have names of their own; everything else is an order of Synergy's, and an order alone
+    /// means the same allocation as without compat.
+    fn of(policy: &str) -> Result<Self> {
+        if let Ok(scheduler) = Scheduler::parse(&policy.to_lowercase()) {
+            return Ok(Original::ElasticFlow(scheduler));
+        }
+        let scheme = Scheme::parse(policy, Allocation::Proportional);
+        scheme.map(Original::Synergy).map_err(|error| {
+            let names: Vec<_> = Scheduler::ALL.iter().map(|(name, _)| *name).collect();
+            anyhow!("compat=artifact: {error}; ElasticFlow's original has {}", names.join(", "))
+        })
+    }
 }
 
-fn foreign_option(args: &RunArgs) -> Option<&'static str> {
+fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
     let given = [
         (args.every_round, "--every-round"),
         (args.min_run.is_some(), "--min-run"),
@@ -63,7 +88,15 @@ fn foreign_option(args: &RunArgs) -> Option<&'static str> {
         (args.inputs.restart_cost.is_some(), "--restart-cost"),
         (args.inputs.checkpoint_every.is_some(), "--checkpoint-every"),
     ];
-    given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    let is_elasticflow = matches!(original, Original::ElasticFlow(_));
+    let elasticflow = [
+        (args.first_round != Span::ZERO, "--first-round"),
+        (args.window.is_some(), "--window"),
+        (args.timeline, "--timeline"),
+        (args.bound, "--bound"),
+    ];
+    let elasticflow = elasticflow.into_iter().filter(|_| is_elasticflow);
+    given.into_iter().chain(elasticflow).find(|(is_given, _)| *is_given).map(|(_, option)| option)
 }
 
 /// Runs a workload as the original does.
@@ -73,13 +106,26 @@ pub(super) fn run(
     load: &Load,
     policy: &str,
     observe: &mut dyn FnMut(&Progress),
-) -> Result<Ledger> {
-    let settings = synergy::Settings {
-        round: args.round,
-        first_round: Time::ZERO + args.first_round,
-        keeps_timeline: keeps_timeline(args, &load.workload),
-    };
-    let models = crate::conform::synergy_models(&inputs.profiles);
-    let cluster = Arc::clone(&inputs.cluster);
-    Ok(synergy::run(scheme(policy)?, cluster, &load.workload, &models, &settings, observe)?)
+) -> Result<Driven> {
+    match Original::of(policy)? {
+        Original::Synergy(scheme) => {
+            let settings = synergy::Settings {
+                round: args.round,
+                first_round: Time::ZERO + args.first_round,
+                keeps_timeline: keeps_timeline(args, &load.workload),
+            };
+            let models = crate::conform::synergy_models(&inputs.profiles);
+            let cluster = Arc::clone(&inputs.cluster);
+            let ledger = synergy::run(scheme, cluster, &load.workload, &models, &settings, observe)?;
+            Ok(Driven { ledger, is_met: None })
+        }
+        Original::ElasticFlow(scheduler) => {
+            let settings =
+                elasticflow::Settings { scheduler, slot: args.round, durations: load.durations.as_deref() };
+            let run =
+                elasticflow::run(&inputs.cluster, &load.workload, &settings).context("compat=artifact")?;
+            let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
+            Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
+        }
+    }
 }

@@ -8,11 +8,10 @@ use std::fmt::Write;
 
 use rota_core::time::Span;
 use rota_scripts::artifact::elasticflow::{self as artifact, Settings};
-use rota_traces::format::{Setting, elasticflow};
+use rota_traces::format::{Imported, Setting, elasticflow};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
-use super::run::durations;
 use super::{CONTENDERS, ReproduceError, Shape, servers};
 
 const TEN_JOBS: &str = include_str!("ten_jobs.csv");
@@ -56,8 +55,8 @@ pub fn functional() -> Result<FunctionalReport, ReproduceError> {
     let cluster = servers(ONE_SERVER)?;
     let profiles = profile::load("elasticflow-a100")?;
     let source = Source::new("ten_jobs.csv", TEN_JOBS);
-    let workload = elasticflow::read(&source, &Setting::new(&cluster, &profiles))?.workload;
-    let durations = durations(&source, &workload)?;
+    let Imported { workload, durations, .. } =
+        elasticflow::read(&source, &Setting::new(&cluster, &profiles))?;
     let mut runs = Vec::with_capacity(CONTENDERS.len());
     for (contender, published) in CONTENDERS.iter().zip(README) {
         let settings =

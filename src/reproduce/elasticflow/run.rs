@@ -1,6 +1,5 @@
 //! One scheduler on one trace, as the shipped policy or as the original program.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,8 +10,6 @@ use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_scripts::artifact::elasticflow as artifact;
 use rota_scripts::{Limits, ScriptPolicy};
-use rota_traces::error::InputError;
-use rota_traces::source::Source;
 
 use super::{Contender, Panel, ReproduceError};
 
@@ -45,8 +42,6 @@ pub(super) struct Loaded {
     pub(super) panel: Panel,
     pub(super) cluster: Arc<Cluster>,
     pub(super) workload: Arc<Workload>,
-    /// Jobs that ask for fewer GPUs here than in the trace.
-    pub(super) n_trimmed: usize,
     /// Run times of the trace by job, for the original's program.
     pub(super) durations: Option<Vec<Span>>,
 }
@@ -122,27 +117,4 @@ fn n_met(workload: &Workload, outcomes: &[Outcome]) -> usize {
 
 fn n_declined(outcomes: &[Outcome]) -> usize {
     outcomes.iter().filter(|outcome| outcome.status == Status::Declined).count()
-}
-
-/// Run times of a trace by job, `None` when it has no such column: they are not always iterations at the table's speed.
-pub(super) fn durations(source: &Source, workload: &Workload) -> Result<Option<Vec<Span>>, InputError> {
-    let mut reader = csv::Reader::from_reader(source.text.as_bytes());
-    let wrong = |line: u64, what: String| InputError::expected(&source.name, what).at_line(line);
-    let header = reader.headers().map_err(|error| wrong(1, format!("a table: {error}")))?.clone();
-    let column = |name: &str| header.iter().position(|heading| heading.trim() == name);
-    let Some(duration) = column("duration") else { return Ok(None) };
-    let job_id = column("job_id");
-    let mut by_name = BTreeMap::new();
-    for (index, record) in reader.records().enumerate() {
-        let line = index as u64 + 2;
-        let record = record.map_err(|error| wrong(line, format!("a row: {error}")))?;
-        let text = record.get(duration).unwrap_or("").trim();
-        let seconds = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
-        let seconds = seconds.ok_or_else(|| wrong(line, "a duration in seconds".into()).got(text))?;
-        let name = job_id
-            .and_then(|at| record.get(at))
-            .map_or_else(|| index.to_string(), |name| name.trim().to_owned());
-        by_name.insert(name, Span::from_secs_f64(seconds));
-    }
-    Ok(workload.jobs.iter().map(|job| by_name.get(&*job.name).copied()).collect())
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rayon::prelude::*;
-use rota_core::workload::Workload;
-use rota_traces::format::{Setting, elasticflow};
+use rota_traces::format::{Imported, Setting, elasticflow};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 
-use super::run::{Loaded, durations, run};
+use super::run::{Loaded, run};
 use super::{CONTENDERS, Counts, Figure, Mode, Panel, ReproduceError, servers};
 
 /// What to reproduce, and from what.
@@ -56,8 +55,6 @@ pub struct StudyRow {
     pub panel: Panel,
     /// Its jobs.
     pub n_jobs: usize,
-    /// Of these, how many asked for more GPUs than their model gains from and were given the most it does.
-    pub n_trimmed: usize,
     /// What came of them, by contender.
     pub counts: [Counts; 5],
 }
@@ -86,7 +83,6 @@ pub fn study(options: &StudyOptions, watch: &dyn Watch) -> Result<Study, Reprodu
         .map(|loaded| StudyRow {
             panel: loaded.panel,
             n_jobs: loaded.workload.jobs.len(),
-            n_trimmed: loaded.n_trimmed,
             counts: Default::default(),
         })
         .collect();
@@ -105,27 +101,7 @@ fn load(panel: Panel, options: &StudyOptions, profiles: &ProfileSet) -> Result<L
     })?;
     let cluster = Arc::new(servers(panel.cluster)?);
     let source = Source::open(&path)?;
-    let mut workload = elasticflow::read(&source, &Setting::new(&cluster, profiles))?.workload;
-    // The original's program has its own way with such jobs, and must see what the trace says.
-    let n_trimmed = if options.mode == Mode::Shipped { trim(&mut workload) } else { 0 };
+    let Imported { workload, durations, .. } = elasticflow::read(&source, &Setting::new(&cluster, profiles))?;
     workload.check().map_err(|error| ReproduceError::Workload { file: panel.file, error })?;
-    let durations = match options.mode {
-        Mode::Shipped => None,
-        Mode::Artifact => durations(&source, &workload)?,
-    };
-    Ok(Loaded { panel, cluster, workload: Arc::new(workload), n_trimmed, durations })
-}
-
-/// Lets jobs that ask for more GPUs than their model gains from ask for the most it does; says how many there were.
-fn trim(workload: &mut Workload) -> usize {
-    let mut n_trimmed = 0;
-    for job in &mut workload.jobs {
-        let gpus = &job.gpus;
-        let most = gpus.levels.iter().copied().filter(|level| *level <= gpus.asked).max();
-        if let Some(most) = most.filter(|most| *most < gpus.asked) {
-            Arc::make_mut(job).gpus.asked = most;
-            n_trimmed += 1;
-        }
-    }
-    n_trimmed
+    Ok(Loaded { panel, cluster, workload: Arc::new(workload), durations })
 }

@@ -24,7 +24,6 @@ struct TraceEntry<'a> {
     file: &'a str,
     cluster: String,
     jobs: usize,
-    jobs_trimmed: usize,
     published: Published,
     order_holds: bool,
     runs: Vec<RunEntry<'a>>,
@@ -62,13 +61,6 @@ impl Study {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "- {caveat}");
         }
-        let n_trimmed: usize = self.rows.iter().map(|row| row.n_trimmed).sum();
-        if n_trimmed > 0 {
-            let _ = writeln!(
-                text,
-                "- {n_trimmed} jobs ask for more GPUs than their model gains from; they ask for the most it does here."
-            );
-        }
         let n_jobs: usize = self.rows.iter().map(|row| row.n_jobs * CONTENDERS.len()).sum();
         let _ = writeln!(text, "{n_jobs} jobs in {:.1} s", self.wall_s);
         text
@@ -81,7 +73,6 @@ impl Study {
             file: row.panel.file,
             cluster: row.panel.cluster.name(),
             jobs: row.n_jobs,
-            jobs_trimmed: row.n_trimmed,
             published: row.panel.published,
             order_holds: row.order_holds(),
             runs: CONTENDERS
@@ -192,7 +183,7 @@ mod tests {
             wall_s: 0.0,
         });
         let panel = Figure::EightB.panels()[9];
-        let rows = vec![StudyRow { panel, n_jobs: 260, n_trimmed: 0, counts }];
+        let rows = vec![StudyRow { panel, n_jobs: 260, counts }];
         Study { figure: Figure::EightB, mode: Mode::Shipped, rows, wall_s: 1.0 }
     }
 

@@ -14,7 +14,7 @@ use crate::error::InputError;
 use crate::source::Source;
 
 /// The built-in clusters: name and file, in the order they are listed to people.
-pub const BUILT_IN: [(&str, &str); 9] = [
+pub const BUILT_IN: [(&str, &str); 10] = [
     ("default", include_str!("../../../configs/clusters/default.toml")),
     ("philly", include_str!("../../../configs/clusters/philly.toml")),
     ("small", include_str!("../../../configs/clusters/small.toml")),
@@ -22,15 +22,26 @@ pub const BUILT_IN: [(&str, &str); 9] = [
     ("cpu5", include_str!("../../../configs/clusters/cpu5.toml")),
     ("cpu6", include_str!("../../../configs/clusters/cpu6.toml")),
     ("a100", include_str!("../../../configs/clusters/a100.toml")),
+    ("t4", include_str!("../../../configs/clusters/t4.toml")),
     ("mixed", include_str!("../../../configs/clusters/mixed.toml")),
     ("data", include_str!("../../../configs/clusters/data.toml")),
 ];
 
+/// What nodes have where neither their file nor the caller says: what ElasticFlow's flag defaults to.
+const UNSAID_GPU_TYPE: &str = "A100";
+
 /// A built-in cluster by name, or a cluster file.
 pub fn load(name_or_path: &str) -> Result<Cluster, InputError> {
+    load_with(name_or_path, UNSAID_GPU_TYPE)
+}
+
+/// The same; nodes of a file that does not say what GPUs they have get those of `gpu_type`.
+pub fn load_with(name_or_path: &str, gpu_type: &str) -> Result<Cluster, InputError> {
     match BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
         Some((name, text)) => toml::read(&Source::new(*name, *text)),
-        None if Path::new(name_or_path).exists() => read(&Source::open(Path::new(name_or_path))?),
+        None if Path::new(name_or_path).exists() => {
+            read_with(&Source::open(Path::new(name_or_path))?, gpu_type)
+        }
         None => {
             let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             let what = format!("a cluster file or one of the built-in clusters {}", names.join(", "));
@@ -41,12 +52,16 @@ pub fn load(name_or_path: &str) -> Result<Cluster, InputError> {
 
 /// Reads a cluster in whichever format the name and the first line show.
 pub fn read(source: &Source) -> Result<Cluster, InputError> {
+    read_with(source, UNSAID_GPU_TYPE)
+}
+
+fn read_with(source: &Source, gpu_type: &str) -> Result<Cluster, InputError> {
     if source.has_extension("ini") {
         ini::read(source)
     } else if source.has_extension("toml") {
         toml::read(source)
     } else if source.text.lines().next().is_some_and(|line| line.contains("num_gpu_p_node")) {
-        spec::read(source, "A100")
+        spec::read(source, gpu_type)
     } else {
         let what = "a cluster: Rota's .toml, Synergy's .ini, or a .csv with the columns num_switch, num_node_p_switch, …";
         Err(InputError::expected(&source.name, what))

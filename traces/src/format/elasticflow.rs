@@ -1,14 +1,16 @@
 //! ElasticFlow's traces in all their headings: absolute deadlines, global batch sizes, iterations.
 //!
-//! The original turns a model it does not know into resnet50; here it is an error, as is a batch or a GPU type
-//! nobody measured.
+//! The original turns a model it does not know into resnet50 and stumbles over negative numbers; here both are errors,
+//! as are a batch, a GPU type or a number of GPUs nobody measured, more GPUs than the cluster has, and a deadline before
+//! the arrival.
 
 use rota_core::job::{Deadline, GpuRequest};
+use rota_core::time::{Span, Time};
 
 use super::{Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 use crate::source::Source;
 
 /// Reads a trace of ElasticFlow or of Microsoft's ITP clusters as converted for it.
@@ -21,32 +23,60 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let batch = rows.need(&["batch_size"])?;
     let gpus = rows.need(&["num_gpu"])?;
     let (deadline, best_effort) = (rows.find(&["ddl", "deadline"]), rows.find(&["best_effort"]));
+    let duration = rows.find(&["duration"]);
     let mut models = Models::new(setting);
     let mut list = JobList::default();
+    let mut run_times: Vec<(Time, Option<Span>)> = Vec::new();
     let dropped = rows.each(setting.bad_rows, |row| {
         let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
         let entry = models.find(row, model)?;
         let work = row.positive(iterations)?;
-        let mut spec =
-            JobList::plain(&name, entry.profile.clone(), row.gpus(gpus)?, work, row.time(submit, 1.0)?);
+        let arrival = not_negative(row, submit)?;
+        let mut spec = JobList::plain(&name, entry.profile.clone(), row.gpus(gpus)?, work, arrival);
         spec.batch = row.whole(batch)?;
         models.check_measured(row, batch, &spec)?;
+        models.check_gpus(row, gpus, &spec)?;
         let levels = entry.levels.get(&spec.batch).map_or(&[][..], Vec::as_slice);
         spec.gpus = GpuRequest { asked: spec.gpus.asked, levels: levels.into() };
-        let is_best_effort = row.maybe(best_effort).is_some_and(|(_, flag)| flag == "1");
-        if let (Some((column, _)), false) = (row.maybe(deadline), is_best_effort) {
-            spec.deadline = Deadline::Strict(row.time(column, 1.0)?);
+        if let (Some((column, _)), false) = (row.maybe(deadline), is_best_effort(row, best_effort)?) {
+            spec.deadline = Deadline::Strict(deadline_after(row, column, arrival)?);
         }
+        let run_time = row.maybe(duration).map(|(column, _)| row.seconds(column)).transpose()?;
+        run_times.push((arrival, run_time.map(Span::from_secs_f64)));
         list.push(spec, work);
         Ok(())
     })?;
-    Ok(Imported { dropped, ..Imported::of(list) })
+    // As the list sorts its jobs, so that both are in the order of ids.
+    run_times.sort_by_key(|(arrival, _)| *arrival);
+    let durations = run_times.into_iter().map(|(_, run_time)| run_time).collect();
+    Ok(Imported { dropped, durations, ..Imported::of(list) })
+}
+
+fn not_negative(row: &Row<'_>, column: usize) -> Result<Time, InputError> {
+    row.time(column, 1.0)
+        .ok()
+        .filter(|time| *time >= Time::ZERO)
+        .ok_or_else(|| row.expected(column, "a time in seconds, not negative"))
+}
+
+fn deadline_after(row: &Row<'_>, column: usize, arrival: Time) -> Result<Time, InputError> {
+    let deadline = not_negative(row, column)?;
+    if deadline < arrival {
+        return Err(row.expected(column, format!("a deadline after the arrival of the job at {arrival} s")));
+    }
+    Ok(deadline)
+}
+
+fn is_best_effort(row: &Row<'_>, column: Option<usize>) -> Result<bool, InputError> {
+    match row.maybe(column) {
+        None | Some((_, "0")) => Ok(false),
+        Some((_, "1")) => Ok(true),
+        Some((column, _)) => Err(row.expected(column, "1 for a job without a deadline, else 0")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use rota_core::time::Time;
-
     use super::*;
     use crate::format::tests::{built_in, shared};
 
@@ -97,6 +127,65 @@ mod tests {
         let source = Source::new("e.csv", format!("{head}a,5,100,bert,900,64,2\n"));
         let error = read(&source, &Setting::new(&cluster, &profiles)).expect_err("type").to_string();
         assert!(error.ends_with("expected a batch size of bert that was measured on V100: none"), "{error}");
+    }
+
+    /// What is said of a table whose first job is sound and whose second has this cell in place of its own.
+    fn with_cell(column: usize, cell: &str) -> Result<Imported, InputError> {
+        let mut cells = ["b", "5", "100", "bert", "900", "64", "2", "50", "0"];
+        cells[column] = cell;
+        read_text(&format!(
+            "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort\n\
+             a,5,100,bert,900,64,2,50,0\n{}\n",
+            cells.join(",")
+        ))
+    }
+
+    #[test]
+    fn every_bad_cell_is_named_with_row_and_column() {
+        for (column, name, cell, expected) in [
+            (1, "submit_time", "-5", "a time in seconds, not negative"),
+            (1, "submit_time", "NaN", "a time in seconds, not negative"),
+            (1, "submit_time", "", "a time in seconds, not negative"),
+            (2, "iteration", "-100", "a number greater than 0"),
+            (2, "iteration", "nan", "a number greater than 0"),
+            (2, "iteration", "0", "a number greater than 0"),
+            (4, "ddl", "4", "a deadline after the arrival of the job at 5 s"),
+            (4, "ddl", "-1", "a time in seconds, not negative"),
+            (4, "ddl", "inf", "a time in seconds, not negative"),
+            (5, "batch_size", "-64", "a whole number"),
+            (6, "num_gpu", "0", "a whole number of GPUs, at least 1"),
+            (6, "num_gpu", "-2", "a whole number of GPUs, at least 1"),
+            (6, "num_gpu", "1.5", "a whole number of GPUs, at least 1"),
+            (6, "num_gpu", "129", "at most 128 GPUs: cluster a100 has no more for it"),
+            (7, "duration", "-50", "a length of time, not negative"),
+            (7, "duration", "NaN", "a length of time, not negative"),
+            (8, "best_effort", "yes", "1 for a job without a deadline, else 0"),
+        ] {
+            let error = with_cell(column, cell).expect_err(cell).to_string();
+            let place = format!("e.csv:3, column {} ({name}): got \"{cell}\"", column + 1);
+            assert_eq!(error, format!("{place}, expected {expected}"));
+        }
+    }
+
+    #[test]
+    fn a_gang_nobody_measured_is_refused() {
+        let text = "submit_time,iteration,model_name,batch_size,num_gpu\n5,100,resnet50_cifar10,64,16\n";
+        let error = read_text(text).expect_err("16 GPUs ran out of memory").to_string();
+        assert_eq!(
+            error,
+            "e.csv:2, column 5 (num_gpu): got \"16\", expected at most 8 GPUs: \
+             resnet50_cifar10 with batch 64 was not measured with more on A100"
+        );
+    }
+
+    #[test]
+    fn run_times_follow_their_jobs_into_the_order_of_arrival() {
+        let head = "job_id,submit_time,iteration,model_name,batch_size,num_gpu,duration\n";
+        let read =
+            read_text(&format!("{head}late,9,1,bert,64,1,90\nfirst,5,1,bert,64,1,50\n")).expect("sound");
+        assert_eq!(read.durations, Some(vec![Span::from_secs(50), Span::from_secs(90)]));
+        let read = read_text(&format!("{head}late,9,1,bert,64,1,90\nfirst,5,1,bert,64,1,\n")).expect("sound");
+        assert_eq!(read.durations, None, "of some only is of none");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rota_core::time::{Span, Time};
+
 use super::{Imported, Setting};
 use crate::error::InputError;
 use crate::generate::elasticflow::{Deadlines, Templates};
@@ -29,6 +31,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
     let mut filtered = BTreeMap::new();
+    let mut run_times: Vec<(Time, Span)> = Vec::new();
     let dropped = rows.each(setting.bad_rows, |row| {
         let (arrival, duration_s, n_gpus) =
             (row.time(submit, 1.0)?, row.seconds(duration)?, row.whole::<u32>(gpus)?);
@@ -36,15 +39,26 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
             *filtered.entry(rule.to_owned()).or_default() += 1;
             return Ok(());
         }
+        let n_gpus_in_all = speeds.reach(None).n_gpus;
+        if n_gpus > n_gpus_in_all {
+            let cluster = &setting.cluster.name;
+            return Err(
+                row.expected(gpus, format!("at most {n_gpus_in_all} GPUs: cluster {cluster} has no more"))
+            );
+        }
         let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
         let mut spec = templates.draw_job(&name, n_gpus, arrival);
         let work = speeds.whole_iterations(&spec, duration_s)?;
         spec.estimated_work = work;
         spec.deadline = deadlines.draw(arrival, duration_s);
         list.push(spec, work);
+        run_times.push((arrival, Span::from_secs_f64(duration_s)));
         Ok(())
     })?;
-    Ok(Imported { dropped, filtered, ..Imported::of(list) })
+    // As the list sorts its jobs, so that both are in the order of ids.
+    run_times.sort_by_key(|(arrival, _)| *arrival);
+    let durations = Some(run_times.into_iter().map(|(_, run_time)| run_time).collect());
+    Ok(Imported { dropped, filtered, durations, ..Imported::of(list) })
 }
 
 fn rule_against(arrival_s: f64, duration_s: f64, n_gpus: u32) -> Option<&'static str> {

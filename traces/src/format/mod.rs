@@ -2,6 +2,7 @@
 
 pub mod chronus;
 pub mod elasticflow;
+mod home;
 pub mod itp;
 mod models;
 pub mod philly;
@@ -13,15 +14,17 @@ mod write_rota;
 use std::collections::BTreeMap;
 
 use rota_core::cluster::Cluster;
+use rota_core::time::Span;
 use rota_core::workload::Workload;
 
 use crate::error::InputError;
-use crate::generate::{WorkloadOptions, redraw};
+use crate::generate::{Origin, WorkloadOptions, redraw};
 use crate::jobs::JobList;
 use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
 
+pub use home::{Home, home};
 pub(crate) use models::Models;
 pub use models::PLAIN;
 pub use write_rota::write as write_rota;
@@ -55,6 +58,9 @@ pub struct Imported {
     pub dropped: Vec<DroppedRow>,
     /// Rows left out by the rules of the format: rule and count.
     pub filtered: BTreeMap<String, u64>,
+    /// Run times the trace states beside the work, by job: they are not always the work at the profile's speed. Only
+    /// drivers of the original programs go by them.
+    pub durations: Option<Vec<Span>>,
 }
 
 impl Imported {
@@ -126,6 +132,10 @@ pub fn read(source: &Source, format: Option<Format>, setting: &Setting<'_>) -> R
     setting.options.check()?;
     let mut imported = format.read(source, setting)?;
     redraw(&mut imported.workload, setting.cluster, &setting.options)?;
+    let stated = imported.durations.take().filter(|_| setting.options.durations == Origin::Trace);
+    // Jobs past the end of the trace are those of its beginning again.
+    imported.durations =
+        stated.map(|times| times.iter().copied().cycle().take(imported.workload.jobs.len()).collect());
     Ok(imported)
 }
 

@@ -64,6 +64,33 @@ impl<'s> Models<'s> {
         profile
     }
 
+    /// Refuses a job that asks for more GPUs than there are, or than its model was measured with.
+    pub(crate) fn check_gpus(
+        &mut self,
+        row: &Row<'_>,
+        column: usize,
+        spec: &JobSpec,
+    ) -> Result<(), InputError> {
+        let reach = self.speeds.reach(spec.gpu_type);
+        let asked = spec.gpus.asked;
+        if asked > reach.n_gpus {
+            let cluster = &self.setting.cluster.name;
+            let what = format!("at most {} GPUs: cluster {cluster} has no more for it", reach.n_gpus);
+            return Err(row.expected(column, what));
+        }
+        let curve = spec.profile.scale_curve(reach.gpu_type, spec.batch);
+        match curve.and_then(|curve| curve.points.last()).filter(|most| asked > most.0) {
+            None => Ok(()),
+            Some((most, _)) => {
+                let what = format!(
+                    "at most {most} GPUs: {} with batch {} was not measured with more on {}",
+                    spec.profile.name, spec.batch, reach.gpu_type
+                );
+                Err(row.expected(column, what))
+            }
+        }
+    }
+
     /// Refuses a job whose model was measured, but not with its batch on the cluster's GPUs: its speed would be made up.
     pub(crate) fn check_measured(
         &mut self,

@@ -104,6 +104,14 @@ impl ProfileSet {
         self.entry(model).and_then(|e| e.levels.get(&batch)).map_or(&[], Vec::as_slice)
     }
 
+    /// The type of GPU all its curves were measured on, if it is one.
+    pub fn gpu_type(&self) -> Option<&str> {
+        let mut types =
+            self.entries.iter().flat_map(|e| &e.profile.scale).map(|curve| curve.gpu_type.as_str());
+        let first = types.next().filter(|name| !name.is_empty())?;
+        types.all(|other| other == first).then_some(first)
+    }
+
     /// The models that workloads draw.
     pub fn drawn(&self) -> impl Iterator<Item = &ProfileEntry> {
         self.entries.iter().filter(|e| e.is_drawn)

@@ -1,0 +1,120 @@
+//! The ElasticFlow family as its users meet it: its tables with nothing else said, its original's rules, bad rows.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const POLICIES: &str =
+    "elasticflow,elasticflow-open,edf,edf-admission,gandiva,tiresias,tiresias-gittins,themis,fifo,las+tune";
+
+const HEAD: &str = "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration\n";
+
+fn rota(dir: &Path, args: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+    command.args(args.split_whitespace()).current_dir(dir).output().expect("the program starts")
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn runs(json: &str) -> Vec<Value> {
+    let file: Value = serde_json::from_str(json).expect("JSON");
+    file["runs"].as_array().expect("runs").clone()
+}
+
+/// A folder with one trace in it: `jobs.csv`.
+fn with_trace(rows: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("jobs.csv"), format!("{HEAD}{rows}")).expect("a trace");
+    folder
+}
+
+fn shared(file: &str) -> Option<PathBuf> {
+    let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into();
+    let path = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default())).join(file);
+    if !path.exists() {
+        println!("{} is absent: nothing to run", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+#[test]
+fn a_gang_beyond_its_levels_runs_under_every_policy() {
+    // Levels of bert with batch 64 end at 8 GPUs; 16 were measured, and are slower.
+    let folder = with_trace("wide,0,90000,bert,90000,64,16,8189\nslim,60,9000,bert,90000,64,1,2000\n");
+    let json = said(&rota(folder.path(), &format!("compare --json -p {POLICIES} --trace jobs.csv")));
+    let runs = runs(&json);
+    assert_eq!(runs.len(), 10);
+    for run in runs {
+        assert_eq!((&run["finished"], &run["met"]), (&Value::from(2), &Value::from(2)), "{run}");
+    }
+}
+
+#[test]
+fn the_public_traces_run_under_every_policy_with_nothing_else_said() {
+    for file in [
+        "traces/elasticflow-itp/elasticflow/195job.csv",
+        "traces/elasticflow-itp/elasticflow/cluster10.csv",
+        "traces/philly-elasticflow/elasticVpollux_e.csv",
+        "traces/philly-elasticflow/resnet_cifar_trace.csv",
+    ] {
+        let Some(path) = shared(file) else { continue };
+        let path = path.canonicalize().expect("it exists");
+        let args = format!("compare --json -p {POLICIES} --trace {}", path.display());
+        for run in runs(&said(&rota(Path::new("."), &args))) {
+            assert_eq!(run["unfinished"], 0, "{file}: {run}");
+        }
+    }
+}
+
+#[test]
+fn compat_runs_the_originals_schedulers_under_both_their_names() {
+    let folder = with_trace("a,0,9000,bert,4000,64,1,2000\nb,0,90000,bert,100,64,8,8137\n");
+    let args = "compare --json -p ef-accessctrl,elasticflow,gandiva --trace jobs.csv --round 60s --set compat=artifact";
+    let runs = runs(&said(&rota(folder.path(), args)));
+    let counts = |at: usize| (runs[at]["met"].as_u64(), runs[at]["declined"].as_u64());
+    // All arrivals of one moment are judged together there: the impossible one takes the other with it.
+    assert_eq!(counts(0), (Some(0), Some(2)));
+    assert_eq!(counts(1), counts(0));
+    assert_eq!(runs[2]["finished"], 2);
+    assert_eq!(runs[2]["gpu_util"], Value::Null, "that driver does not keep it");
+}
+
+#[test]
+fn compat_refuses_what_the_original_has_not() {
+    let folder = with_trace("a,0,9000,bert,4000,64,1,2000\n");
+    let said = |more: &str| {
+        refused(&rota(folder.path(), &format!("simulate --trace jobs.csv --set compat=artifact {more}")))
+    };
+    assert!(said("-p edf --window 0..1").contains("--window: the original of edf has nothing like it"));
+    assert!(said("-p nobody").contains("ElasticFlow's original has ef-accessctrl, ef, edf"));
+    assert!(said("-p edf --round 1500ms").contains("a slot of 1.5 s: the original needs whole seconds"));
+}
+
+#[test]
+fn bad_rows_are_refused_with_row_and_column_or_counted_and_listed() {
+    let folder = with_trace(
+        "a,5,100,bert,900,64,2,50\nb,5,100,berd,900,64,2,50\nc,5,100,bert,1,64,2,50\nd,5,100,bert,900,64,999,50\n",
+    );
+    let refusal = refused(&rota(folder.path(), "simulate -p edf --trace jobs.csv"));
+    assert!(
+        refusal.contains("jobs.csv:3, column 4 (model_name): got \"berd\", expected a model of"),
+        "{refusal}"
+    );
+    let output = rota(folder.path(), "simulate -p edf --trace jobs.csv --skip-bad-rows --json");
+    let listed = String::from_utf8(output.stderr.clone()).expect("text");
+    assert_eq!(runs(&said(&output))[0]["finished"], 1);
+    assert!(listed.starts_with("3 rows dropped:\n  line 3: jobs.csv:3, column 4 (model_name)"), "{listed}");
+    for place in ["line 4: jobs.csv:4, column 5 (ddl)", "line 5: jobs.csv:5, column 7 (num_gpu)"] {
+        assert!(listed.contains(place), "{place} is missing in\n{listed}");
+    }
+}
