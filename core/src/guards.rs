@@ -37,9 +37,11 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
         return;
     }
     // What protected jobs hold now fits together; another share for one of them might not fit beside the others.
+    let mut protected = Vec::new();
     for run in &mut plan.run {
-        if jobs.row(run.job).is_some_and(|row| snapshot.is_protected(row)) {
+        if let Some(row) = jobs.row(run.job).filter(|row| snapshot.is_protected(*row)) {
             run.what = Hold::Keep;
+            protected.push(row);
         }
     }
     for job in kept {
@@ -55,8 +57,11 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
             });
         }
         plan.run.push(Run { job, what: Hold::Keep });
-        make_host_room(snapshot, plan, row);
+        protected.push(row);
         plan.notes.push(format!("guard: job {job} has run for less than the minimum and goes on"));
+    }
+    for row in protected {
+        make_host_room(snapshot, plan, row);
     }
 }
 

@@ -119,26 +119,7 @@ proptest! {
 
     #[test]
     fn no_job_is_preempted_before_its_minimum_run_time(seed in any::<u64>()) {
-        let dice = &mut Dice(seed);
-        let cluster = random_cluster(dice);
-        let workload = random_workload(dice, &cluster, true);
-        let min_run = Span::from_secs(1_000);
-        let guards = Guards { min_run, ..Guards::default() };
-        let ledger = run(&cluster, &workload, &[], &mut Walker::random(dice), &Settings { guards, ..settings() });
-        let mut last: BTreeMap<_, (Time, Time)> = BTreeMap::new();
-        let mut pieces: Vec<_> = ledger.timeline.iter().map(|s| (s.job, s.from, s.to)).collect();
-        pieces.sort();
-        pieces.dedup();
-        for (job, from, to) in pieces {
-            match last.get_mut(&job) {
-                Some(run) if run.1 == from => run.1 = to,
-                Some(run) => {
-                    prop_assert!(run.1 - run.0 >= min_run, "job {job} was stopped after {} s", run.1 - run.0);
-                    *run = (from, to);
-                }
-                None => drop(last.insert(job, (from, to))),
-            }
-        }
+        assert_minimum_run_time_holds(seed);
     }
 
     #[test]
@@ -191,4 +172,34 @@ fn assert_skipping_changes_nothing(seed: u64) {
 #[test]
 fn skipping_rounds_changes_nothing_when_only_faults_are_to_come() {
     assert_skipping_changes_nothing(2_853_455_702_148_828_686);
+}
+
+fn assert_minimum_run_time_holds(seed: u64) {
+    let dice = &mut Dice(seed);
+    let cluster = random_cluster(dice);
+    let workload = random_workload(dice, &cluster, true);
+    let min_run = Span::from_secs(1_000);
+    let guards = Guards { min_run, ..Guards::default() };
+    let ledger = run(&cluster, &workload, &[], &mut Walker::random(dice), &Settings { guards, ..settings() });
+    let mut last: BTreeMap<_, (Time, Time)> = BTreeMap::new();
+    let mut pieces: Vec<_> = ledger.timeline.iter().map(|s| (s.job, s.from, s.to)).collect();
+    pieces.sort();
+    pieces.dedup();
+    for (job, from, to) in pieces {
+        match last.get_mut(&job) {
+            Some(run) if run.1 == from => run.1 = to,
+            Some(run) => {
+                assert!(run.1 - run.0 >= min_run, "job {job} was stopped after {} s", run.1 - run.0);
+                *run = (from, to);
+            }
+            None => drop(last.insert(job, (from, to))),
+        }
+    }
+}
+
+/// A protected job that keeps its host share, where the plan would have cut it, left no room for another's.
+#[test]
+fn the_minimum_run_time_holds_where_a_share_was_to_be_cut() {
+    assert_minimum_run_time_holds(3_231_848_024_470_674_076);
+    assert_minimum_run_time_holds(16_416_245_042_655_052_948);
 }
