@@ -29,6 +29,7 @@ pub mod room;
 pub mod scheduler;
 pub mod simulation;
 pub mod snapshot;
+pub mod switches;
 pub mod table;
 pub mod time;
 pub mod timeline;

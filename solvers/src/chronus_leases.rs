@@ -10,6 +10,10 @@
 //! Leases at or after the horizon have no variable at all, where the original sums them to zero in a row of
 //! their own; a negative horizon counts as 0 (the original's index slips into the row before).
 
+mod pack;
+
+pub use pack::{Shelf, greedy, pack};
+
 use crate::error::FormulationError;
 use crate::model::{Model, Sense, Variable};
 use crate::solution::Solution;
@@ -142,6 +146,11 @@ impl LeaseProblem {
 impl LeaseRow {
     fn n_leases(&self) -> usize {
         usize::try_from(self.horizon).unwrap_or(0)
+    }
+
+    /// Leases it could wait.
+    fn slack(&self) -> i64 {
+        self.horizon.saturating_sub(i64::from(self.need))
     }
 }
 

@@ -10,6 +10,7 @@
 //! `rota_scripts::artifact`; here is only what is fed to it and what is compared. A broken case table ends
 //! everything, a broken file of one case fails that case.
 
+mod chronus;
 pub mod command;
 mod compare;
 mod elasticflow;
@@ -30,7 +31,6 @@ use rota_traces::error::InputError;
 pub use error::ConformError;
 pub use report::{CaseReport, Report, SystemReport, Verdict};
 pub use synergy::models as synergy_models;
-use table::Table;
 
 /// What to run on.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub const SYSTEMS: [System; 4] = [
         about: "per-job outcomes of ElasticFlow and its baselines",
         cases: elasticflow::cases,
     },
-    System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus },
+    System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus::cases },
     System { name: "milp", about: "objectives of optimisation models", cases: milp::cases },
 ];
 
@@ -119,19 +119,6 @@ fn chosen(options: &Options) -> Result<Vec<&'static System>, ConformError> {
         }
     }
     Ok(SYSTEMS.iter().filter(|system| options.systems.iter().any(|name| name == system.name)).collect())
-}
-
-fn chronus(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformError> {
-    skip_all(&folder.join("index.csv"), "case", "Chronus's artifact driver is not built yet")
-}
-
-/// All cases of a table, skipped for one reason.
-fn skip_all(path: &Path, key: &'static str, why: &'static str) -> Result<Vec<Case>, ConformError> {
-    let table = Table::open(path, &[key])?;
-    let case = |row: table::Row<'_>| {
-        Ok(Case { name: case_name(&row, key)?, judge: Box::new(|| Verdict::Skipped(why.into())) })
-    };
-    table.rows().map(case).collect()
 }
 
 /// The name of a case: it becomes a folder under `--out`.

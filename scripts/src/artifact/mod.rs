@@ -5,5 +5,6 @@
 //! ([`rota_core::fill`]), its answers, the placements ([`rota_core::place`]), and the script host with its orders.
 //! So a case that comes out equal speaks for them too. No shipped script knows that this folder exists.
 
+pub mod chronus;
 pub mod elasticflow;
 pub mod synergy;

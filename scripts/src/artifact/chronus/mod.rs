@@ -1,0 +1,124 @@
+//! Chronus' simulator (SoCC'21 artifact): its clock, its credit and its mistakes.
+//!
+//! ```text
+//!            ┌ turn off   nodes of the night            (`power`)
+//!  tick ─────┤ running    ends, and credit for the tick (`running`)
+//!            │ lease      every lease: release all, solve, place who holds a lease  (`lease`)
+//!            │ admit      every slot: pack newcomers    (`admit`)
+//!            │ pending    every slot: forced, then opportunistic starts (`pending`)
+//!            └ fill       odd ticks: whoever fits, credited from its last look
+//! ```
+//!
+//! Shared with the shipped policy: the packing and the lease model ([`rota_solvers::chronus_leases`]) and the choice of
+//! nodes ([`rota_core::switches`]). Reproduced: rows of refused jobs that linger through a slot, capacity counted with
+//! rounded gangs here and true ones there, credit for time not run, the fallback's order. Not reproduced: which node
+//! the original's `random` draws, since speed does not depend on it; and the swallowed error that turns an unknown
+//! objective into the fallback.
+
+mod admit;
+mod error;
+mod job;
+mod lease;
+mod machines;
+mod pending;
+mod power;
+mod record;
+mod running;
+mod simulator;
+
+pub use error::ArtifactError;
+pub use job::Class;
+pub use record::{Admission, Boundary, Fate, PlanLeft, Run, Solve};
+
+use rota_core::cluster::Cluster;
+use rota_core::time::Span;
+use rota_core::workload::Workload;
+use rota_solvers::Solver;
+
+/// What the MILP prefers beside deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// Few GPUs in the first lease.
+    Minimize,
+    /// Many GPUs in the first lease.
+    Maximize,
+    /// Any plan.
+    Random,
+    /// Few while somebody was refused, else many.
+    Adaptive,
+}
+
+/// Where jobs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Anywhere.
+    Random,
+    /// On as few nodes below one switch as possible, or not at all.
+    Consolidate,
+    /// The same, with the allowed splits of small gangs.
+    ConsolidateRandom,
+    /// Greedy by what is free; needs a profile.
+    LocalSearch,
+}
+
+/// How nodes are turned off at night.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerSaving {
+    /// Never.
+    Off,
+    /// What no plan needs in a lease.
+    Aggressive,
+    /// Jobs with many planned leases keep their GPUs throughout.
+    Conservative,
+}
+
+/// How a run goes. Times are in units of the trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// What one unit is: a minute for the published traces.
+    pub unit: Span,
+    /// Length of a lease.
+    pub lease: i64,
+    /// Time between ticks.
+    pub check: i64,
+    /// Time between admissions: 5 in the original, 240 in ElasticFlow's port.
+    pub slot: i64,
+    /// What the MILP prefers.
+    pub objective: Objective,
+    /// Where jobs go.
+    pub placement: Placement,
+    /// Whether speeds of splits were profiled.
+    pub has_profile: bool,
+    /// How nodes are turned off.
+    pub power: PowerSaving,
+    /// First deadlines after submission by job id, as best-effort jobs have them in the trace too; without them, a
+    /// best-effort job expects its own duration.
+    pub expectations: Option<&'a [i64]>,
+}
+
+impl Settings<'_> {
+    /// Minutes, leases of 20, as the authors' batch script has it, with nodes on all night.
+    pub fn minutes() -> Self {
+        Settings {
+            unit: Span::from_secs(60),
+            lease: 20,
+            check: 1,
+            slot: 5,
+            objective: Objective::Adaptive,
+            placement: Placement::LocalSearch,
+            has_profile: true,
+            power: PowerSaving::Off,
+            expectations: None,
+        }
+    }
+}
+
+/// Runs a workload through the original; `solver` answers its MILPs.
+pub fn run(
+    cluster: &Cluster,
+    workload: &Workload,
+    settings: &Settings<'_>,
+    solver: &mut dyn Solver,
+) -> Result<Run, ArtifactError> {
+    simulator::Simulator::new(cluster, workload, settings, solver)?.run()
+}

@@ -1,0 +1,150 @@
+//! Packing rows into leases, each as late as it may be (Chronus, SoCC'21, §4.2: how arrivals are judged).
+//!
+//! Late leases are the ones that later arrivals are least likely to need, and what runs late leaves the present to
+//! jobs without a promise. Two walks: [`pack`] holds every job to its most urgent level and answers whether all fit;
+//! [`greedy`] lets a job fall to a lesser level, and is what runs when a solve ends without an answer.
+
+use super::{LeasePlan, LeaseRow};
+
+/// GPUs left in each lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shelf {
+    free: Vec<i64>,
+}
+
+impl Shelf {
+    /// So many GPUs in each lease; there are none after the last.
+    pub fn new(free: Vec<i64>) -> Self {
+        Shelf { free }
+    }
+
+    /// GPUs left, by lease.
+    pub fn free(&self) -> &[i64] {
+        &self.free
+    }
+
+    /// Takes the latest leases before the row's horizon that have room for it; nothing if they are too few.
+    pub fn put_late(&mut self, row: &LeaseRow) -> Option<Vec<bool>> {
+        let gpus = i64::from(row.gpus);
+        let n_leases = row.n_leases();
+        let mut left = row.need;
+        let mut taken = vec![false; n_leases];
+        for lease in (0..n_leases.min(self.free.len())).rev() {
+            if left == 0 {
+                break;
+            }
+            if self.free[lease] >= gpus {
+                taken[lease] = true;
+                left -= 1;
+            }
+        }
+        if left > 0 {
+            return None;
+        }
+        self.take(&taken, row.gpus);
+        Some(taken)
+    }
+
+    /// Takes GPUs in the leases flagged; what is promised twice goes below zero, where nothing fits any more.
+    pub fn take(&mut self, leases: &[bool], gpus: u32) {
+        for (free, _) in self.free.iter_mut().zip(leases).filter(|(_, runs)| **runs) {
+            *free -= i64::from(gpus);
+        }
+    }
+}
+
+/// Packs every job at its most urgent level: widest first, then the least slack, then the farthest horizon. `Err`
+/// has the first row that did not fit.
+pub fn pack(rows: &[LeaseRow], mut shelf: Shelf) -> Result<Shelf, usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|&j| {
+        let row = &rows[j];
+        (std::cmp::Reverse(row.gpus), row.slack(), std::cmp::Reverse(row.horizon))
+    });
+    let job_of = jobs_of(rows);
+    let mut is_packed = vec![false; rows.len()];
+    for j in order {
+        if !std::mem::replace(&mut is_packed[job_of[j]], true) && shelf.put_late(&rows[j]).is_none() {
+            return Err(j);
+        }
+    }
+    Ok(shelf)
+}
+
+/// Gives each job the most valuable level that still packs: dearest rows first, then as in [`pack`]. `Err` has the
+/// first row of a job for which no level is left.
+pub fn greedy(rows: &[LeaseRow], mut shelf: Shelf) -> Result<LeasePlan, usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&rows[a], &rows[b]);
+        let dearest = b.value.total_cmp(&a.value).then(b.gpus.cmp(&a.gpus));
+        dearest.then(a.slack().cmp(&b.slack())).then(b.horizon.cmp(&a.horizon))
+    });
+    let job_of = jobs_of(rows);
+    let n_leases = rows.iter().map(LeaseRow::n_leases).max().unwrap_or(0);
+    let mut plan =
+        LeasePlan { chosen: vec![false; rows.len()], leases: vec![vec![false; n_leases]; rows.len()] };
+    let mut is_packed = vec![false; rows.len()];
+    for j in order {
+        if is_packed[job_of[j]] {
+            continue;
+        }
+        if let Some(taken) = shelf.put_late(&rows[j]) {
+            plan.leases[j][..taken.len()].copy_from_slice(&taken);
+            plan.chosen[j] = true;
+            is_packed[job_of[j]] = true;
+        }
+    }
+    match job_of.iter().find(|&&first| !is_packed[first]) {
+        Some(&first) => Err(first),
+        None => Ok(plan),
+    }
+}
+
+/// For each row the first row of its job.
+pub(super) fn jobs_of(rows: &[LeaseRow]) -> Vec<usize> {
+    let mut first = 0;
+    let job = |(j, row): (usize, &LeaseRow)| {
+        if row.level == 0 {
+            first = j;
+        }
+        first
+    };
+    rows.iter().enumerate().map(job).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(gpus: u32, need: u32, horizon: i64, value: f64, level: u32) -> LeaseRow {
+        LeaseRow { gpus, need, horizon, value, level }
+    }
+
+    #[test]
+    fn rows_take_the_latest_leases_with_room() {
+        let mut shelf = Shelf::new(vec![8, 8, 2, 8]);
+        assert_eq!(shelf.put_late(&row(4, 2, 4, 10.0, 0)), Some(vec![false, true, false, true]));
+        assert_eq!(shelf.free(), [8, 4, 2, 4]);
+        assert_eq!(shelf.put_late(&row(8, 2, 3, 10.0, 0)), None, "only one lease is left for eight");
+        assert_eq!(shelf.free(), [8, 4, 2, 4], "what did not fit took nothing");
+        assert_eq!(shelf.put_late(&row(1, 1, -3, 10.0, 0)), None, "a horizon in the past");
+    }
+
+    #[test]
+    fn packing_holds_jobs_to_their_most_urgent_level() {
+        let soft = [row(8, 2, 2, 10.0, 0), row(8, 2, 4, 5.0, 1)];
+        assert_eq!(pack(&soft, Shelf::new(vec![8; 4])).map(|s| s.free().to_vec()), Ok(vec![0, 0, 8, 8]));
+        let both = [soft[0], soft[1], row(8, 1, 1, 10.0, 0)];
+        assert_eq!(pack(&both, Shelf::new(vec![8; 4])), Err(2), "though the lesser level would fit");
+    }
+
+    #[test]
+    fn greedy_falls_to_lesser_levels() {
+        let rows = [row(8, 2, 2, 8.0, 0), row(8, 2, 4, 5.0, 1), row(8, 1, 1, 10.0, 0)];
+        let plan = greedy(&rows, Shelf::new(vec![8; 4])).expect("fits at the second level");
+        assert_eq!(plan.chosen, [false, true, true]);
+        assert_eq!(plan.leases[1], [false, false, true, true]);
+        assert_eq!(greedy(&rows[..1], Shelf::new(vec![8])), Err(0));
+    }
+}
