@@ -271,9 +271,12 @@ impl<'a> Fill<'a> {
         if gpus > self.room.free_gpus() {
             return false;
         }
-        match self.snapshot.jobs.spec(row).gpu_type {
+        let n_types = self.snapshot.cluster.gpu_types().len();
+        // With one type there is nothing to look up, and the job's description stays out of the cache.
+        let wanted = if n_types == 1 { Some(GpuTypeId(0)) } else { self.snapshot.jobs.spec(row).gpu_type };
+        match wanted {
             Some(gpu_type) => self.serve_on(row, gpus, false, gpu_type, walk, answers),
-            None => (0..self.snapshot.cluster.gpu_types().len()).any(|t| {
+            None => (0..n_types).any(|t| {
                 let gpu_type = GpuTypeId::from(t);
                 self.room.free_gpus_of(gpu_type) >= gpus
                     && self.serve_on(row, gpus, false, gpu_type, walk, answers)

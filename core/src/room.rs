@@ -13,7 +13,7 @@ use crate::snapshot::{NodeStates, Snapshot};
 use smallvec::SmallVec;
 
 /// Nodes in a block; a walk skips a block that cannot hold a single GPU's worth.
-const BLOCK: usize = 16;
+const BLOCK: usize = u16::BITS as usize;
 
 /// Free capacity of a cluster.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Room {
     host: Vec<Host>,
     n_free: u32,
     n_free_by_type: Vec<u32>,
+    /// Nodes of each block that have a free GPU, a bit for each.
+    open: Vec<u16>,
     /// Upper bounds over each block: host resources and GPUs of its roomiest nodes. Taking leaves them too high,
     /// which costs a look; giving raises them.
     bounds: Vec<Cell<(Host, u32)>>,
@@ -41,6 +43,7 @@ struct Empty {
     host: Vec<Host>,
     n_free: u32,
     n_free_by_type: Vec<u32>,
+    open: Vec<u16>,
     bounds: Vec<Cell<(Host, u32)>>,
 }
 
@@ -59,6 +62,7 @@ impl Room {
             host: Vec::new(),
             n_free: 0,
             n_free_by_type: Vec::new(),
+            open: Vec::new(),
             bounds: Vec::new(),
             share_by_type: share_by_type.into_iter().map(|s| s.unwrap_or(Host::NONE)).collect(),
             occupants: vec![SmallVec::new(); cluster.nodes().len()],
@@ -78,6 +82,7 @@ impl Room {
         }
         self.free.clone_from(&self.empty.free);
         self.host.clone_from(&self.empty.host);
+        self.open.clone_from(&self.empty.open);
         self.bounds.clone_from(&self.empty.bounds);
         self.n_free_by_type.clone_from(&self.empty.n_free_by_type);
         self.n_free = self.empty.n_free;
@@ -96,9 +101,11 @@ impl Room {
             self.host.push(if *is_up { node.host } else { Host::NONE });
             n_free_by_type[node.gpu_type.index()] += n_gpus;
         }
-        let blocks = (0..self.free.len()).step_by(BLOCK);
+        self.open.clear();
+        self.open.extend(self.free.chunks(BLOCK).map(open_in));
         Empty {
-            bounds: blocks.map(|first| Cell::new(self.tight_bound(first))).collect(),
+            bounds: (0..self.open.len()).map(|block| Cell::new(self.tight_bound(block))).collect(),
+            open: self.open.clone(),
             free: self.free.clone(),
             host: self.host.clone(),
             n_free: n_free_by_type.iter().sum(),
@@ -145,6 +152,9 @@ impl Room {
         let free = &mut self.free[node.index()];
         debug_assert!(gpus.is_within(*free), "node {node}: GPUs {gpus:?} are not all free in {free:?}");
         *free = free.without(gpus);
+        if free.is_empty() {
+            self.open[node.index() / BLOCK] &= !bit_of(node);
+        }
         self.n_free -= gpus.len();
         self.n_free_by_type[self.cluster.gpu_type_of(node).index()] -= gpus.len();
     }
@@ -153,6 +163,9 @@ impl Room {
     pub fn give_gpus(&mut self, node: NodeId, gpus: GpuSet) {
         let free = &mut self.free[node.index()];
         *free = free.or(gpus);
+        if !free.is_empty() {
+            self.open[node.index() / BLOCK] |= bit_of(node);
+        }
         self.n_free += gpus.len();
         self.n_free_by_type[self.cluster.gpu_type_of(node).index()] += gpus.len();
         self.raise_bound(node);
@@ -179,45 +192,47 @@ impl Room {
         &'a self,
         per_gpu: &'a Host,
     ) -> impl Iterator<Item = (&'a Node, GpuSet, Host)> + 'a {
-        (0..self.bounds.len()).filter(move |b| self.may_hold(*b, per_gpu)).flat_map(move |block| {
-            let first = block * BLOCK;
-            let last = (first + BLOCK).min(self.free.len());
-            (first..last).filter_map(move |n| {
-                let (gpus, host) = (self.free[n], self.host[n]);
-                (!gpus.is_empty() && per_gpu.fits_in(&host)).then(|| (&self.cluster.nodes()[n], gpus, host))
+        (0..self.open.len()).filter(move |b| self.may_hold(*b, per_gpu)).flat_map(move |block| {
+            self.open_nodes(block).filter_map(move |n| {
+                let host = self.host[n];
+                per_gpu.fits_in(&host).then(|| (&self.cluster.nodes()[n], self.free[n], host))
             })
         })
     }
 
     /// Nodes, in id order, with at least so many free GPUs (one or more), and how many they have.
     pub(crate) fn nodes_with(&self, gpus: u32) -> impl Iterator<Item = (NodeId, u32)> + '_ {
-        let blocks = self.bounds.iter().zip(self.free.chunks(BLOCK)).enumerate();
-        blocks.filter(move |(_, (bound, _))| bound.get().1 >= gpus).flat_map(move |(block, (_, free))| {
-            let nodes = free.iter().enumerate().map(move |(n, set)| (block * BLOCK + n, set.len()));
-            nodes.filter(move |(_, count)| *count >= gpus).map(|(node, count)| (NodeId::from(node), count))
+        let blocks = (0..self.open.len()).filter(move |b| self.bounds[*b].get().1 >= gpus);
+        let nodes = blocks.flat_map(|block| self.open_nodes(block));
+        nodes.map(|n| (NodeId::from(n), self.free[n].len())).filter(move |(_, count)| *count >= gpus)
+    }
+
+    /// Places of the nodes of a block that have a free GPU, ascending.
+    #[inline]
+    fn open_nodes(&self, block: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.open[block];
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(block * BLOCK + bit)
         })
     }
 
     /// Whether a block can hold a GPU's worth; tightens a bound that says so wrongly.
+    #[inline]
     fn may_hold(&self, block: usize, per_gpu: &Host) -> bool {
-        let holds = |(host, gpus): (Host, u32)| gpus > 0 && per_gpu.fits_in(&host);
+        let holds = |(host, _): (Host, u32)| per_gpu.fits_in(&host);
         let bound = &self.bounds[block];
-        if !holds(bound.get()) {
+        if self.open[block] == 0 || !holds(bound.get()) {
             return false;
         }
-        bound.set(self.tight_bound(block * BLOCK));
+        bound.set(self.tight_bound(block));
         holds(bound.get())
     }
 
-    fn tight_bound(&self, first: usize) -> (Host, u32) {
-        let last = (first + BLOCK).min(self.free.len());
-        let mut bound = (Host::NONE, 0);
-        for n in first..last {
-            if !self.free[n].is_empty() {
-                bound = (bound.0.max(&self.host[n]), bound.1.max(self.free[n].len()));
-            }
-        }
-        bound
+    fn tight_bound(&self, block: usize) -> (Host, u32) {
+        self.open_nodes(block)
+            .fold((Host::NONE, 0), |(host, gpus), n| (host.max(&self.host[n]), gpus.max(self.free[n].len())))
     }
 
     #[inline]
@@ -226,4 +241,14 @@ impl Room {
         let (host, gpus) = bound.get();
         bound.set((host.max(&self.host[node.index()]), gpus.max(self.free[node.index()].len())));
     }
+}
+
+/// Which nodes of a block have a free GPU.
+fn open_in(block: &[GpuSet]) -> u16 {
+    block.iter().enumerate().map(|(n, free)| u16::from(!free.is_empty()) << n).sum()
+}
+
+#[inline]
+fn bit_of(node: NodeId) -> u16 {
+    1 << (node.index() % BLOCK)
 }
