@@ -182,6 +182,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("simulate --quota bob", 1, &["--quota bob", "TENANT=GPUS"]),
     ("simulate --round 0", 1, &["--round 0"]),
     ("simulate --round 5x", 2, &["5x", "`5m`"]),
+    ("simulate --jobs 0", 2, &["--jobs", "at least 1"]),
     ("simulate --split 50,50", 2, &["50,50", "20,70,10"]),
     ("simulate --jobs-per-hour -3", 1, &["jobs per hour", "-3", "greater than 0"]),
     ("simulate --estimate-bias 0", 1, &["bias", "\"0\"", "greater than 0"]),

@@ -44,7 +44,7 @@ pub(crate) struct InputArgs {
     pub skip_bad_rows: bool,
 
     /// Number of jobs
-    #[arg(long, value_name = "N", help_heading = "Workload")]
+    #[arg(long, value_name = "N", value_parser = some_jobs, help_heading = "Workload")]
     pub jobs: Option<usize>,
     /// Arrivals per hour; several values run one after another: `--jobs-per-hour 4,6,8`
     #[arg(
@@ -244,6 +244,14 @@ impl InputArgs {
                 checkpoint_every: self.checkpoint_every.unwrap_or(own.checkpoint_every),
             });
         }
+    }
+}
+
+fn some_jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("there would be nothing to run: expected at least 1".into()),
+        Ok(jobs) => Ok(jobs),
+        Err(error) => Err(error.to_string()),
     }
 }
 
