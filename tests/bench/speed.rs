@@ -174,7 +174,9 @@ fn allocate(view) {
 /// One decision with ten thousand queued jobs on a thousand nodes.
 fn decision() {
     let cluster = cluster_of(1_000);
-    println!("One decision on 1,000 nodes with at least 10,000 jobs waiting: milliseconds of CPU");
+    println!(
+        "One decision on 1,000 nodes with at least 10,000 jobs waiting: milliseconds of CPU, best of {REPEATS}"
+    );
     println!(
         "{:28} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}",
         "policy", "p50", "p99", "max", "mean", "rounds", "waiting", "running"
@@ -182,7 +184,12 @@ fn decision() {
     for (name, make) in
         [("las+tune", las_tune as fn() -> ScriptPolicy), ("las+tune, closure on misfit", las_closure)]
     {
-        let mut rounds: Vec<Round> = (1..=8).flat_map(|seed| busy_rounds(&cluster, seed, make())).collect();
+        let mut rounds: Vec<Round> = (1..=8)
+            .flat_map(|seed| {
+                let repeats = (0..REPEATS).map(|_| busy_rounds(&cluster, seed, make()));
+                repeats.reduce(quicker_of_each).expect("at least one repeat")
+            })
+            .collect();
         rounds.sort_by_key(|round| round.took);
         let took: Vec<f64> = rounds.iter().map(|round| round.took.as_secs_f64() * 1e3).collect();
         let mean = |f: fn(&Round) -> f64| rounds.iter().map(f).sum::<f64>() / rounds.len() as f64;
@@ -198,6 +205,15 @@ fn decision() {
         );
     }
     println!();
+}
+
+/// The same rounds again: what each takes when nothing else gets in its way.
+fn quicker_of_each(mut rounds: Vec<Round>, again: Vec<Round>) -> Vec<Round> {
+    assert_eq!(rounds.len(), again.len(), "the same run twice");
+    for (round, again) in rounds.iter_mut().zip(again) {
+        round.took = round.took.min(again.took);
+    }
+    rounds
 }
 
 fn las_tune() -> ScriptPolicy {
