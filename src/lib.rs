@@ -2,8 +2,11 @@
 
 pub mod commands;
 pub mod conform;
+pub mod diff;
 pub mod explain;
+pub mod export;
 pub mod report;
 pub mod reproduce;
 pub mod results;
 pub mod solve;
+pub mod study;

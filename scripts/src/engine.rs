@@ -33,7 +33,7 @@ pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {
     (engine, shared, entries)
 }
 
-fn add_packages(engine: &mut Engine) {
+pub(crate) fn add_packages(engine: &mut Engine) {
     // The time package is left out, and blobs and bit fields, which no policy needs.
     LanguageCorePackage::new().register_into_engine(engine);
     ArithmeticPackage::new().register_into_engine(engine);
@@ -50,11 +50,11 @@ fn add_packages(engine: &mut Engine) {
     }
     engine.set_module_resolver(DummyModuleResolver::new());
     // The language package can put the thread to sleep; a policy has no clock.
-    engine.register_fn("sleep", |_: i64| -> Outcome<()> { fail("a policy cannot sleep: it has no clock") });
-    engine.register_fn("sleep", |_: f64| -> Outcome<()> { fail("a policy cannot sleep: it has no clock") });
+    engine.register_fn("sleep", |_: i64| -> Outcome<()> { fail("a script cannot sleep: it has no clock") });
+    engine.register_fn("sleep", |_: f64| -> Outcome<()> { fail("a script cannot sleep: it has no clock") });
 }
 
-fn set_limits(engine: &mut Engine, shared: &Arc<Shared>) {
+pub(crate) fn set_limits(engine: &mut Engine, shared: &Arc<Shared>) {
     let limits = shared.meter.limits().clone();
     engine
         .set_strict_variables(true)

@@ -27,6 +27,7 @@ mod session;
 pub mod shipped;
 mod solving;
 mod stages;
+pub mod study;
 mod trace;
 mod values;
 

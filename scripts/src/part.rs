@@ -69,6 +69,19 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// A script that is no part of a policy, not yet compiled.
+    pub(crate) fn alone(file: &str, source: &str) -> Part {
+        Part {
+            name: file.to_owned(),
+            file: file.to_owned(),
+            source: Arc::from(source),
+            script: Arc::default(),
+            stages: Vec::new(),
+            is_steady: false,
+            has_constants: false,
+        }
+    }
+
     /// Compiles a script, sees which stages it has, and runs its top level once for its declarations.
     pub(crate) fn compile(
         engine: &Engine,
@@ -78,15 +91,7 @@ impl Part {
         file: &str,
         source: &str,
     ) -> Result<(Part, Vec<Parameter>), LoadError> {
-        let mut part = Part {
-            name: name.to_owned(),
-            file: file.to_owned(),
-            source: Arc::from(source),
-            script: Arc::default(),
-            stages: Vec::new(),
-            is_steady: false,
-            has_constants: false,
-        };
+        let mut part = Part { name: name.to_owned(), ..Part::alone(file, source) };
         let explainer = Explainer { parts: &[], entries, meter: &shared.meter };
         let mut script = engine
             .compile(source)

@@ -13,6 +13,8 @@ pub enum Role {
     Allocation,
     /// Where.
     Placement,
+    /// Batches of runs.
+    Study,
 }
 
 impl Role {
@@ -23,6 +25,7 @@ impl Role {
             Role::Admission => "admission",
             Role::Allocation => "allocation",
             Role::Placement => "placement",
+            Role::Study => "studies",
         }
     }
 }
@@ -50,9 +53,9 @@ impl Shipped {
 }
 
 macro_rules! shipped {
-    ($($role:ident $folder:literal: $($name:literal)*;)*) => {
-        /// Every script that comes with Rota.
-        pub const ALL: &[Shipped] = &[$($(Shipped {
+    ($(#[$doc:meta])* $table:ident $($role:ident $folder:literal: $($name:literal)*;)*) => {
+        $(#[$doc])*
+        pub const $table: &[Shipped] = &[$($(Shipped {
             role: Role::$role,
             name: $name,
             file: concat!($folder, "/", $name, ".rhai"),
@@ -62,10 +65,18 @@ macro_rules! shipped {
 }
 
 shipped! {
+    /// Every policy, and part of one, that comes with Rota.
+    ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
         "elasticflow" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data";
+}
+
+shipped! {
+    /// Every study that comes with Rota.
+    STUDIES
+    Study "studies": "loads" "saturation" "precise" "estimates";
 }
 
 /// Names of the original programs: (theirs, ours).

@@ -345,7 +345,7 @@ fn a_policy_cannot_sleep() {
     sleep(5);
     rank(jobs.arrival)
 }"#,
-        r#"mine.rhai:2:5: a policy cannot sleep: it has no clock
+        r#"mine.rhai:2:5: a script cannot sleep: it has no clock
   |
 2 |     sleep(5);
   |     ^

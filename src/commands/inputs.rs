@@ -161,6 +161,27 @@ impl InputArgs {
         Ok(Inputs { cluster, loads, profiles, seed: options.seed, options, files, name })
     }
 
+    /// Everything that is read, with checksums, and nothing drawn: cheap, for who only wants to know what a result
+    /// depends on.
+    pub(crate) fn files(&self) -> Result<Vec<Input>> {
+        let workload = match &self.trace {
+            Some(_) => None,
+            None => Some(self.workload.as_deref().unwrap_or("default")),
+        };
+        let file = workload.map(generate::load).transpose()?;
+        let cluster =
+            self.cluster.as_deref().or(file.as_ref().map(|f| f.cluster.as_str())).unwrap_or("default");
+        let profiles =
+            self.profiles.as_deref().or(file.as_ref().map(|f| f.profiles.as_str())).unwrap_or("synergy");
+        let mut files = vec![
+            input("cluster", cluster, &cluster::BUILT_IN)?,
+            input("profiles", profiles, &profile::BUILT_IN)?,
+        ];
+        files.extend(self.trace.as_ref().map(|path| Input::of_file("trace", path)).transpose()?);
+        files.extend(workload.map(|name| input("workload", name, &generate::BUILT_IN)).transpose()?);
+        Ok(files)
+    }
+
     fn options(&self, file: Option<&WorkloadFile>) -> WorkloadOptions {
         let base = file.map(|f| f.options.clone()).unwrap_or_default();
         WorkloadOptions {

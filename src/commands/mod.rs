@@ -1,6 +1,8 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod diff;
 mod explain;
+mod export;
 mod inputs;
 mod policy;
 mod progress;
@@ -8,6 +10,7 @@ mod report;
 mod reproduce;
 mod run;
 mod solve;
+mod study;
 mod trace;
 
 use std::process::ExitCode;
@@ -50,9 +53,15 @@ enum Command {
     Conform(crate::conform::command::ConformArgs),
     /// Say why a job was declined, waited, was scaled or missed its deadline
     Explain(explain::ExplainArgs),
+    /// Name the first decision in which two runs differ, with the state around it
+    Diff(diff::DiffArgs),
+    /// Write results in the log formats of the original programs
+    Export(export::ExportArgs),
     /// Run the papers' figures again, published numbers beside ours
     #[command(subcommand)]
     Reproduce(reproduce::ReproduceCommand),
+    /// Run a scripted batch: policies x loads x seeds, on all cores, resumable, with intervals of confidence
+    Study(Box<study::StudyArgs>),
     /// Solve an optimisation model
     Solve(solve::SolveArgs),
     /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
@@ -77,7 +86,7 @@ pub fn main() -> ExitCode {
 }
 
 /// An error and its causes; a cause that its effect quotes already is not said twice.
-fn in_one_line(error: &anyhow::Error) -> String {
+pub(crate) fn in_one_line(error: &anyhow::Error) -> String {
     let join =
         |said: String, cause: String| if said.contains(&cause) { said } else { format!("{said}: {cause}") };
     error.chain().map(ToString::to_string).reduce(join).unwrap_or_default()
@@ -102,7 +111,10 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Report(args) => report::run(&args)?,
         Command::Conform(args) => return crate::conform::command::run(args),
         Command::Explain(args) => explain::run(&args)?,
+        Command::Diff(args) => return diff::run(&args),
+        Command::Export(args) => export::run(&args)?,
         Command::Reproduce(command) => return reproduce::run(&command),
+        Command::Study(args) => return study::run(&args),
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => crate::solve::serve()?,
         Command::Completions { shell } => {

@@ -152,7 +152,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
 }
 
 /// The inputs as policies see them.
-pub(super) fn prepared(args: &RunArgs) -> Result<Inputs> {
+pub(crate) fn prepared(args: &RunArgs) -> Result<Inputs> {
     let mut inputs = args.inputs.resolve()?;
     spoil_estimates(args, &mut inputs)?;
     prioritize(args, &mut inputs);
@@ -247,6 +247,15 @@ pub(crate) fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
     set.iter().map(pair).collect()
 }
 
+/// The only run that options describe, without a progress bar: what a study asks for.
+pub(crate) fn single(args: &RunArgs, inputs: &Inputs) -> Result<RunResult> {
+    let ([load], [policy]) = (inputs.loads.as_slice(), args.policies.as_slice()) else {
+        bail!("{} loads and {} policies: a run has one of each", inputs.loads.len(), args.policies.len());
+    };
+    settings_of_all(args, inputs)?;
+    one_observed(args, Compat::of(args, &args.policies)?, inputs, load, policy, &mut |_| ())
+}
+
 fn one(
     args: &RunArgs,
     compat: Compat,
@@ -255,12 +264,25 @@ fn one(
     policy: &str,
     meter: &Meter,
 ) -> Result<RunResult> {
-    let started = Instant::now();
     let mut seen = 0;
-    let observe = &mut |progress: &Progress| {
+    let result = one_observed(args, compat, inputs, load, policy, &mut |progress: &Progress| {
         meter.advance((progress.n_ended - seen) as u64);
         seen = progress.n_ended;
-    };
+    })?;
+    meter.advance((load.workload.jobs.len() - seen) as u64);
+    meter.run_done();
+    Ok(result)
+}
+
+fn one_observed(
+    args: &RunArgs,
+    compat: Compat,
+    inputs: &Inputs,
+    load: &Load,
+    policy: &str,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<RunResult> {
+    let started = Instant::now();
     let Ran { ledger, decide_s, parameters, bounds, is_met } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact => {
@@ -270,8 +292,6 @@ fn one(
             Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), is_met }
         }
     };
-    meter.advance((load.workload.jobs.len() - seen) as u64);
-    meter.run_done();
     let meta = RunMeta {
         policy: policy.to_owned(),
         seed: inputs.seed,

@@ -12,7 +12,7 @@ use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::figure::{GRID, INK, PALETTE, PAPER, Shade};
-use super::{Axis, Bar, Figure, Line, Marks, ReportError};
+use super::{Axis, Bar, Figure, Line, Marks, ReportError, Whisker};
 
 const SIZE_PX: (u32, u32) = (1280, 780);
 const MARGIN_PX: i32 = 28;
@@ -50,7 +50,7 @@ fn draw<B: DrawingBackend>(figure: &Figure, canvas: &Canvas<B>) -> Drawn<B> {
     canvas.draw(&Text::new(figure.title.clone(), (MARGIN_PX, MARGIN_PX), text(TITLE_PX, FontStyle::Bold)))?;
     let below_title = MARGIN_PX + TITLE_PX + 16;
     let below_legend = match &figure.marks {
-        Marks::Lines(lines) => draw_legend(lines, canvas, below_title)?,
+        Marks::Lines(lines) | Marks::Measured(lines, _) => draw_legend(lines, canvas, below_title)?,
         Marks::Bars(_) => below_title,
     };
     let room_for_values = if matches!(figure.marks, Marks::Bars(_)) { 150 } else { MARGIN_PX + 16 };
@@ -62,6 +62,10 @@ fn draw<B: DrawingBackend>(figure: &Figure, canvas: &Canvas<B>) -> Drawn<B> {
     draw_axes(figure, &mut chart)?;
     match &figure.marks {
         Marks::Lines(lines) => lines.iter().try_for_each(|line| draw_line(line, &mut chart)),
+        Marks::Measured(lines, whiskers) => {
+            whiskers.iter().try_for_each(|whisker| draw_whisker(whisker, &mut chart))?;
+            lines.iter().try_for_each(|line| draw_line(line, &mut chart))
+        }
         Marks::Bars(bars) => draw_bars(bars, &mut chart),
     }
 }
@@ -134,6 +138,15 @@ fn draw_line<B: DrawingBackend>(line: &Line, chart: &mut Chart<'_, B>) -> Drawn<
     if line.has_dots {
         chart.draw_series(line.points.iter().map(|point| Circle::new(*point, 9, stroke.filled())))?;
     }
+    Ok(())
+}
+
+fn draw_whisker<B: DrawingBackend>(whisker: &Whisker, chart: &mut Chart<'_, B>) -> Drawn<B> {
+    let stroke = stroke(whisker.colour).stroke_width(3);
+    let ends = [(whisker.at, whisker.low), (whisker.at, whisker.high)];
+    chart.draw_series([PathElement::new(ends, stroke)])?;
+    let cap = |y: f64| EmptyElement::at((whisker.at, y)) + PathElement::new([(-10, 0), (10, 0)], stroke);
+    chart.draw_series([cap(whisker.low), cap(whisker.high)])?;
     Ok(())
 }
 

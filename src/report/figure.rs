@@ -26,6 +26,8 @@ pub struct Figure {
 pub enum Marks {
     /// Lines, each with a place in the legend.
     Lines(Vec<Line>),
+    /// Lines through measured points, each point with what is known of its error.
+    Measured(Vec<Line>, Vec<Whisker>),
     /// Horizontal bars, one for each name on the side axis, from the top.
     Bars(Vec<Bar>),
 }
@@ -41,6 +43,19 @@ pub struct Line {
     pub has_dots: bool,
     /// Where it goes.
     pub points: Vec<(f64, f64)>,
+}
+
+/// An interval at a point of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Whisker {
+    /// Place in the palette.
+    pub colour: usize,
+    /// Where along the bottom.
+    pub at: f64,
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 /// One bar of a figure.
@@ -73,6 +88,8 @@ pub(super) const PALETTE: [Shade; 7] = [
     Shade { light: "#6E7781", dark: "#A5AEB8" },
 ];
 
+/// Colours before they come again.
+pub(crate) const PALETTE_LENGTH: usize = PALETTE.len();
 /// Place of the grey in the palette, for limits and other things that are not results.
 pub(super) const GREY: usize = 6;
 /// Text and axes.

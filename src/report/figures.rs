@@ -11,7 +11,7 @@ use super::{Axis, Bar, Figure, Line, Marks, bound_gap, over_time, thin};
 use crate::results::{Results, RunMeta, RunResult, Window, file_suffixes};
 
 /// Lines that can still be told apart in one figure: every colour plain and dashed.
-pub(super) const MAX_LINES: usize = 2 * PALETTE.len();
+pub(crate) const MAX_LINES: usize = 2 * PALETTE.len();
 /// Runs whose resources over time are drawn, three figures each.
 const MAX_RUNS_OVER_TIME: usize = 12;
 /// Points closer than this part of the width are one.
@@ -201,7 +201,7 @@ mod tests {
 
     fn lines(figure: &Figure) -> &[Line] {
         match &figure.marks {
-            Marks::Lines(lines) => lines,
+            Marks::Lines(lines) | Marks::Measured(lines, _) => lines,
             Marks::Bars(_) => panic!("{} has bars", figure.name),
         }
     }

@@ -29,11 +29,15 @@ use std::path::{Path, PathBuf};
 
 pub use axis::Axis;
 pub use draw::{to_png, to_svg};
-pub use figure::{Bar, Figure, Line, Marks};
+pub(crate) use figure::PALETTE_LENGTH;
+pub use figure::{Bar, Figure, Line, Marks, Whisker};
+pub(crate) use figures::MAX_LINES;
 pub use figures::figures;
 pub use page::to_html;
+pub(crate) use page::{escape, frame, inline};
 pub use summary_table::{Cell, Heading, SummaryTable};
 pub use terminal::{TABLE_STYLE, to_text};
+pub(crate) use units::TimeUnit;
 
 use crate::results::{Results, ResultsError, replace_file};
 
@@ -71,16 +75,21 @@ pub fn write_page(results: &Results, dir: &Path) -> Result<(), ReportError> {
 
 /// Draws every figure as SVG and PNG into `plots/` of a folder.
 pub fn write_plots(results: &Results, dir: &Path) -> Result<(), ReportError> {
+    write_figures(&figures(results), dir)
+}
+
+/// Draws figures as SVG and PNG into `plots/` of a folder.
+pub fn write_figures(figures: &[Figure], dir: &Path) -> Result<(), ReportError> {
     let plots = dir.join("plots");
     let wrong = |path: &Path| {
         let path = path.to_owned();
         move |source| ReportError::Io { path, source }
     };
     fs::create_dir_all(&plots).map_err(wrong(&plots))?;
-    for figure in figures(results) {
+    for figure in figures {
         let path = plots.join(format!("{}.svg", figure.name));
-        fs::write(&path, to_svg(&figure)?).map_err(wrong(&path))?;
-        to_png(&figure, &plots.join(format!("{}.png", figure.name)))?;
+        fs::write(&path, to_svg(figure)?).map_err(wrong(&path))?;
+        to_png(figure, &plots.join(format!("{}.png", figure.name)))?;
     }
     Ok(())
 }

@@ -17,26 +17,29 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// The page as text.
 pub fn to_html(results: &Results) -> Result<String, ReportError> {
-    let title = escape(if results.title.is_empty() { "Rota" } else { &results.title });
     let figures = figures(results);
-    let mut page = format!(
+    let mut body = summary(results);
+    body.push_str(&sections(&figures)?);
+    body.push_str(&jobs(results));
+    body.push_str(&configuration(results)?);
+    Ok(frame(&results.title, &facts(results), &body, SCRIPT))
+}
+
+/// A page around its contents: what it may load (nothing), how it looks, its heading.
+pub(crate) fn frame(title: &str, facts: &str, body: &str, script: &str) -> String {
+    let title = escape(if title.is_empty() { "Rota" } else { title });
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{}</header>\n",
+         <title>{title}</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{facts}</header>\n\
+         {body}<script>\n{script}</script>\n</body>\n</html>\n",
         dark_plots(),
-        facts(results),
-    );
-    page.push_str(&summary(results));
-    page.push_str(&sections(&figures)?);
-    page.push_str(&jobs(results));
-    page.push_str(&configuration(results)?);
-    let _ = write!(page, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
-    Ok(page)
+    )
 }
 
 /// Text that stays text inside elements and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -145,7 +148,8 @@ fn sections(figures: &[Figure]) -> Result<String, ReportError> {
     Ok(html)
 }
 
-fn inline(figure: &Figure) -> Result<String, ReportError> {
+/// A figure as an element of a page.
+pub(crate) fn inline(figure: &Figure) -> Result<String, ReportError> {
     let svg = to_svg(figure)?;
     // Its size is the page's affair; the view box keeps its shape.
     let body = svg.find("viewBox").map_or("", |at| &svg[at..]);

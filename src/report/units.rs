@@ -2,11 +2,11 @@
 
 /// A unit of time to show seconds in.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TimeUnit {
+pub(crate) struct TimeUnit {
     /// Its sign.
-    pub(super) sign: &'static str,
+    pub(crate) sign: &'static str,
     /// Its length.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 const SECOND: TimeUnit = TimeUnit { sign: "s", seconds: 1.0 };
@@ -16,7 +16,7 @@ const DAY: TimeUnit = TimeUnit { sign: "d", seconds: 86_400.0 };
 
 impl TimeUnit {
     /// The unit in which a table of times up to `longest_s` reads best; never days, which hide too much.
-    pub(super) fn for_table(longest_s: f64) -> Self {
+    pub(crate) fn for_table(longest_s: f64) -> Self {
         match longest_s {
             s if s >= 2.0 * HOUR.seconds => HOUR,
             s if s >= 10.0 * MINUTE.seconds => MINUTE,

@@ -1,0 +1,202 @@
+//! Studies as scripts: which runs there shall be, in which the answers so far may have a say.
+//!
+//! ```text
+//! script ── run(#{…}) ──▶ Batch::submit      returns at once, the run is somewhere under way
+//!        ── r.avg_jct_s ─▶ Batch::figure     waits for that run alone
+//! ```
+//!
+//! So a script reads as if runs took no time: a plain loop keeps every core busy, and one that looks at a figure
+//! before it goes on waits exactly for what it looks at. Who runs, keeps and tabulates is behind [`Batch`]; nothing
+//! here knows a simulator, a clock or a file.
+
+mod settings;
+mod verbs;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rhai::Engine;
+
+use crate::engine::{add_packages, set_limits};
+use crate::error::{Explainer, ScriptError};
+use crate::limits::Limits;
+use crate::part::Part;
+use crate::reference::{Entry, Registrar};
+use crate::session::Shared;
+
+/// One setting of a run, in the words of the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// An option without a value, given or not.
+    Flag(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Number(f64),
+    /// A word.
+    Text(String),
+    /// Several, where an option takes several.
+    List(Vec<Setting>),
+    /// Names with values, as `set` takes them.
+    Pairs(Vec<(String, Setting)>),
+}
+
+/// The settings of a run by name, in the order of their names.
+pub type Settings = Vec<(String, Setting)>;
+
+/// Where the middle of several values lies, and how sure that is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Values behind it.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// The interval of confidence of the mean.
+    pub low: f64,
+    /// Its other end.
+    pub high: f64,
+}
+
+/// Two lists of values, compared pair by pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// The differences, the second less the first.
+    pub difference: Interval,
+    /// The second mean over the first, with its interval.
+    pub ratio: Interval,
+    /// Pairs in which the second is smaller.
+    pub n_smaller: usize,
+}
+
+/// Who runs what a study asks for.
+pub trait Batch: Send + Sync {
+    /// Takes a run on, without waiting for it; refuses settings that make no sense. Equal settings are one run.
+    fn submit(&self, settings: Settings) -> Result<usize, String>;
+    /// A figure of a run, once it is done; `None` when it has none, as a run without deadlines has no ratio.
+    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, String>;
+    /// Why a run failed, once it is over; `None` when it did not.
+    fn failure(&self, run: usize) -> Option<String>;
+    /// The interval of confidence of a mean.
+    fn interval(&self, values: &[f64]) -> Option<Interval>;
+    /// A paired comparison.
+    fn compare(&self, baseline: &[f64], other: &[f64]) -> Option<Comparison>;
+    /// The heading of the study.
+    fn title(&self, text: &str);
+    /// A line for who watches, kept for the report too.
+    fn say(&self, line: &str);
+}
+
+/// How a study is run.
+#[derive(Clone, Debug, Default)]
+pub struct StudyOptions {
+    /// Whether a small form is asked for; the script says what that is.
+    pub is_quick: bool,
+    /// Parameters that the user has set.
+    pub set: BTreeMap<String, String>,
+}
+
+/// What a study script may use up: it may wait for hours, but not fill the memory with what it describes.
+const LIMITS: Limits = Limits {
+    operations: 1_000_000_000,
+    alarm: None,
+    call_depth: 32,
+    variables: 512,
+    string_bytes: 1 << 20,
+    array_items: 1_000_000,
+    map_entries: 1_000_000,
+    column_bytes: 64 << 20,
+    memory_bytes: 1 << 30,
+    note_lines: 0,
+    memory_text_bytes: 0,
+};
+
+/// What verbs share while a script runs.
+pub(crate) struct Desk {
+    pub(crate) batch: Arc<dyn Batch>,
+    pub(crate) options: StudyOptions,
+    /// Parameters that the script has declared so far, with what they are.
+    pub(crate) declared: Mutex<Vec<String>>,
+}
+
+impl Desk {
+    /// Before the first run: a parameter that nobody declared is a typing error.
+    pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), String> {
+        let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = self.options.set.keys().find(|key| !declared.contains(key));
+        match (unknown, declared.is_empty()) {
+            (None, _) => Ok(()),
+            (Some(key), true) => Err(format!("--set {key}: this study has no parameters")),
+            (Some(key), false) => Err(format!("--set {key}: this study has {}", declared.join(", "))),
+        }
+    }
+}
+
+/// Runs a study's script to its end; the batch may then still be busy.
+pub fn run(
+    file: &str,
+    source: &str,
+    batch: Arc<dyn Batch>,
+    options: StudyOptions,
+) -> Result<(), ScriptError> {
+    let desk = Arc::new(Desk { batch, options, declared: Mutex::default() });
+    let (engine, shared, entries) = build(&desk);
+    let mut part = Part::alone(file, source);
+    let explain = |error, part: &Part| {
+        Explainer { parts: &[], entries: &entries, meter: &shared.meter }.explain(error, part, None)
+    };
+    let script = engine.compile(source).map_err(|error| explain(error.into(), &part))?;
+    part.script = Arc::new(script);
+    shared.meter.start();
+    engine.run_ast(&part.script).map_err(|error| explain(*error, &part))?;
+    desk.refuse_unknown_parameters().map_err(|message| ScriptError {
+        file: file.to_owned(),
+        place: None,
+        line_text: String::new(),
+        message,
+        hint: None,
+        stage: None,
+    })
+}
+
+/// Everything a study can use, for the documentation.
+pub fn entries() -> Vec<Entry> {
+    let desk = Desk { batch: Arc::new(Nobody), options: StudyOptions::default(), declared: Mutex::default() };
+    build(&Arc::new(desk)).2
+}
+
+fn build(desk: &Arc<Desk>) -> (Engine, Arc<Shared>, Vec<Entry>) {
+    let shared = Shared::new(LIMITS);
+    let mut engine = Engine::new_raw();
+    add_packages(&mut engine);
+    set_limits(&mut engine, &shared);
+    let mut registrar = Registrar::new(&mut engine);
+    verbs::register(&mut registrar, desk);
+    let entries = registrar.into_entries();
+    (engine, shared, entries)
+}
+
+/// A batch that takes nothing on, to ask an engine what it offers.
+struct Nobody;
+
+impl Batch for Nobody {
+    fn submit(&self, _: Settings) -> Result<usize, String> {
+        Err("nobody runs anything here".to_owned())
+    }
+    fn figure(&self, _: usize, _: &str) -> Result<Option<f64>, String> {
+        Ok(None)
+    }
+    fn failure(&self, _: usize) -> Option<String> {
+        None
+    }
+    fn interval(&self, _: &[f64]) -> Option<Interval> {
+        None
+    }
+    fn compare(&self, _: &[f64], _: &[f64]) -> Option<Comparison> {
+        None
+    }
+    fn title(&self, _: &str) {}
+    fn say(&self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! `rota diff`: two runs of result folders, and the first decision in which they differ.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::diff::{Parting, difference};
+use crate::results::{Results, RunResult};
+
+/// Which runs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DiffArgs {
+    /// A run: a result folder, or `FOLDER:POLICY` where it holds several
+    pub a: String,
+    /// Another; a folder of several runs without `:POLICY` means the one of A's policy
+    pub b: String,
+    /// Print JSON instead of sentences
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the difference; 1 when there is one, as `diff` does.
+pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
+    let a = chosen(&args.a, None)?;
+    let b = chosen(&args.b, Some(&a.meta.policy))?;
+    let difference = difference(&a, &b);
+    print!("{}", if args.json { difference.to_json() } else { difference.to_text(&args.a, &args.b) });
+    Ok(if matches!(difference.parting, Parting::Nowhere) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The run that a text names.
+pub(crate) fn chosen(text: &str, otherwise: Option<&str>) -> Result<RunResult> {
+    let (dir, policy) = split(text);
+    let mut results = Results::read(&dir)?;
+    let names = results.run_names();
+    let is_it = |policy: &str, at: usize| names[at] == policy || results.runs[at].meta.policy == policy;
+    let found = match (&policy, results.runs.len()) {
+        (None, 1) => Some(0),
+        (None, n) => otherwise.and_then(|policy| (0..n).find(|at| is_it(policy, *at))),
+        (Some(policy), n) => (0..n).find(|at| is_it(policy, *at)),
+    };
+    match (found, policy) {
+        (Some(at), _) => Ok(results.runs.swap_remove(at)),
+        (None, Some(policy)) => bail!("{}: no run `{policy}`, there are {}", dir.display(), names.join("; ")),
+        (None, None) => bail!(
+            "{0} holds several runs: say which as {0}:POLICY, one of {1}",
+            dir.display(),
+            names.join("; ")
+        ),
+    }
+}
+
+/// A folder, and what follows its last colon unless that is part of its name.
+fn split(text: &str) -> (PathBuf, Option<String>) {
+    match text.rsplit_once(':') {
+        Some((dir, policy)) if !Path::new(text).exists() => (dir.into(), Some(policy.to_owned())),
+        _ => (text.into(), None),
+    }
+}

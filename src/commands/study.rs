@@ -1,0 +1,162 @@
+//! `rota study`: scripted batches. The options of a run are those of `rota simulate`, parsed by the same parser.
+
+mod bar;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use rota_scripts::shipped;
+use rota_scripts::study::StudyOptions;
+
+use super::run::parse_set;
+use crate::study::{self, Order, Shard, Study};
+use bar::Bar;
+use plan::Simulate;
+
+/// A study, and how to run it.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct StudyArgs {
+    #[command(subcommand)]
+    pub command: Option<StudyCommand>,
+    #[command(flatten)]
+    pub batch: BatchArgs,
+}
+
+/// What else can be done with studies.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum StudyCommand {
+    /// Gather the shards of a study into one folder, with the tables and the page of the whole
+    Merge {
+        #[command(flatten)]
+        batch: BatchArgs,
+        /// Folders of the shards
+        #[arg(long = "from", value_name = "DIR", required = true, num_args = 1..)]
+        from: Vec<PathBuf>,
+    },
+    /// List the studies that come with Rota
+    List,
+}
+
+/// A script and where its results go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BatchArgs {
+    /// The study: a .rhai file, or the name of one that comes with Rota (`rota study list`)
+    #[arg(required = true, value_name = "FILE|NAME")]
+    pub file: Option<String>,
+    /// Folder for tables, page and the results kept; run again with the same folder to go on where it stopped
+    /// [default: the script's name with `-study`]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// A small form, as the script understands it
+    #[arg(long)]
+    pub quick: bool,
+    /// Set a parameter of the study
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Run only a part of it, for several machines: part I of N
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// No progress, no table
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Runs the command; 1 when a run failed or the script stopped.
+pub(crate) fn run(args: &StudyArgs) -> Result<ExitCode> {
+    match &args.command {
+        None => batch(&args.batch, &[]),
+        Some(StudyCommand::Merge { batch: args, from }) => batch(args, from),
+        Some(StudyCommand::List) => {
+            for script in shipped::STUDIES {
+                println!("{:<14} {}", script.name, script.summary());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
+    let name =
+        args.file.as_deref().context("which study? `rota study list` shows those that come with Rota")?;
+    let (file, source) = script(name)?;
+    let out = args.out.clone().unwrap_or_else(|| default_folder(name));
+    if let Some(threads) = args.threads {
+        if threads == 0 {
+            bail!("--threads 0: nothing would run");
+        }
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    let set: BTreeMap<String, String> = parse_set(&args.set)?.into_iter().collect();
+    let order = Order {
+        file: &file,
+        source: &source,
+        options: StudyOptions { is_quick: args.quick, set },
+        out: &out,
+        also_from: from,
+        shard: args.shard,
+    };
+    let bar = Arc::new(Bar::new(args.quiet));
+    let study = study::study(&order, Simulate::new()?, Arc::clone(&bar) as Arc<dyn study::Watch>);
+    bar.finish();
+    let study = study?;
+    study.write(&out)?;
+    if !args.quiet {
+        print!("{}", study.to_text());
+        println!("{}", bar.summary());
+        println!("results in {0}: open {0}/report.html", out.display());
+    }
+    say_what_is_missing(&study, args, from);
+    Ok(if study.stopped.is_none() && study.failures().next().is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn say_what_is_missing(study: &Study, args: &BatchArgs, from: &[PathBuf]) {
+    let failures: Vec<_> = study.failures().collect();
+    if !failures.is_empty() {
+        eprintln!("{} of {} runs failed:", failures.len(), study.runs.len());
+        for (run, why) in failures.iter().take(20) {
+            eprintln!("  {}: {why}", run.name());
+        }
+        if failures.len() > 20 {
+            eprintln!("  … and {} more, in runs.csv", failures.len() - 20);
+        }
+    }
+    if let (Some(shard), n @ 1.., true) = (args.shard, study.n_elsewhere(), from.is_empty()) {
+        eprintln!(
+            "{n} of {} runs are not of shard {shard}: `rota study merge` puts the shards together",
+            study.runs.len()
+        );
+    }
+    if let Some(why) = &study.stopped {
+        eprintln!("rota: the script stopped: {why}");
+    }
+}
+
+/// A study's name for messages and its text: a path, or one that comes with Rota.
+fn script(name: &str) -> Result<(String, String)> {
+    if let Some(script) = shipped::STUDIES.iter().find(|script| script.name == name) {
+        return Ok((script.file.to_owned(), script.source.to_owned()));
+    }
+    let text = std::fs::read_to_string(name).with_context(|| {
+        let names: Vec<&str> = shipped::STUDIES.iter().map(|script| script.name).collect();
+        format!("{name}: no such file, and no study that comes with Rota ({})", names.join(", "))
+    })?;
+    Ok((name.to_owned(), text))
+}
+
+fn default_folder(name: &str) -> PathBuf {
+    let stem = Path::new(name).file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+    PathBuf::from(format!("{stem}-study"))
+}

@@ -1,0 +1,116 @@
+//! Results in the log formats of the original programs, so that plot scripts written for those keep working.
+//!
+//! One file for each program. What a format has and a result has not is left empty or is what the original writes
+//! when it does not know; each file says which. Times stay in the result's own time base, in seconds.
+
+mod chronus;
+mod elasticflow;
+mod synergy;
+
+use std::path::{Path, PathBuf};
+
+use rota_core::time::Time;
+
+use crate::results::{Results, RunResult};
+
+/// A program whose logs can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum System {
+    /// `job.csv` and `scheduling_events.csv` of each run
+    Elasticflow,
+    /// `<policy>_<load>.csv` with the JCT of each job, `<policy>_avg_jct.csv`, and `job_completion.csv` of each run
+    Synergy,
+    /// `<policy>.csv`, `<policy>_resource.csv` and `<policy>_batch_placement_info.csv`, as ElasticFlow's port writes them
+    Chronus,
+}
+
+/// A log that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The operating system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The run does not say what ran where.
+    #[error("the run of {policy} has no timeline.csv, which {file} is made of: run it again with --timeline")]
+    NoTimeline {
+        /// Whose run.
+        policy: String,
+        /// What needs it.
+        file: &'static str,
+    },
+}
+
+/// Writes the logs of every run; returns the files.
+pub fn export(results: &Results, system: System, out: &Path) -> Result<Vec<PathBuf>, ExportError> {
+    let mut files = Files { out: out.to_owned(), written: Vec::new() };
+    let several = results.runs.len() > 1;
+    for (run, name) in results.runs.iter().zip(results.run_names()) {
+        let name = file_name(&name);
+        match system {
+            System::Elasticflow => elasticflow::write(run, several.then_some(name.as_str()), &mut files)?,
+            System::Synergy => synergy::write_run(run, &name, &mut files)?,
+            System::Chronus => chronus::write(run, &name, &mut files)?,
+        }
+    }
+    if system == System::Synergy {
+        synergy::write_averages(&results.runs, &mut files)?;
+    }
+    Ok(files.written)
+}
+
+/// The folder being filled.
+struct Files {
+    out: PathBuf,
+    written: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Writes lines that have no end yet.
+    fn write(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> Result<(), ExportError> {
+        let path = self.out.join(name);
+        let wrong = |source| ExportError::Io { path: path.clone(), source };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(wrong)?;
+        }
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        std::fs::write(&path, text).map_err(wrong)?;
+        self.written.push(path);
+        Ok(())
+    }
+}
+
+/// Safe in a file name everywhere.
+fn file_name(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "+._-".contains(c) { c } else { '_' };
+    name.chars().map(safe).collect::<String>().trim_start_matches(['.', '_']).to_owned()
+}
+
+/// The originals count in whole seconds where they can.
+fn seconds(time: Time) -> String {
+    time.to_string()
+}
+
+/// Jobs that ended as they should, by the time they ended; ties in the order of submission.
+fn finished(run: &RunResult) -> Vec<(usize, Time)> {
+    let mut finished: Vec<(usize, Time)> = run
+        .jobs
+        .iter()
+        .enumerate()
+        .filter(|(_, job)| job.jct().is_some())
+        .filter_map(|(at, job)| Some((at, job.finish?)))
+        .collect();
+    finished.sort_by_key(|(at, finish)| (*finish, *at));
+    finished
+}
+
+#[cfg(test)]
+mod tests;

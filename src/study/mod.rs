@@ -1,0 +1,140 @@
+//! Scripted batches: a study's script asks for runs, they are run on all cores, kept, and end in tidy tables.
+//!
+//! ```text
+//! script (rota_scripts::study) ── submit ─▶ batch ─┬▶ cache    one file for each run, by a hash of all it depends on
+//!                                                  └▶ Execute  who runs what is not there yet
+//! batch ─▶ table (runs.csv, .parquet) ─▶ groups (means, intervals) and pairs (policies on the same seeds) ─▶ page
+//! ```
+//!
+//! A study that was stopped, however rudely, is the same study with more of its runs in the cache: it is simply run
+//! again. Several machines share one by shards, each a part of the runs by their hash; merging is gathering the
+//! caches. What a run *is* lies behind [`Execute`]; its options are those of `rota simulate`.
+
+mod batch;
+mod cache;
+mod error;
+mod groups;
+mod page;
+mod pairs;
+mod parquet_file;
+mod shard;
+mod statistics;
+mod table;
+mod terminal;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rota_scripts::study::{Settings, StudyOptions};
+
+pub use batch::{Batch, Outcome, Ran};
+pub use cache::{Cache, Figures, Key};
+pub use error::StudyError;
+pub use groups::{FIGURES, Group, groups};
+pub use pairs::{Pair, pairs};
+pub use shard::Shard;
+pub use statistics::{compare, interval};
+pub use table::{Column, Table, Values, runs_table};
+
+use crate::results::{RunResult, replace_file};
+
+/// Who runs what a study asks for.
+pub trait Execute: Send + Sync + 'static {
+    /// A run that is known to make sense.
+    type Plan: Send + Sync;
+    /// Checks the settings of a run and gathers what its result depends on; cheap, nothing is run.
+    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String>;
+    /// Runs it.
+    fn run(&self, plan: &Self::Plan) -> Result<RunResult, String>;
+}
+
+/// Who wants to know how far it is; called from several threads.
+pub trait Watch: Send + Sync {
+    /// So many more runs are asked for; `is_cached` if the result is there already.
+    fn submitted(&self, is_cached: bool);
+    /// One more run is over.
+    fn done(&self, is_failed: bool);
+    /// The script says something.
+    fn say(&self, line: &str);
+}
+
+/// What to run, and where to.
+pub struct Order<'a> {
+    /// The script's file, for messages.
+    pub file: &'a str,
+    /// Its text.
+    pub source: &'a str,
+    /// What the user set.
+    pub options: StudyOptions,
+    /// The folder of the study.
+    pub out: &'a Path,
+    /// Folders of other caches to read from.
+    pub also_from: &'a [PathBuf],
+    /// The part of the runs that is run here.
+    pub shard: Option<Shard>,
+}
+
+/// A study that has been run.
+#[derive(Debug)]
+pub struct Study {
+    /// Its heading.
+    pub title: String,
+    /// What the script remarked.
+    pub remarks: Vec<String>,
+    /// Every run asked for, in the order of the script.
+    pub runs: Vec<Ran>,
+    /// Why the script stopped before its end, if it did.
+    pub stopped: Option<String>,
+}
+
+/// Runs a study to its end. Runs that fail are part of the answer; what the script gets wrong is in `stopped`, so that
+/// what was run until then is not lost.
+pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -> Result<Study, StudyError> {
+    let cache = Cache::open(order.out, order.also_from)?;
+    let batch = Arc::new(Batch::new(execute, cache, order.shard, watch));
+    let ran = rota_scripts::study::run(
+        order.file,
+        order.source,
+        Arc::new(batch::Shared(Arc::clone(&batch))),
+        order.options.clone(),
+    );
+    let (title, remarks, runs) = batch.finish();
+    let title = title.unwrap_or_else(|| order.file.to_owned());
+    Ok(Study { title, remarks, runs, stopped: ran.err().map(|error| error.to_string()) })
+}
+
+impl Study {
+    /// Writes tables and page; the cache is there already.
+    pub fn write(&self, out: &Path) -> Result<(), StudyError> {
+        let runs = runs_table(&self.runs);
+        let groups = groups(&self.runs);
+        let pairs = pairs(&self.runs);
+        for (name, table) in
+            [("runs", &runs), ("groups", &groups::table(&groups)), ("pairs", &pairs::table(&pairs))]
+        {
+            replace_file(&out.join(format!("{name}.csv")), &table.to_csv())?;
+            replace_file(&out.join(format!("{name}.parquet")), &table.to_parquet()?)?;
+        }
+        replace_file(&out.join("timing.csv"), &table::timing(&self.runs).to_csv())?;
+        page::write(self, &groups, &pairs, out)?;
+        Ok(())
+    }
+
+    /// The study for a terminal.
+    pub fn to_text(&self) -> String {
+        terminal::to_text(self, &groups(&self.runs), &pairs(&self.runs))
+    }
+
+    /// Runs that failed, with the reason of each.
+    pub fn failures(&self) -> impl Iterator<Item = (&Ran, &str)> {
+        self.runs.iter().filter_map(|run| match &run.outcome {
+            Outcome::Failed(why) => Some((run, why.as_str())),
+            Outcome::Done(_) | Outcome::Elsewhere => None,
+        })
+    }
+
+    /// Runs that another shard runs.
+    pub fn n_elsewhere(&self) -> usize {
+        self.runs.iter().filter(|run| matches!(run.outcome, Outcome::Elsewhere)).count()
+    }
+}

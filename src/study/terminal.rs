@@ -1,0 +1,153 @@
+//! A study on a terminal: what was found for each group, and how policies compare.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use super::pairs::asked;
+use super::{FIGURES, Group, Pair, Study};
+use crate::report::{TABLE_STYLE, TimeUnit};
+
+/// Rows that a terminal shows; the files have all.
+const MAX_ROWS: usize = 60;
+
+pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String {
+    let mut text = format!("{}\n", study.title);
+    if !groups.is_empty() {
+        let _ = writeln!(text, "{}", group_table(groups));
+    }
+    if groups.len() > MAX_ROWS {
+        let _ = writeln!(text, "{MAX_ROWS} of {} rows; all are in groups.csv", groups.len());
+    }
+    if groups.iter().any(|group| group.seeds.len() > 1) {
+        text.push_str("means over seeds, ± half of the 95 % interval of confidence (bootstrap)\n");
+    }
+    text.push_str(&comparisons(pairs));
+    text
+}
+
+/// Names that tell groups apart.
+pub(super) fn telling_names(groups: &[Group]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in groups.iter().flat_map(|group| &group.settings) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let differs =
+        |name: &String| groups.windows(2).any(|pair| pair[0].setting(name) != pair[1].setting(name));
+    let mut telling: Vec<String> =
+        names.into_iter().filter(|name| name == "policy" || differs(name)).collect();
+    telling.sort_by_key(|name| name == "policy");
+    telling
+}
+
+fn group_table(groups: &[Group]) -> Table {
+    let names = telling_names(groups);
+    let shown: Vec<&(&str, &str)> = FIGURES
+        .iter()
+        .filter(|(figure, _)| groups.iter().any(|group| group.figure(figure).is_some()))
+        .collect();
+    let unit = job_time_unit(groups);
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    let heading = |(figure, heading): &(&str, &str)| match figure.ends_with("_s") {
+        true => format!("{heading}\n{}", unit.sign),
+        false => format!("{heading}\n%"),
+    };
+    let headings = shown.iter().map(|shown| heading(shown));
+    table.set_header(names.iter().cloned().chain(["runs".to_owned()]).chain(headings));
+    for group in groups.iter().take(MAX_ROWS) {
+        let cells = shown.iter().map(|(figure, _)| cell(group, figure, unit));
+        let settings = names.iter().map(|name| group.setting(name));
+        table.add_row(settings.chain([group.seeds.len().to_string()]).chain(cells));
+    }
+    for column in table.column_iter_mut().skip(names.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// The unit in which times of jobs read best.
+pub(super) fn job_time_unit(groups: &[Group]) -> TimeUnit {
+    let means = groups.iter().filter_map(|group| group.figure("avg_jct_s")).map(|spread| spread.mean.mean);
+    TimeUnit::for_table(means.fold(0.0, f64::max))
+}
+
+/// A figure of a group: times in `unit`, parts in percent.
+pub(super) fn cell(group: &Group, figure: &str, unit: TimeUnit) -> String {
+    let Some(spread) = group.figure(figure) else { return String::new() };
+    let scale = if figure.ends_with("_s") { 1.0 / unit.seconds } else { 100.0 };
+    let mean = spread.mean.mean * scale;
+    let half = (spread.mean.high - spread.mean.low) / 2.0 * scale;
+    let digits = if figure.ends_with("_s") { 2 } else { 1 };
+    match spread.mean.n {
+        1 => format!("{mean:.digits$}"),
+        _ => format!("{mean:.digits$} ± {half:.digits$}"),
+    }
+}
+
+/// Each policy against the first that was asked the same, by the first figure that both have.
+fn comparisons(pairs: &[Pair]) -> String {
+    let mut text = String::new();
+    let mut seen: Vec<(String, &str)> = Vec::new();
+    for pair in pairs {
+        let what = (asked(&pair.settings), pair.policy.as_str());
+        let is_first =
+            pairs.iter().find(|other| other.settings == pair.settings).map(|first| &first.baseline);
+        if is_first != Some(&pair.baseline) || seen.contains(&what) {
+            continue;
+        }
+        seen.push(what);
+        if seen.len() > MAX_ROWS {
+            text.push_str("more comparisons are in pairs.csv\n");
+            break;
+        }
+        let _ = writeln!(text, "{}", sentence(pair));
+    }
+    if text.is_empty() { text } else { format!("\nCompared on the same seeds:\n{text}") }
+}
+
+/// A comparison in words.
+pub(super) fn sentence(pair: &Pair) -> String {
+    let ratio = &pair.comparison.ratio;
+    let (name, asked) = (figure_name(pair.figure), asked(&pair.settings));
+    let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
+    let verdict = match ratio {
+        ratio if ratio.high < 1.0 => "lower",
+        ratio if ratio.low > 1.0 => "higher",
+        _ => "not told apart",
+    };
+    format!(
+        "  {name} of {} is {:.3} x that of {} [{:.3}, {:.3}] on {} seeds: {verdict}{asked}",
+        pair.policy, ratio.mean, pair.baseline, ratio.low, ratio.high, pair.comparison.difference.n
+    )
+}
+
+fn figure_name(figure: &str) -> &str {
+    FIGURES.iter().find(|(name, _)| *name == figure).map_or(figure, |(_, shown)| shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::samples::done;
+    use super::super::{groups, pairs};
+    use super::*;
+
+    #[test]
+    fn a_terminal_shows_means_with_intervals_and_the_comparison_in_words() {
+        let runs = vec![
+            done("las", 4.0, 1, 36_000.0),
+            done("las", 4.0, 2, 72_000.0),
+            done("srtf", 4.0, 1, 18_000.0),
+            done("srtf", 4.0, 2, 36_000.0),
+        ];
+        let study = Study { title: "toy".into(), remarks: Vec::new(), runs: runs.clone(), stopped: None };
+        let text = to_text(&study, &groups(&runs), &pairs(&runs));
+        assert!(text.contains("15.00 ± 5.00") && text.contains("7.50 ± 2.50"), "{text}");
+        assert!(
+            text.contains("avg JCT of srtf is 0.500 x that of las [0.500, 0.500] on 2 seeds: lower"),
+            "{text}"
+        );
+    }
+}
