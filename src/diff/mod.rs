@@ -188,7 +188,7 @@ fn involved(a: &RunResult, b: &RunResult, job: usize, time: Time, has_timeline: 
 
 fn held_gpu_s(run: &RunResult, job: usize, until: Time) -> f64 {
     let stretches = run.timeline.iter().filter(|stretch| stretch.job.index() == job && stretch.from < until);
-    let held = stretches.map(|s| (s.to.min(until) - s.from).as_secs_f64() * f64::from(s.slice.gpus.count()));
+    let held = stretches.map(|s| (s.to.min(until) - s.from).as_secs_f64() * f64::from(s.slice.gpus.len()));
     held.sum()
 }
 

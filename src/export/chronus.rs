@@ -29,7 +29,8 @@ pub(super) fn write(run: &RunResult, name: &str, files: &mut Files) -> Result<()
 fn job_row(job: &JobRow) -> String {
     // A gang holds its GPUs together, so what it held over its GPUs is how long it ran.
     let ran = Span(job.service.0 / i64::from(job.gpus.max(1)));
-    let pending = job.finish.map_or(Span::ZERO, |finish| ((finish - job.arrival) - ran).max(Span::ZERO));
+    let pending =
+        job.finish.map_or(Span::ZERO, |finish| Span((finish - job.arrival).0 - ran.0).max(Span::ZERO));
     let is_best_effort = job.deadline.is_none();
     let expect =
         job.deadline.map_or_else(|| "inf".to_owned(), |deadline| (deadline - job.arrival).to_string());
@@ -78,7 +79,7 @@ fn placement_rows(run: &RunResult) -> Vec<String> {
         if !entry.0.contains(&stretch.job.index()) {
             entry.0.push(stretch.job.index());
         }
-        entry.1 += stretch.slice.gpus.count();
+        entry.1 += stretch.slice.gpus.len();
     }
     let rows = placed.iter().map(|(time, (jobs, gpus))| format!("{},{},{gpus}", seconds(*time), jobs.len()));
     ["time,job_num,gpu_num".to_owned()].into_iter().chain(rows).collect()

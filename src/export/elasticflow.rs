@@ -33,7 +33,7 @@ fn job_rows(run: &RunResult) -> Vec<String> {
         let job = &run.jobs[at];
         let start = job.start.unwrap_or(job.arrival);
         let (last_gpus, ran) = held.get(&at).copied().unwrap_or((job.gpus, finish - start));
-        let pending = (finish - job.arrival) - ran;
+        let pending = Span((finish - job.arrival).0 - ran.0);
         let deadline = job.deadline.map_or_else(|| i64::MAX.to_string(), seconds);
         rows.push(format!(
             "{},{},{last_gpus},{},{},{},{deadline},{},{},{},{},0,{}",
@@ -64,7 +64,7 @@ fn held_by_job(run: &RunResult) -> BTreeMap<usize, (u32, Span)> {
     let mut last: Option<(usize, Time)> = None;
     for stretch in stretches {
         let job = stretch.job.index();
-        let gpus = stretch.slice.gpus.count();
+        let gpus = stretch.slice.gpus.len();
         let entry = held.entry(job).or_insert((0, Span::ZERO));
         // Slices of one gang lie on several nodes and run at the same time.
         if last == Some((job, stretch.from)) {

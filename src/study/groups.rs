@@ -86,6 +86,9 @@ fn spread(values: &[f64]) -> Option<Spread> {
     })
 }
 
+/// A number of a spread, with its column's name.
+type Named = (&'static str, fn(&Spread) -> Option<f64>);
+
 /// A row for each group and figure.
 pub(super) fn table(groups: &[Group]) -> Table {
     let rows: Vec<(&Group, &str, &Spread)> = groups
@@ -96,7 +99,7 @@ pub(super) fn table(groups: &[Group]) -> Table {
     let mut columns = settings_columns(&settings);
     columns.push(Column::text("figure", rows.iter().map(|(_, name, _)| Some((*name).to_owned())).collect()));
     columns.push(Column::whole("n", rows.iter().map(|(.., spread)| Some(spread.mean.n as i64)).collect()));
-    let numbers: [(&str, fn(&Spread) -> Option<f64>); 9] = [
+    let numbers: [Named; 9] = [
         ("mean", |spread| Some(spread.mean.mean)),
         ("mean_low", |spread| Some(spread.mean.low)),
         ("mean_high", |spread| Some(spread.mean.high)),

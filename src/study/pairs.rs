@@ -67,6 +67,9 @@ fn pair(runs: &[Ran], baseline: &Group, other: &Group, figure: &'static str) -> 
     })
 }
 
+/// A number of a comparison, with its column's name.
+type Named = (&'static str, fn(&Comparison) -> f64);
+
 /// A row for each comparison.
 pub(super) fn table(pairs: &[Pair]) -> Table {
     let settings: Vec<Settings> = pairs.iter().map(|pair| pair.settings.clone()).collect();
@@ -82,7 +85,7 @@ pub(super) fn table(pairs: &[Pair]) -> Table {
     };
     columns.push(Column::whole("n", whole(|c| c.difference.n)));
     columns.push(Column::whole("n_smaller", whole(|c| c.n_smaller)));
-    let numbers: [(&str, fn(&Comparison) -> f64); 6] = [
+    let numbers: [Named; 6] = [
         ("difference", |c| c.difference.mean),
         ("difference_low", |c| c.difference.low),
         ("difference_high", |c| c.difference.high),

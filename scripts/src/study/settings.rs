@@ -79,7 +79,7 @@ fn setting(name: &str, value: Dynamic) -> Outcome<Setting> {
         Some(values) => {
             let values: Outcome<Vec<Setting>> =
                 values.into_iter().map(|value| setting(name, value)).collect();
-            return Ok(Setting::List(values?));
+            Ok(Setting::List(values?))
         }
         None => match value.clone().try_cast::<Map>() {
             Some(map) => Ok(Setting::Pairs(settings(map)?)),

@@ -160,9 +160,12 @@ fn scripts(policy: &str) -> Result<Vec<String>> {
     policy.split('+').map(|name| part(name.trim())).collect()
 }
 
+/// Made by the first who asks; the others wait for it.
+type Cell<T> = Arc<OnceLock<Result<Arc<T>, String>>>;
+
 /// The last few things made, each made once even when several threads ask at the same time.
 struct Recent<T> {
-    kept: Mutex<VecDeque<(String, Arc<OnceLock<Result<Arc<T>, String>>>)>>,
+    kept: Mutex<VecDeque<(String, Cell<T>)>>,
 }
 
 impl<T> Default for Recent<T> {
