@@ -102,3 +102,44 @@ fn elasticflow_meets_at_least_as_many_deadlines_as_every_baseline() {
     assert_eq!(value["order_holds"], true, "{value:#}");
     assert_eq!(value["traces"].as_array().map(Vec::len), Some(6));
 }
+
+#[test]
+fn a_figure_of_synergy_needs_no_file_and_says_what_holds() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let output = rota(dir.path(), &["reproduce", "synergy", "8", "--quick", "--out", "eight"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    for part in ["less than a minute", "The paper's conclusion holds", "What cannot be had again", "not run"] {
+        assert!(said.contains(part), "{part} is missing in\n{said}");
+    }
+    assert!(dir.path().join("eight/plots/avg-jct.png").exists());
+}
+
+#[test]
+fn a_figure_that_does_not_exist_is_answered_with_those_that_do() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let output = rota(dir.path(), &["reproduce", "synergy", "13"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there are 1, 6, 7, 8, 9, 10, 11, 12"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_file_that_is_not_shipped_is_named_with_its_origin() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (system, figure, file) in [("synergy", "6", "philly.csv"), ("elasticflow", "6b", "195job.csv")] {
+        let output = rota(dir.path(), &["reproduce", system, figure, "--traces", "nowhere"]);
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("{file} is in none of the folders nowhere; it is published at github.com/")), "{said}");
+    }
+}
+
+#[test]
+fn elasticflow_leads_on_the_first_jobs_of_its_testbed() {
+    let Some(shared) = shared() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let traces = shared.join("traces/elasticflow-itp/elasticflow").display().to_string();
+    let output = rota(dir.path(), &["reproduce", "elasticflow", "6a", "--traces", &traces]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("conclusion holds") && said.contains("0.640"), "{said}");
+}

@@ -10,7 +10,7 @@ use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_traces::format::{self, Format, Home, Setting};
-use rota_traces::generate::{self, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
+use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
 use rota_traces::source::Source;
@@ -76,6 +76,9 @@ pub(crate) struct InputArgs {
     /// Only jobs of a Philly log submitted between these hours of it, e.g. 2400..3000
     #[arg(long, value_name = "LO..HI", value_parser = parse_hours, help_heading = "Workload")]
     pub log_hours: Option<(f64, f64)>,
+    /// Part of the jobs drawn without a deadline, where the workload has deadlines, e.g. 0.3
+    #[arg(long, value_name = "PART", value_parser = parse_part, help_heading = "Workload")]
+    pub best_effort: Option<f64>,
     /// Seed of everything drawn
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub seed: Option<u64>,
@@ -194,6 +197,10 @@ impl InputArgs {
             durations: self.durations.unwrap_or(base.durations),
             arrivals: self.arrivals.unwrap_or(base.arrivals),
             philly: PhillyRules { hours: self.log_hours.or(base.philly.hours), ..base.philly },
+            deadlines: DeadlineOptions {
+                best_effort: self.best_effort.unwrap_or(base.deadlines.best_effort),
+                ..base.deadlines
+            },
             seed: self.seed.unwrap_or(base.seed),
             ..base
         }
@@ -274,6 +281,11 @@ fn some_jobs(text: &str) -> Result<usize, String> {
         Ok(jobs) => Ok(jobs),
         Err(error) => Err(error.to_string()),
     }
+}
+
+fn parse_part(text: &str) -> Result<f64, String> {
+    let part = text.parse::<f64>().ok().filter(|part| (0.0..=1.0).contains(part));
+    part.ok_or_else(|| format!("`{text}` is no part of a whole: write a number from 0 to 1"))
 }
 
 fn parse_hours(text: &str) -> Result<(f64, f64), String> {

@@ -1,4 +1,4 @@
-//! `rota report`: the page of a result folder, drawn again.
+//! `rota report`: the page of a result folder, drawn again, or one page of several.
 
 use std::path::PathBuf;
 
@@ -14,6 +14,9 @@ pub(crate) struct ReportArgs {
     /// Result folders written by --out
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
+    /// Put all folders on one page, the first as what the others are compared with
+    #[arg(long, value_name = "FILE")]
+    pub together: Option<PathBuf>,
     /// Also write every plot as SVG and PNG into DIR/plots
     #[arg(long)]
     pub plot: bool,
@@ -21,6 +24,12 @@ pub(crate) struct ReportArgs {
 
 /// Draws the report of each folder.
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
+    if let Some(path) = &args.together {
+        let named = |dir: &PathBuf| Ok((dir.display().to_string(), Results::read(dir)?));
+        report::write_together(&args.dirs.iter().map(named).collect::<Result<Vec<_>>>()?, path)?;
+        println!("{}", path.display());
+        return Ok(());
+    }
     for dir in &args.dirs {
         let results = Results::read(dir)?;
         report::write_page(&results, dir)?;

@@ -1,5 +1,7 @@
 //! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] runs.
 
+mod paper;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -10,12 +12,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::progress::Meter;
 use super::run::parse_set;
 use crate::reproduce::elasticflow::{self, Figure, Mode, StudyOptions, Watch};
+use crate::reproduce::papers::{ELASTICFLOW, SYNERGY};
+use paper::PaperArgs;
 
 /// A paper.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
     /// ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), and the order of the schedulers
     Elasticflow(ElasticflowArgs),
+    /// Synergy (OSDI'22): Figures 1, 6 to 12
+    Synergy(PaperArgs),
 }
 
 /// What of ElasticFlow.
@@ -36,9 +42,27 @@ pub(crate) struct ElasticflowArgs {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Folder for tables, plots and the page of a figure other than 8b [default: `reproduce-elasticflow-` and its name]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl ElasticflowArgs {
+    /// The same for a figure that is a study or a comparison.
+    fn as_paper(&self) -> PaperArgs {
+        let name = self.what.to_possible_value().map(|value| value.get_name().to_owned());
+        PaperArgs {
+            figure: name.unwrap_or_default(),
+            quick: self.quick,
+            traces: self.traces.clone(),
+            set: self.set.clone(),
+            out: self.out.clone(),
+            quiet: self.quiet,
+        }
+    }
 }
 
 /// A figure or a test.
@@ -51,17 +75,44 @@ pub(crate) enum What {
     EightB,
     /// Six traces on which ElasticFlow should meet the most deadlines
     Order,
+    /// Figure 6(a): 25 jobs on 32 GPUs
+    #[value(name = "6a")]
+    SixA,
+    /// Figure 6(b): 195 jobs on 128 GPUs
+    #[value(name = "6b")]
+    SixB,
+    /// Figure 7: GPUs given over time
+    #[value(name = "7")]
+    Seven,
+    /// Figure 8(a): 195 jobs on 64 T4s
+    #[value(name = "8a")]
+    EightA,
+    /// Figure 9: admission control and elasticity, apart
+    #[value(name = "9")]
+    Nine,
+    /// Figure 10: cluster efficiency over time
+    #[value(name = "10")]
+    Ten,
+    /// Figure 11: best-effort jobs among those with deadlines
+    #[value(name = "11")]
+    Eleven,
 }
 
 /// Runs the command; 1 when the functional test's counts are not the published ones.
 pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
-    let ReproduceCommand::Elasticflow(args) = command;
-    let mode = mode(&args.set)?;
+    let args = match command {
+        ReproduceCommand::Elasticflow(args) => args,
+        ReproduceCommand::Synergy(args) => return paper::run("synergy", SYNERGY, args),
+    };
     let figure = match args.what {
         What::Functional => return functional(args.json),
         What::EightB => Figure::EightB,
         What::Order => Figure::Order,
+        What::SixA | What::SixB | What::Seven | What::EightA | What::Nine | What::Ten | What::Eleven => {
+            return paper::run("elasticflow", ELASTICFLOW, &args.as_paper());
+        }
     };
+    let mode = mode(&args.set)?;
     let folders = if args.traces.is_empty() { default_folders() } else { args.traces.clone() };
     let bar = Bar { meter: OnceLock::new(), is_quiet: args.quiet || args.json };
     let study = elasticflow::study(&StudyOptions { figure, is_quick: args.quick, mode, folders }, &bar);

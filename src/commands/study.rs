@@ -15,8 +15,8 @@ use rota_scripts::study::StudyOptions;
 
 use super::run::parse_set;
 use crate::study::{self, Order, Shard, Study};
-use bar::Bar;
-use plan::Simulate;
+pub(crate) use bar::Bar;
+pub(crate) use plan::Simulate;
 
 /// A study, and how to run it.
 #[derive(Args, Clone, Debug)]

@@ -7,7 +7,7 @@ use rota_core::time::Span;
 
 use super::figure::{PALETTE, stairs};
 use super::units::with_thousands;
-use super::{Axis, Bar, Figure, Line, Marks, bound_gap, over_time, thin};
+use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, fairness, over_time, thin};
 use crate::results::{Results, RunMeta, RunResult, Window, file_suffixes};
 
 /// Lines that can still be told apart in one figure: every colour plain and dashed.
@@ -28,6 +28,9 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         figures.extend(jct_cdf(group, index));
         figures.extend(deadlines(group, index));
         figures.extend(over_time::queue_length(group, index));
+        figures.extend(fairness::queueing(group, index));
+        figures.extend(fairness::preemptions(group, index));
+        figures.extend(fairness::tenants(group, index));
         figures.extend(bound_gap::bound_gap(group, index));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
@@ -136,33 +139,45 @@ fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
             policies.push(&run.meta.policy);
         }
     }
-    let average = |policy: &str, load: f64| {
+    let over_seeds = |policy: &str, load: f64| {
         let of_seeds: Vec<f64> = runs
             .iter()
             .filter(|run| run.meta.policy == policy && run.meta.jobs_per_hour == Some(load))
-            .filter_map(|run| run.summary.avg_jct_s)
+            .filter_map(|run| run.summary.avg_jct_s.map(|jct| jct / 3_600.0))
             .collect();
-        (!of_seeds.is_empty()).then(|| of_seeds.iter().sum::<f64>() / of_seeds.len() as f64)
+        crate::study::interval(&of_seeds)
     };
+    let mut whiskers: Vec<Whisker> = Vec::new();
     let lines: Vec<Line> = policies
         .iter()
         .take(MAX_LINES)
         .enumerate()
         .map(|(colour, policy)| {
-            let points =
-                loads.iter().filter_map(|load| Some((*load, average(policy, *load)? / 3_600.0))).collect();
+            let known: Vec<_> =
+                loads.iter().filter_map(|load| Some((*load, over_seeds(policy, *load)?))).collect();
+            let of_several = known.iter().filter(|(_, interval)| interval.n > 1);
+            whiskers.extend(of_several.map(|(at, interval)| Whisker {
+                colour,
+                at: *at,
+                low: interval.low,
+                high: interval.high,
+            }));
+            let points = known.iter().map(|(load, interval)| (*load, interval.mean)).collect();
             Line { label: (*policy).to_owned(), colour, has_dots: true, points }
         })
         .collect();
     let highest = lines.iter().flat_map(|line| &line.points).map(|p| p.1).fold(0.0, f64::max);
+    let highest = whiskers.iter().map(|whisker| whisker.high).fold(highest, f64::max);
+    let seeds =
+        if whiskers.is_empty() { "" } else { " Means over seeds, with 95 % intervals of confidence." };
     Some(Figure {
         name: "jct-load".into(),
         section: COMPARISON.into(),
         title: "Average job completion time against load".into(),
-        caption: format!("Lower is better; several seeds are averaged.{}", too_many(policies.len())),
+        caption: format!("Lower is better.{seeds}{}", too_many(policies.len())),
         x: Axis::at_values("jobs per hour", &loads),
         y: Axis::from_zero("average JCT (h)", highest),
-        marks: Marks::Lines(lines),
+        marks: Marks::Measured(lines, whiskers),
     })
 }
 

@@ -62,7 +62,7 @@ fn row(job: &JobRow) -> Value {
 }
 
 /// JSON stays the same JSON when `<`, `>` and `&` are written as escapes, and then cannot end a script element.
-fn for_script(json: &str) -> String {
+pub(super) fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

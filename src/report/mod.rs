@@ -14,6 +14,7 @@
 mod axis;
 mod bound_gap;
 mod draw;
+mod fairness;
 mod figure;
 mod figures;
 mod job_table;
@@ -22,6 +23,8 @@ mod page;
 mod summary_table;
 mod terminal;
 mod thin;
+mod timeline;
+mod together;
 mod units;
 
 use std::fs;
@@ -37,6 +40,7 @@ pub use page::to_html;
 pub(crate) use page::{escape, frame, inline};
 pub use summary_table::{Cell, Heading, SummaryTable};
 pub use terminal::{TABLE_STYLE, to_text};
+pub use together::write_together;
 pub(crate) use units::TimeUnit;
 
 use crate::results::{Results, ResultsError, replace_file};

@@ -8,21 +8,28 @@ use std::fmt::Write;
 
 use super::figure::{GRID, INK, PALETTE, PAPER};
 use super::job_table::{JobTable, job_table};
-use super::{Figure, ReportError, SummaryTable, figures, to_svg};
+use super::{Figure, ReportError, SummaryTable, figures, timeline, to_svg};
 use crate::results::{Results, config_toml};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
+const TIMELINE_SCRIPT: &str = include_str!("timeline.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// The page as text.
 pub fn to_html(results: &Results) -> Result<String, ReportError> {
-    let figures = figures(results);
+    page(results, &figures(results), "")
+}
+
+/// The page with a section of somebody's own after the summary.
+pub(super) fn page(results: &Results, figures: &[Figure], own: &str) -> Result<String, ReportError> {
     let mut body = summary(results);
-    body.push_str(&sections(&figures)?);
+    body.push_str(own);
+    body.push_str(&sections(figures)?);
+    body.push_str(&timeline::section(results));
     body.push_str(&jobs(results));
     body.push_str(&configuration(results)?);
-    Ok(frame(&results.title, &facts(results), &body, SCRIPT))
+    Ok(frame(&results.title, &facts(results), &body, &format!("{SCRIPT}{TIMELINE_SCRIPT}")))
 }
 
 /// A page around its contents: what it may load (nothing), how it looks, its heading.

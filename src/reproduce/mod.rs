@@ -4,8 +4,10 @@
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
 //!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
 //!                study       runs all of a figure in parallel, `table` shows it beside the paper
+//! papers/        figures that are studies or comparisons: what they need, what is published, what must hold
 //! ```
 //!
 //! How the originals behave is in `rota_scripts::artifact`, what the shipped policies decide in their scripts.
 
 pub mod elasticflow;
+pub mod papers;

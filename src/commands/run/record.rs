@@ -23,6 +23,7 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     let split = options.split.0.iter().map(|(class, percent)| (class.clone(), (*percent).into()));
     put("split", Some(toml::Table::from_iter(split).into()));
     put("multi_gpu", Some(options.multi_gpu.into()));
+    put("best_effort", args.inputs.best_effort.map(Into::into));
     put("static", Some(options.is_static.into()));
     put("lengths", Some(format!("{:?}", options.lengths).to_lowercase().into()));
     put("durations", Some(format!("{:?}", options.durations).to_lowercase().into()));

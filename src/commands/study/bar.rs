@@ -9,7 +9,7 @@ use crate::commands::run::human;
 use crate::study::Watch;
 
 /// The bar, and what it has counted.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     started: Instant,
     is_quiet: bool,
@@ -20,7 +20,7 @@ pub(super) struct Bar {
 
 impl Bar {
     /// A bar; hidden where nobody would see it.
-    pub(super) fn new(is_quiet: bool) -> Self {
+    pub(crate) fn new(is_quiet: bool) -> Self {
         let target = if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let style = "{bar:32} {pos}/{len} runs, {per_sec}, {eta} left  {msg}";
@@ -36,12 +36,12 @@ impl Bar {
     }
 
     /// Takes the bar away.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 
     /// What was run, in a line.
-    pub(super) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let (done, kept) = (self.n_done.load(Relaxed), self.n_kept.load(Relaxed));
         let kept = if kept > 0 { format!(", {kept} were there already") } else { String::new() };
         format!("{done} runs in {}{kept}", human(self.started.elapsed()))

@@ -30,7 +30,7 @@ struct OneRun {
 }
 
 /// Runs on this machine, with inputs shared between runs that need the same.
-pub(super) struct Simulate {
+pub(crate) struct Simulate {
     /// Version and checksum of the program: another program may decide otherwise.
     program: String,
     inputs: Recent<Inputs>,
@@ -38,7 +38,7 @@ pub(super) struct Simulate {
 }
 
 /// A run that makes sense, as far as can be said without reading its trace.
-pub(super) struct Plan {
+pub(crate) struct Plan {
     args: RunArgs,
     /// The options that determine the inputs.
     inputs_key: String,
@@ -46,7 +46,7 @@ pub(super) struct Plan {
 
 impl Simulate {
     /// Reads the program's own checksum.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let path = std::env::current_exe().context("cannot find the program itself")?;
         let program = Input::of_file("program", &path)?;
         let program = format!("{} {}", env!("CARGO_PKG_VERSION"), program.sha256);

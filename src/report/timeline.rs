@@ -1,0 +1,123 @@
+//! The GPU timeline as data for the page's canvas: which job on which GPU when.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::job_table::for_script;
+use super::page::escape;
+use crate::results::{Results, RunResult};
+
+/// Bars that a page carries of one run; about four megabytes.
+const MAX_BARS: usize = 120_000;
+/// Runs that a page carries.
+const MAX_RUNS: usize = 8;
+
+/// The section of the page; empty when no run records what ran where.
+pub(super) fn section(results: &Results) -> String {
+    let names = results.run_names();
+    let shown: Vec<(&RunResult, &String)> =
+        results.runs.iter().zip(&names).filter(|(run, _)| !run.timeline.is_empty()).take(MAX_RUNS).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let runs: Vec<Value> = shown.iter().map(|(run, _)| data(run)).collect();
+    let choice = if shown.len() > 1 {
+        let options: String =
+            shown.iter().map(|(_, name)| format!("<option>{}</option>", escape(name))).collect();
+        format!("<select id=\"timeline-run\" aria-label=\"run\">{options}</select>\n")
+    } else {
+        String::new()
+    };
+    let is_cut = shown.iter().any(|(run, _)| n_bars(run) > MAX_BARS);
+    let cut = if is_cut {
+        format!("<p>Only the first {MAX_BARS} bars of a run are here; timeline.csv has all.</p>\n")
+    } else {
+        String::new()
+    };
+    format!(
+        "<section id=\"timeline\">\n<h2>Who ran where</h2>\n{cut}<div class=\"controls\">\n{choice}\
+         <input id=\"timeline-find\" type=\"search\" placeholder=\"a job's name\" aria-label=\"find a job\">\n\
+         <button type=\"button\" data-zoom=\"0.6\" aria-label=\"zoom in\">+</button>\n\
+         <button type=\"button\" data-zoom=\"1.667\" aria-label=\"zoom out\">−</button>\n\
+         <button type=\"button\" data-zoom=\"0\">all</button>\n</div>\n\
+         <canvas tabindex=\"0\" role=\"img\" aria-label=\"which job held which GPU when\"></canvas>\n\
+         <p id=\"timeline-tip\" role=\"status\"></p>\n\
+         <p>A row for each GPU, a colour for each job. Drag to move; Ctrl and the wheel zoom in time, Shift and the wheel in both; \
+         keys + − 0 and arrows work too.</p>\n\
+         <script type=\"application/json\" id=\"timeline-data\">{}</script>\n</section>\n",
+        for_script(&json!({ "runs": runs }).to_string())
+    )
+}
+
+fn n_bars(run: &RunResult) -> usize {
+    run.timeline.iter().map(|stretch| stretch.slice.gpus.len() as usize).sum()
+}
+
+fn data(run: &RunResult) -> Value {
+    let rows = rows(run);
+    let row_of: BTreeMap<(usize, u32), usize> = rows.iter().enumerate().map(|(at, gpu)| (*gpu, at)).collect();
+    let mut stretches: Vec<_> = run.timeline.iter().collect();
+    stretches.sort_by_key(|stretch| (stretch.from, stretch.job));
+    let seconds = |micros: i64| (micros as f64 / 1e5).round() / 10.0;
+    let bars: Vec<Value> = stretches
+        .iter()
+        .flat_map(|stretch| stretch.slice.gpus.iter().map(move |gpu| (stretch, gpu)))
+        .take(MAX_BARS)
+        .filter_map(|(stretch, gpu)| {
+            let row = row_of.get(&(stretch.slice.node.index(), gpu))?;
+            Some(json!([stretch.job.index(), row, seconds(stretch.from.0), seconds(stretch.to.0)]))
+        })
+        .collect();
+    let name = |node: usize| run.nodes.get(node).cloned().unwrap_or_else(|| node.to_string());
+    let jobs: Vec<Value> = run.jobs.iter().map(|job| json!([&*job.job_id, &*job.model, job.gpus])).collect();
+    let from = stretches.iter().map(|stretch| stretch.from.0).min().unwrap_or(0);
+    let to = stretches.iter().map(|stretch| stretch.to.0).max().unwrap_or(0).max(from + 1_000_000);
+    json!({
+        "from": seconds(from),
+        "to": seconds(to),
+        "rows": rows.iter().map(|(node, gpu)| json!([name(*node), gpu])).collect::<Vec<_>>(),
+        "jobs": jobs,
+        "bars": bars,
+    })
+}
+
+/// Every GPU that anybody held, by node and number.
+fn rows(run: &RunResult) -> Vec<(usize, u32)> {
+    let mut rows: Vec<(usize, u32)> = run
+        .timeline
+        .iter()
+        .flat_map(|stretch| stretch.slice.gpus.iter().map(move |gpu| (stretch.slice.node.index(), gpu)))
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    #[test]
+    fn every_gpu_of_a_stretch_is_a_bar_on_its_row() {
+        let value = data(&run("las", 1, None));
+        assert_eq!(value["rows"].as_array().map(Vec::len), Some(2));
+        assert_eq!(value["bars"][1], json!([1, 1, 1030.0, 1160.3]));
+        assert_eq!((value["from"].as_f64(), value["to"].as_f64()), (Some(1030.0), Some(1160.3)));
+    }
+
+    #[test]
+    fn runs_without_a_timeline_have_no_section() {
+        let mut run = run("las", 1, None);
+        run.timeline.clear();
+        assert_eq!(section(&results(vec![run])), "");
+    }
+
+    #[test]
+    fn a_job_cannot_end_the_script_element() {
+        let mut run = run("las", 1, None);
+        run.jobs[1].job_id = "</script><b>".into();
+        assert!(!section(&results(vec![run])).contains("</script><b>"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Several result folders on one page: what was asked differently, and what that did to the figures.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::page::{escape, page};
+use super::{ReportError, figures};
+use crate::results::{Results, RunResult, replace_file};
+
+/// Figures of a clock, which differ from run to run and mean nothing here, and what names a run.
+const LEFT_OUT: [&str; 4] = ["wall_s", "decide_s", "seed", "jobs_per_hour"];
+
+/// Writes one page of several folders, each with the name it is shown under; the first is what the others are compared
+/// with.
+pub fn write_together(folders: &[(String, Results)], path: &Path) -> Result<(), ReportError> {
+    Ok(replace_file(path, to_html(folders)?.as_bytes())?)
+}
+
+fn to_html(folders: &[(String, Results)]) -> Result<String, ReportError> {
+    let results = together(folders);
+    let figures = figures(&results);
+    page(&results, &figures, &differences(folders))
+}
+
+/// All runs as of one folder, each named after its policy and where it is from.
+fn together(folders: &[(String, Results)]) -> Results {
+    let mut all = Results {
+        title: folders.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "),
+        version: folders.first().map(|(_, results)| results.version.clone()).unwrap_or_default(),
+        ..Results::default()
+    };
+    for (name, results) in folders {
+        all.settings.insert(name.clone(), results.settings.clone().into());
+        all.inputs.extend(results.inputs.iter().cloned());
+        all.runs.extend(results.runs.iter().cloned().map(|mut run| {
+            run.meta.policy = format!("{} ({name})", run.meta.policy);
+            run.summary.policy = run.meta.policy.clone();
+            run
+        }));
+    }
+    all.inputs.dedup();
+    all
+}
+
+fn differences(folders: &[(String, Results)]) -> String {
+    let [(base_name, base), others @ ..] = folders else { return String::new() };
+    let mut html = String::new();
+    for (name, results) in others {
+        let _ = write!(html, "<section>\n<h2>{} against {}</h2>\n", escape(name), escape(base_name));
+        html.push_str(&settings_list(base, results));
+        html.push_str(&figures_table(base, results));
+        html.push_str("</section>\n");
+    }
+    html
+}
+
+fn settings_list(base: &Results, other: &Results) -> String {
+    let inputs = |results: &Results| -> BTreeMap<String, String> {
+        let named = |input: &crate::results::Input| {
+            (format!("{} {}", input.role, input.name), input.sha256[..12.min(input.sha256.len())].to_owned())
+        };
+        results.inputs.iter().map(named).collect()
+    };
+    let settings = |results: &Results| -> BTreeMap<String, String> {
+        results.settings.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
+    };
+    let (mut of_base, mut of_other) = (settings(base), settings(other));
+    of_base.extend(inputs(base));
+    of_other.extend(inputs(other));
+    let names: std::collections::BTreeSet<&String> = of_base.keys().chain(of_other.keys()).collect();
+    let mut items = String::new();
+    for name in names {
+        let (a, b) = (of_base.get(name), of_other.get(name));
+        if a != b {
+            let text = |value: Option<&String>| value.map_or("–", String::as_str).to_owned();
+            let _ = writeln!(items, "<li>{}: {} → {}</li>", escape(name), escape(&text(a)), escape(&text(b)));
+        }
+    }
+    if items.is_empty() {
+        "<p>The same settings and inputs.</p>\n".to_owned()
+    } else {
+        format!("<ul>\n{items}</ul>\n")
+    }
+}
+
+/// A row for each figure that changed, a column for each run that has a counterpart.
+fn figures_table(base: &Results, other: &Results) -> String {
+    let pairs = counterparts(base, other);
+    let names: Vec<String> = pairs.iter().map(|(_, run)| run.meta.policy.clone()).collect();
+    let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (at, (before, after)) in pairs.iter().enumerate() {
+        for (figure, from, to) in changed(before, after) {
+            let cell = match from {
+                0.0 => format!("{from} → {to}"),
+                _ => format!("{from:.6} → {to:.6} ({:+.1} %)", (to - from) / from.abs() * 100.0),
+            };
+            rows.entry(figure).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
+        }
+    }
+    if pairs.is_empty() {
+        return "<p>No policy was run in both.</p>\n".to_owned();
+    }
+    if rows.is_empty() {
+        return "<p>Every figure is the same.</p>\n".to_owned();
+    }
+    let mut html = String::from(
+        "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\" class=\"text\">figure</th>",
+    );
+    names.iter().for_each(|name| html.push_str(&format!("<th scope=\"col\">{}</th>", escape(name))));
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (figure, cells) in rows {
+        let _ = write!(html, "<tr><th scope=\"row\" class=\"text\">{}</th>", escape(&figure));
+        cells.iter().for_each(|cell| html.push_str(&format!("<td>{}</td>", escape(cell))));
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+    html
+}
+
+/// Runs of the same policy, load and seed; where each folder has one run, these two whatever they are.
+fn counterparts<'a>(base: &'a Results, other: &'a Results) -> Vec<(&'a RunResult, &'a RunResult)> {
+    if let ([a], [b]) = (base.runs.as_slice(), other.runs.as_slice()) {
+        return vec![(a, b)];
+    }
+    let key =
+        |run: &RunResult| (run.meta.policy.clone(), run.meta.jobs_per_hour.map(f64::to_bits), run.meta.seed);
+    let twin = |run: &'a RunResult| {
+        base.runs.iter().find(|candidate| key(candidate) == key(run)).map(|found| (found, run))
+    };
+    other.runs.iter().filter_map(twin).collect()
+}
+
+fn changed(before: &RunResult, after: &RunResult) -> Vec<(String, f64, f64)> {
+    let numbers = |run: &RunResult| serde_json::to_value(&run.summary).unwrap_or_default();
+    let (before, after) = (numbers(before), numbers(after));
+    let both =
+        |(name, value): (&String, &Value)| Some((name.clone(), value.as_f64()?, after.get(name)?.as_f64()?));
+    let all = before.as_object().into_iter().flatten();
+    all.filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()))
+        .filter_map(both)
+        .filter(|(_, a, b)| a != b)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::samples::{results, run};
+
+    #[test]
+    fn a_changed_policy_shows_as_a_difference() {
+        let before = results(vec![run("las", 1, None)]);
+        let mut changed = run("./mine.rhai", 1, None);
+        changed.summary.avg_jct_s = Some(193.5);
+        let mut after = results(vec![changed]);
+        after.inputs[0].sha256 = "0".repeat(64);
+        let page = to_html(&[("old".into(), before), ("new".into(), after)]).expect("a page");
+        assert!(page.contains("new against old") && page.contains("+100.0 %"), "no difference is shown");
+        assert!(page.contains("las (old)") && page.contains("./mine.rhai (new)"));
+        assert!(page.contains("trace small.csv"), "the input that changed is named");
+    }
+
+    #[test]
+    fn equal_folders_are_said_to_be_equal() {
+        let one = results(vec![run("las", 1, None)]);
+        let page = to_html(&[("a".into(), one.clone()), ("b".into(), one)]).expect("a page");
+        assert!(page.contains("Every figure is the same.") && page.contains("The same settings and inputs."));
+    }
+}
