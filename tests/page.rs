@@ -11,7 +11,9 @@ use tempfile::TempDir;
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
     let usual = ["chromium", "chromium-browser", "google-chrome"].map(PathBuf::from);
-    let works = |path: &PathBuf| Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success());
+    let works = |path: &PathBuf| {
+        Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
     let found = named.into_iter().chain(usual).find(works);
     if found.is_none() {
         println!("no Chromium is installed: the page was not looked at");
@@ -26,7 +28,13 @@ fn shown(browser: &Path, page: &Path, size: &str, then: &str) -> (String, String
     let copy = home.path().join("page.html");
     fs::write(&copy, format!("{text}<script>{then}</script>")).expect("a copy");
     let output = Command::new(browser)
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=10000"])
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=10000",
+        ])
         .arg(format!("--window-size={size}"))
         .arg(format!("--user-data-dir={}", home.path().join("profile").display()))
         .arg("--dump-dom")
@@ -73,7 +81,7 @@ fn the_page_fills_its_table_and_draws_the_timeline_without_a_complaint() {
 fn the_table_filters_and_sorts_and_the_timeline_zooms() {
     let Some(browser) = browser() else { return };
     let dir = results();
-    let act = r#"
+    let act = r##"
         const filter = document.getElementById("job-filter");
         filter.value = "finished";
         filter.dispatchEvent(new Event("input"));
@@ -89,7 +97,7 @@ fn the_table_filters_and_sorts_and_the_timeline_zooms() {
         setTimeout(() => {
             const seen = document.getElementById("timeline").dataset.view;
             document.title = `sorted ${falls} of ${cells.length}, zoomed ${seen !== whole}`;
-        }, 500);"#;
+        }, 500);"##;
     let (page, complaints) = shown(&browser, &dir.path().join("a/report.html"), "1200,900", act);
     assert_eq!(complaints, "");
     assert_eq!(between(&page, "<title>", "</title>"), "sorted true of 100, zoomed true");

@@ -109,7 +109,8 @@ fn a_figure_of_synergy_needs_no_file_and_says_what_holds() {
     let output = rota(dir.path(), &["reproduce", "synergy", "8", "--quick", "--out", "eight"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let said = text(&output.stdout);
-    for part in ["less than a minute", "The paper's conclusion holds", "What cannot be had again", "not run"] {
+    for part in ["less than a minute", "The paper's conclusion holds", "What cannot be had again", "not run"]
+    {
         assert!(said.contains(part), "{part} is missing in\n{said}");
     }
     assert!(dir.path().join("eight/plots/avg-jct.png").exists());
@@ -129,7 +130,12 @@ fn a_file_that_is_not_shipped_is_named_with_its_origin() {
     for (system, figure, file) in [("synergy", "6", "philly.csv"), ("elasticflow", "6b", "195job.csv")] {
         let output = rota(dir.path(), &["reproduce", system, figure, "--traces", "nowhere"]);
         let said = text(&output.stderr);
-        assert!(said.contains(&format!("{file} is in none of the folders nowhere; it is published at github.com/")), "{said}");
+        assert!(
+            said.contains(&format!(
+                "{file} is in none of the folders nowhere; it is published at github.com/"
+            )),
+            "{said}"
+        );
     }
 }
 
