@@ -186,3 +186,48 @@ fn the_load_that_saturates_is_found_by_asking() {
         line.split("up to ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a load");
     assert!((0.0..=32.0).contains(&load), "{line}");
 }
+
+/// A Slurm of a few lines: what `sbatch --wait --array=1-N … SCRIPT` means, one task after another.
+const SBATCH: &str = r#"#!/bin/sh
+for word in "$@"; do
+    case "$word" in --array=1-*) n="${word#--array=1-}" ;; esac
+    script="$word"
+done
+task=1
+while [ "$task" -le "$n" ]; do
+    SLURM_ARRAY_TASK_ID=$task sh "$script" || exit 1
+    task=$((task + 1))
+done
+"#;
+
+#[test]
+#[cfg(unix)]
+fn shards_go_through_slurm_and_come_back_as_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = folder();
+    batch(dir.path());
+    let bin = dir.path().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    fs::write(bin.join("sbatch"), SBATCH).expect("a script");
+    fs::set_permissions(bin.join("sbatch"), fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let output = command(dir.path(), "study batch.rhai --on slurm --shards 3 --out cluster")
+        .env("PATH", path)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("32 were there already"), "{}", text(&output.stdout));
+    accepted(dir.path(), "study batch.rhai --out whole -q");
+    assert_eq!(tables(&dir.path().join("cluster")), tables(&dir.path().join("whole")));
+}
+
+#[test]
+fn a_machine_without_slurm_is_said_to_be_one() {
+    let dir = folder();
+    batch(dir.path());
+    let output = command(dir.path(), "study batch.rhai --on slurm")
+        .env("PATH", "")
+        .output()
+        .expect("the program starts");
+    assert!(text(&output.stderr).contains("is Slurm installed here?"), "{}", text(&output.stderr));
+}

@@ -2,6 +2,7 @@
 
 mod bar;
 mod plan;
+mod slurm;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,12 +63,30 @@ pub(crate) struct BatchArgs {
     /// Run only a part of it, for several machines: part I of N
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
+    /// Where the runs are run: here, or as a job array of an existing Slurm
+    #[arg(long, value_enum, default_value = "here", conflicts_with = "shard")]
+    pub on: Place,
+    /// Tasks of the job array
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub shards: u32,
+    /// An option for sbatch, as in `--slurm-option=--partition=cpu`; may be given several times
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub slurm_option: Vec<String>,
     /// Runs at a time [default: one for each core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// No progress, no table
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Where runs are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Place {
+    /// On this machine
+    Here,
+    /// As a job array of Slurm
+    Slurm,
 }
 
 /// Runs the command; 1 when a run failed or the script stopped.
@@ -89,6 +108,10 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
         args.file.as_deref().context("which study? `rota study list` shows those that come with Rota")?;
     let (file, source) = script(name)?;
     let out = args.out.clone().unwrap_or_else(|| default_folder(name));
+    let gathered = match args.on {
+        Place::Here => from.to_vec(),
+        Place::Slurm => slurm::run(args, name, &out)?,
+    };
     if let Some(threads) = args.threads {
         if threads == 0 {
             bail!("--threads 0: nothing would run");
@@ -101,7 +124,7 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
         source: &source,
         options: StudyOptions { is_quick: args.quick, set },
         out: &out,
-        also_from: from,
+        also_from: &gathered,
         shard: args.shard,
     };
     let bar = Arc::new(Bar::new(args.quiet));
@@ -114,7 +137,7 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
         println!("{}", bar.summary());
         println!("results in {0}: open {0}/report.html", out.display());
     }
-    say_what_is_missing(&study, args, from);
+    say_what_is_missing(&study, args, &gathered);
     Ok(if study.stopped.is_none() && study.failures().next().is_none() {
         ExitCode::SUCCESS
     } else {

@@ -91,13 +91,16 @@ pub struct Study {
 /// what was run until then is not lost.
 pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -> Result<Study, StudyError> {
     let cache = Cache::open(order.out, order.also_from)?;
-    let batch = Arc::new(Batch::new(execute, cache, order.shard, watch));
+    let batch = Arc::new(Batch::new(execute, cache, order.shard, Arc::clone(&watch)));
     let ran = rota_scripts::study::run(
         order.file,
         order.source,
         Arc::new(batch::Shared(Arc::clone(&batch))),
         order.options.clone(),
     );
+    if ran.is_err() {
+        watch.say("the script stopped; waiting for the runs that it asked for");
+    }
     let (title, remarks, runs) = batch.finish();
     let title = title.unwrap_or_else(|| order.file.to_owned());
     Ok(Study { title, remarks, runs, stopped: ran.err().map(|error| error.to_string()) })

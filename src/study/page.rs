@@ -55,7 +55,11 @@ fn to_html(
 fn remarks(study: &Study) -> String {
     let mut html = String::new();
     let mut list = |heading: &str, lines: &mut dyn Iterator<Item = String>| {
-        let items: String = lines.map(|line| format!("<li>{}</li>\n", escape(&line))).collect();
+        let item = |line: String| match line.contains('\n') {
+            true => format!("<li><pre>{}</pre></li>\n", escape(&line)),
+            false => format!("<li>{}</li>\n", escape(&line)),
+        };
+        let items: String = lines.map(item).collect();
         if !items.is_empty() {
             let _ = write!(html, "<section>\n<h2>{heading}</h2>\n<ul>\n{items}</ul>\n</section>\n");
         }
