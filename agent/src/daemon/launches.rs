@@ -1,0 +1,155 @@
+//! The launches of this node, and what of their story the head has been told.
+
+use std::collections::BTreeMap;
+
+use rota_transport::message::{AttemptInfo, Fact, OrderId, Outcome};
+use rota_transport::value::Text;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::translate;
+use crate::launch::spec::{Attempt, LaunchSpec};
+use crate::probe::Node;
+use crate::shim::control::ToShim;
+use crate::shim::record::{Phase, State};
+
+/// Progress of one launch is told at most this often.
+const TELL_EVERY_MS: u64 = 1_000;
+
+/// All launches that were not forgotten.
+#[derive(Default)]
+pub(super) struct Launches(BTreeMap<Attempt, Live>);
+
+/// One launch.
+pub(super) struct Live {
+    pub(super) spec: LaunchSpec,
+    state: State,
+    words: UnboundedSender<ToShim>,
+    /// The order that waits for it to be prepared.
+    preparing: Option<OrderId>,
+    /// Orders that wait for its end.
+    stopping: Vec<OrderId>,
+    was_started: bool,
+    told_at_ms: u64,
+    n_warnings_told: usize,
+}
+
+/// What the head should hear after news of a launch.
+#[derive(Default)]
+pub(super) struct Consequences {
+    pub(super) facts: Vec<Fact>,
+    pub(super) outcomes: Vec<(OrderId, Outcome)>,
+    pub(super) has_ended: bool,
+}
+
+impl Launches {
+    /// Adds a launch.
+    pub(super) fn add(
+        &mut self,
+        spec: LaunchSpec,
+        state: State,
+        words: UnboundedSender<ToShim>,
+    ) -> &mut Live {
+        let was_started = matches!(state.phase, Phase::Running | Phase::Stopping);
+        let live = Live {
+            state,
+            words,
+            preparing: None,
+            stopping: Vec::new(),
+            was_started,
+            told_at_ms: 0,
+            n_warnings_told: 0,
+            spec,
+        };
+        let attempt = live.spec.attempt;
+        self.0.insert(attempt, live);
+        self.0.get_mut(&attempt).expect("added just now")
+    }
+
+    /// One launch.
+    pub(super) fn get_mut(&mut self, attempt: Attempt) -> Option<&mut Live> {
+        self.0.get_mut(&attempt)
+    }
+
+    /// Drops one that was forgotten.
+    pub(super) fn remove(&mut self, attempt: Attempt) {
+        self.0.remove(&attempt);
+    }
+
+    /// How many have not ended.
+    pub(super) fn n_live(&self) -> usize {
+        self.0.values().filter(|live| !live.has_ended()).count()
+    }
+
+    /// Says something to every shim.
+    pub(super) fn tell_all(&self, word: &ToShim) {
+        self.0.values().filter(|live| !live.has_ended()).for_each(|live| live.tell(word.clone()));
+    }
+
+    /// All launches as an inventory shows them.
+    pub(super) fn infos(&self, node: &Node) -> Vec<AttemptInfo> {
+        self.0.values().filter_map(|live| translate::attempt_info(&live.spec, &live.state, node)).collect()
+    }
+}
+
+impl Live {
+    /// Whether nothing of it runs any more.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state.phase, Phase::Ended(_))
+    }
+
+    /// Says something to its shim.
+    pub(super) fn tell(&self, word: ToShim) {
+        // A shim that is gone has nothing to hear; its watcher tells what became of it.
+        let _ = self.words.send(word);
+    }
+
+    /// An order waits until it is prepared.
+    pub(super) fn answer_when_prepared(&mut self, order: OrderId) {
+        self.preparing = Some(order);
+    }
+
+    /// An order waits for its end.
+    pub(super) fn answer_when_ended(&mut self, order: OrderId) {
+        self.stopping.push(order);
+    }
+
+    /// Takes in a state, and says what the head should hear of it.
+    pub(super) fn update(&mut self, state: State, log: &std::path::Path, now_ms: u64) -> Consequences {
+        let mut told = Consequences::default();
+        if self.has_ended() {
+            return told;
+        }
+        let attempt = translate::to_wire(self.spec.attempt);
+        let before = std::mem::replace(&mut self.state, state);
+        let state = &self.state;
+        let is_prepared = state.phase == Phase::Prepared;
+        if let Some(order) = self.preparing.filter(|_| is_prepared) {
+            self.preparing = None;
+            told.outcomes.push((order, Outcome::Prepared { port: state.port }));
+        }
+        if state.phase == Phase::Running && !self.was_started {
+            self.was_started = true;
+            told.facts.push(Fact::Started(attempt));
+        }
+        if state.checkpointed > before.checkpointed {
+            let iterations = translate::iterations(state.checkpointed);
+            told.facts.push(Fact::Checkpointed { attempt, iterations });
+        }
+        for warning in state.warnings.iter().skip(self.n_warnings_told) {
+            told.facts.push(Fact::Warning(Text::cut(&format!("{attempt}: {warning}"))));
+        }
+        self.n_warnings_told = state.warnings.len();
+        if let Phase::Ended(end) = &state.phase {
+            told.has_ended = true;
+            told.facts.push(Fact::Exited(translate::exited(self.spec.attempt, state, end, log)));
+            let failed = |order| (order, Outcome::Failed(Text::cut(&format!("it ended: {:?}", end.how))));
+            told.outcomes.extend(self.preparing.take().map(failed));
+            told.outcomes.extend(self.stopping.drain(..).map(|order| (order, Outcome::Done)));
+        } else if state.iterations != before.iterations && now_ms >= self.told_at_ms + TELL_EVERY_MS {
+            self.told_at_ms = now_ms;
+            let iterations = translate::iterations(state.iterations);
+            told.facts.push(Fact::Progressed { attempt, iterations });
+        }
+        told
+    }
+}

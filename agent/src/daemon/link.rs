@@ -1,0 +1,100 @@
+//! The way to the head: tried again and again, with growing and random waits, so that a thousand agents do not knock
+//! at once.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rota_core::time::Span;
+use rota_transport::identity::Credentials;
+use rota_transport::message::{ToAgent, ToHead};
+use rota_transport::quic::{Connector, Peer, Receiver};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// The first wait; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// Messages that wait for the network; more, and the head is not keeping up.
+const MOST_UNSENT: usize = 8_192;
+
+/// A connection to the head.
+pub(super) struct Link {
+    pub(super) receiver: Receiver,
+    sender: mpsc::Sender<ToHead>,
+    peer: Peer,
+    writer: JoinHandle<()>,
+}
+
+impl Link {
+    /// Connects after a wait, however long it takes; says once why it does not work, and again when the reason changes.
+    pub(super) async fn open(
+        credentials: &Credentials,
+        head: &str,
+        first_wait: Duration,
+        most: Span,
+    ) -> Self {
+        let mut said = String::new();
+        let most = Duration::from_secs_f64(most.as_secs_f64().clamp(0.1, 3600.0));
+        let mut wait = FIRST_WAIT;
+        tokio::time::sleep(jittered(first_wait)).await;
+        loop {
+            match Link::try_open(credentials, head).await {
+                Ok(link) => return link,
+                Err(why) if why != said => {
+                    eprintln!("rota-agent: {why}; trying again");
+                    said = why;
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(jittered(wait)).await;
+            wait = (wait * 2).min(most);
+        }
+    }
+
+    /// Connects once.
+    pub(super) async fn try_open(credentials: &Credentials, head: &str) -> Result<Self, String> {
+        let connector = Connector::new(credentials).map_err(|error| error.to_string())?;
+        let peer = connector.connect(head).await.map_err(|error| error.to_string())?;
+        let channel = peer.open().await.map_err(|error| error.to_string())?;
+        let (sender, mut unsent) = mpsc::channel::<ToHead>(MOST_UNSENT);
+        let mut stream = channel.sender;
+        let hung_up = peer.clone();
+        let writer = tokio::spawn(async move {
+            // The endpoint lives as long as somebody writes to it.
+            let _connector = connector;
+            while let Some(message) = unsent.recv().await {
+                if let Err(error) = stream.send(&message).await {
+                    hung_up.close(&error.to_string());
+                    return;
+                }
+            }
+            stream.finished().await;
+        });
+        Ok(Link { receiver: channel.receiver, sender, peer, writer })
+    }
+
+    /// Sends without waiting; a head that does not keep up is hung up on.
+    pub(super) fn send(&self, message: ToHead) {
+        if self.sender.try_send(message).is_err() {
+            self.peer.close("the head does not keep up");
+        }
+    }
+
+    /// The next message; an error says why the link is gone.
+    pub(super) async fn receive(&mut self) -> Result<ToAgent, String> {
+        match self.receiver.receive().await {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err("the head hung up".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Hangs up.
+    pub(super) fn close(self, why: &str) {
+        self.peer.close(why);
+        self.writer.abort();
+    }
+}
+
+fn jittered(wait: Duration) -> Duration {
+    wait.mul_f64(rand::rng().random_range(0.5..1.0))
+}

@@ -1,0 +1,213 @@
+//! What an agent must know again after a restart, in its run directory: the highest epoch it has seen, the highest launch
+//! of every job it was told to forget, and the launches that are still there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rota_core::ids::{Incarnation, JobId};
+use rota_core::time::Span;
+use rota_transport::message::Epoch;
+use rota_transport::session::AgentMemory;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::launch::spec::Attempt;
+use crate::shim::record::{self, AttemptDir, RecordError};
+
+/// Sockets have short paths: a run directory may have so many bytes.
+const MOST_PATH_BYTES: usize = 70;
+/// Forgotten launches whose output is kept.
+const MOST_OLD_LOGS: usize = 1_000;
+
+/// A run directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A file of it.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A directory that cannot be made.
+    #[error("{}: {source}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another agent uses it.
+    #[error("{}: another agent runs here; two agents of one host need a --run-dir each", .0.display())]
+    Held(PathBuf),
+    /// Its path does not leave room for the names of sockets.
+    #[error("{}: a path of {n_bytes} bytes is too long for sockets in it; choose one of at most {MOST_PATH_BYTES} with --run-dir", path.display())]
+    TooLong {
+        /// Which.
+        path: PathBuf,
+        /// Its length.
+        n_bytes: usize,
+    },
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Fence {
+    epoch: u64,
+    lease_us: i64,
+    forgotten: BTreeMap<u32, u32>,
+}
+
+/// The run directory of an agent, held as long as this lives.
+pub struct Place {
+    run_dir: PathBuf,
+    fence: Fence,
+    _lock: File,
+}
+
+impl Place {
+    /// Makes the directory if it is not there, and takes hold of it.
+    pub fn open(run_dir: &Path) -> Result<Self, PlaceError> {
+        let wrong = |path: &Path| {
+            let path = path.to_owned();
+            move |source| PlaceError::Directory { path, source }
+        };
+        fs::create_dir_all(run_dir).map_err(wrong(run_dir))?;
+        let run_dir = fs::canonicalize(run_dir).map_err(wrong(run_dir))?;
+        let n_bytes = run_dir.as_os_str().len();
+        if n_bytes > MOST_PATH_BYTES {
+            return Err(PlaceError::TooLong { path: run_dir, n_bytes });
+        }
+        for folder in ["attempts", "logs"] {
+            fs::create_dir_all(run_dir.join(folder)).map_err(wrong(&run_dir))?;
+        }
+        let path = run_dir.join("agent.lock");
+        let lock = File::create(&path).map_err(wrong(&path))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| PlaceError::Held(run_dir.clone()))?;
+        let path = run_dir.join("fence.json");
+        let fence = if path.exists() { record::read(&path)? } else { Fence::default() };
+        Ok(Place { run_dir, fence, _lock: lock })
+    }
+
+    /// The directory.
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// What a new session must know.
+    pub fn memory(&self) -> AgentMemory {
+        let mut launched: BTreeMap<JobId, Incarnation> =
+            self.fence.forgotten.iter().map(|(job, launch)| (JobId(*job), Incarnation(*launch))).collect();
+        for attempt in self.attempts() {
+            let highest = launched.entry(JobId(attempt.job)).or_default();
+            *highest = (*highest).max(Incarnation(attempt.incarnation));
+        }
+        AgentMemory { epoch: Epoch(self.fence.epoch), launched }
+    }
+
+    /// The length of the lease under which adopted jobs run.
+    pub fn lease(&self) -> Span {
+        Span(self.fence.lease_us)
+    }
+
+    /// Writes down the terms of a head before it is obeyed.
+    pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), PlaceError> {
+        if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
+            return Ok(());
+        }
+        (self.fence.epoch, self.fence.lease_us) = (epoch.0, lease.0);
+        self.write_fence()
+    }
+
+    /// Launches that are there and not forgotten, by number.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let entries = fs::read_dir(self.run_dir.join("attempts")).into_iter().flatten().flatten();
+        let mut attempts: Vec<Attempt> =
+            entries.filter_map(|entry| Attempt::parse(entry.file_name().to_str()?)).collect();
+        attempts.sort_unstable();
+        attempts
+    }
+
+    /// The directory of a launch.
+    pub fn attempt_dir(&self, attempt: Attempt) -> AttemptDir {
+        AttemptDir::new(self.run_dir.join("attempts").join(attempt.to_string()))
+    }
+
+    /// Where a launch's output is, forgotten or not.
+    pub fn log(&self, attempt: Attempt) -> PathBuf {
+        let live = self.attempt_dir(attempt).log();
+        if live.exists() { live } else { self.run_dir.join("logs").join(attempt.to_string()).join("log") }
+    }
+
+    /// Forgets a launch that has ended. Its output stays, until there are too many.
+    pub fn forget(&mut self, attempt: Attempt) -> Result<(), PlaceError> {
+        let highest = self.fence.forgotten.entry(attempt.job).or_default();
+        if attempt.incarnation > *highest {
+            *highest = attempt.incarnation;
+            self.write_fence()?;
+        }
+        let (from, to) = (self.attempt_dir(attempt), self.run_dir.join("logs").join(attempt.to_string()));
+        match fs::rename(from.path(), &to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(PlaceError::Directory { path: to, source: error });
+            }
+            _ => {}
+        }
+        self.prune_logs();
+        Ok(())
+    }
+
+    fn prune_logs(&self) {
+        let entries = fs::read_dir(self.run_dir.join("logs")).into_iter().flatten().flatten();
+        let mut old: Vec<_> = entries
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        old.sort_unstable();
+        let n_too_many = old.len().saturating_sub(MOST_OLD_LOGS);
+        for (_, path) in old.into_iter().take(n_too_many) {
+            // What cannot be removed now is tried again next time.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+
+    fn write_fence(&self) -> Result<(), PlaceError> {
+        Ok(record::write(&self.run_dir.join("fence.json"), &self.fence)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_and_launches_are_known_again_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut place = Place::open(folder.path()).expect("opened");
+        place.set_terms(Epoch(7), Span::from_secs(30)).expect("written");
+        for attempt in [Attempt { job: 1, incarnation: 3 }, Attempt { job: 2, incarnation: 1 }] {
+            fs::create_dir(place.attempt_dir(attempt).path()).expect("made");
+        }
+        place.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
+        drop(place);
+        let place = Place::open(folder.path()).expect("opened");
+        let memory = place.memory();
+        assert_eq!((memory.epoch, place.lease()), (Epoch(7), Span::from_secs(30)));
+        let launched: Vec<_> = memory.launched.into_iter().map(|(job, launch)| (job.0, launch.0)).collect();
+        assert_eq!(launched, [(1, 3), (2, 1)]);
+        assert_eq!(place.attempts(), [Attempt { job: 2, incarnation: 1 }]);
+    }
+
+    #[test]
+    fn two_agents_cannot_share_a_directory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Place::open(folder.path()).expect("opened");
+        let second = Place::open(folder.path()).err().expect("held").to_string();
+        assert!(second.contains("another agent runs here"), "{second}");
+        drop(first);
+        Place::open(folder.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_path_too_long_for_sockets_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = Place::open(&folder.path().join("x".repeat(80))).err().expect("too long").to_string();
+        assert!(error.contains("--run-dir"), "{error}");
+    }
+}

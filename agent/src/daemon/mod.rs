@@ -1,0 +1,363 @@
+//! The daemon: obeys the head, watches launches, reports. It decides nothing.
+//!
+//! ```text
+//! head ◀─ Link ─▶ AgentSession ─ orders ─▶ Daemon ─ ToShim ─▶ Watcher (one for each launch) ─▶ shim
+//!                      ▲                     │ ▲                  │
+//!                      └────── facts ────────┘ └───── News ───────┘
+//! ```
+//! One task owns all state; watchers and the link only carry. A daemon that ends leaves its launches running, and one
+//! that starts finds them again.
+
+mod launches;
+mod link;
+mod memory;
+mod orders;
+mod translate;
+mod watcher;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rota_core::time::Time;
+use rota_transport::identity::{Credentials, IdentityError, Role};
+use rota_transport::message::{BootId, Fact, ToAgent, Welcome};
+use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
+use rota_transport::value::Text;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::clock::now_ms;
+use crate::launch::cgroup;
+use crate::launch::spec::Limits;
+use crate::options::{HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
+use crate::probe::machines::MachinesError;
+use crate::probe::{self, CpuPool, Node, ProbeError};
+use crate::shim::control::ToShim;
+
+use launches::Launches;
+use link::Link;
+pub use memory::{Place, PlaceError};
+use watcher::News;
+
+/// How long to wait before connecting again after a connection was lost: random, and less than this.
+const LOST_WAIT: Duration = Duration::from_millis(500);
+/// The same after the head refused: somebody has to do something first.
+const REFUSED_WAIT: Duration = Duration::from_secs(5);
+/// How often GPUs are asked how they are.
+const HEALTH_EVERY: Duration = Duration::from_secs(30);
+
+/// Everything an agent is told at its start.
+#[derive(Clone, Debug)]
+pub struct DaemonOptions {
+    /// Whom it obeys.
+    pub head: HeadOptions,
+    /// What it gives to jobs.
+    pub node: NodeOptions,
+    /// Where it keeps things.
+    pub places: PlaceOptions,
+    /// How it starts jobs.
+    pub launch: LaunchOptions,
+}
+
+/// An agent that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Nobody to obey.
+    #[error("which head? Say it with --head HOST:PORT")]
+    NoHead,
+    /// No certificate or key.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// A run directory that cannot be used.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A machine list that cannot be used.
+    #[error("the machine list: {0}")]
+    Machines(#[from] MachinesError),
+    /// GPUs or CPUs that are not there.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// Limits that were insisted on.
+    #[error("limits cannot be enforced: {0}; `--limits auto` runs without where it must")]
+    Limits(crate::launch::LaunchError),
+    /// The system refuses.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Serves a head until told to end by a signal; launches go on without it.
+pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
+    let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
+    let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
+    let place = Place::open(&options.places.run_dir)?;
+    place.run_dir().clone_into(&mut options.places.run_dir);
+    let listed = options.node.take_machine()?.map(|address| address.to_string());
+    let node = probe::node(&options.node)?;
+    let limits = limits(options.launch.limits, &node)?;
+    let name = credentials.identity().name.clone();
+    println!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
+    let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);
+    let identity = AgentIdentity {
+        name,
+        version: Text::cut(env!("CARGO_PKG_VERSION")),
+        address: Text::cut(&address),
+        boot: BootId(rand::random()),
+    };
+    let (news, arrivals) = mpsc::unbounded_channel();
+    let mut daemon = Daemon::new(options, place, node, limits, identity, news);
+    daemon.find_launches();
+    daemon.serve(Arc::new(credentials), &head, arrivals).await
+}
+
+/// The agent's state.
+struct Daemon {
+    options: DaemonOptions,
+    place: Place,
+    node: Node,
+    limits: Limits,
+    session: AgentSession,
+    launches: Launches,
+    cpus: CpuPool,
+    news: mpsc::UnboundedSender<News>,
+    link: Option<Link>,
+    /// A link is to be made after this wait.
+    wants_link: Option<Duration>,
+    /// The lease that shims were told.
+    lease_until: Option<Time>,
+}
+
+impl Daemon {
+    fn new(
+        options: DaemonOptions,
+        place: Place,
+        node: Node,
+        limits: Limits,
+        identity: AgentIdentity,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Self {
+        let session = AgentSession::new(identity, place.memory());
+        let cpus = CpuPool::new(&node.cpus, &node.topology, options.node.cpu_order);
+        let launches = Launches::default();
+        Daemon {
+            options,
+            place,
+            node,
+            limits,
+            session,
+            launches,
+            cpus,
+            news,
+            link: None,
+            wants_link: None,
+            lease_until: None,
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        credentials: Arc<Credentials>,
+        head: &str,
+        mut arrivals: mpsc::UnboundedReceiver<News>,
+    ) -> Result<(), DaemonError> {
+        let catch =
+            |kind| signal(kind).map_err(|source| DaemonError::System { what: "catching signals", source });
+        let (mut terminate, mut interrupt) =
+            (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
+        let mut health = tokio::time::interval(HEALTH_EVERY);
+        let (opened, mut links) = mpsc::channel(1);
+        let most = self.options.head.retry_at_most;
+        let open = |wait: Duration| {
+            let (credentials, head, opened) = (credentials.clone(), head.to_owned(), opened.clone());
+            tokio::spawn(async move {
+                // An agent that takes no link is ending.
+                let _ = opened.send(Link::open(&credentials, &head, wait, most).await).await;
+            });
+        };
+        open(Duration::ZERO);
+        loop {
+            let due = self.session.timeout().map_or(Duration::from_secs(1), from_now);
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                Some(link) = links.recv() => self.connected(link),
+                message = receive(&mut self.link) => match message {
+                    Ok(message) => self.hear(message),
+                    Err(why) => self.disconnected(&why),
+                },
+                Some(news) = arrivals.recv() => self.hear_news(news),
+                _ = health.tick(), if !self.node.is_emulated => self.look_at_gpus(),
+                () = tokio::time::sleep(due) => self.act(|session, now, out| session.tick(now, out)),
+            }
+            if let Some(wait) = self.wants_link.take() {
+                open(wait);
+            }
+        }
+        self.leave();
+        Ok(())
+    }
+
+    fn connected(&mut self, link: Link) {
+        self.link = Some(link);
+        self.act(|session, now, out| session.connected(now, out));
+    }
+
+    fn disconnected(&mut self, why: &str) {
+        eprintln!("rota-agent: {why}; connecting again");
+        self.hang_up(why, LOST_WAIT);
+    }
+
+    fn hang_up(&mut self, why: &str, wait: Duration) {
+        self.session.disconnected();
+        if let Some(link) = self.link.take() {
+            link.close(why);
+            self.wants_link = Some(wait);
+        }
+    }
+
+    /// Ends; launches go on, and the next agent finds them.
+    fn leave(&mut self) {
+        println!("rota-agent: leaving, {} launches go on", self.launches.n_live());
+        if let Some(link) = self.link.take() {
+            link.close("the agent ends");
+        }
+    }
+
+    fn hear(&mut self, message: ToAgent) {
+        let mut out = Vec::new();
+        match self.session.handle(now(), message, &mut out) {
+            Ok(()) => self.carry_out(out),
+            Err(error) => {
+                eprintln!("rota-agent: {error}");
+                self.hang_up(&error.to_string(), REFUSED_WAIT);
+            }
+        }
+    }
+
+    /// Lets the session act, and carries out what comes of it.
+    fn act(&mut self, act: impl FnOnce(&mut AgentSession, Time, &mut Vec<AgentOutput>)) {
+        let mut out = Vec::new();
+        act(&mut self.session, now(), &mut out);
+        self.carry_out(out);
+    }
+
+    fn carry_out(&mut self, out: Vec<AgentOutput>) {
+        for output in out {
+            match output {
+                AgentOutput::Send(message) => {
+                    if let Some(link) = &self.link {
+                        link.send(message);
+                    }
+                }
+                AgentOutput::Welcomed(welcome) => self.welcomed(welcome),
+                AgentOutput::Refused(text) => {
+                    eprintln!("rota-agent: the head refuses this agent: {text}");
+                    self.hang_up("refused", REFUSED_WAIT);
+                }
+                AgentOutput::Execute { order, task } => self.execute(order, task),
+                AgentOutput::LeaseOver => {
+                    eprintln!("rota-agent: the lease is over; launches that do not ask to be kept stop");
+                }
+                AgentOutput::HangUp => self.hang_up("no answer", LOST_WAIT),
+            }
+        }
+        self.pass_on_lease();
+    }
+
+    fn welcomed(&mut self, welcome: Welcome) {
+        // On disk before anything is obeyed: a head of a lower epoch is a ghost from now on.
+        if let Err(error) = self.place.set_terms(welcome.epoch, welcome.lease.span()) {
+            eprintln!("rota-agent: {error}");
+            return self.hang_up(&error.to_string(), REFUSED_WAIT);
+        }
+        if let Some(link) = &mut self.link {
+            link.receiver.trust();
+        }
+        println!("rota-agent: connected to the head, epoch {}", welcome.epoch);
+        self.send_inventory();
+    }
+
+    fn send_inventory(&mut self) {
+        let attempts = self.launches.infos(&self.node);
+        let inventory = translate::inventory(&self.node, self.options.node.rack, attempts);
+        self.act(|session, _, out| session.inventory(inventory, out));
+    }
+
+    /// Shims keep leases by themselves: they are told until when.
+    fn pass_on_lease(&mut self) {
+        let until = self.session.lease_until();
+        if until.is_some() && until != self.lease_until {
+            self.lease_until = until;
+            self.launches.tell_all(&ToShim::Lease(until.map(millis_of)));
+        }
+    }
+
+    fn report(&mut self, fact: Fact) {
+        self.act(|session, now, out| session.report(now, fact, out));
+    }
+
+    fn look_at_gpus(&mut self) {
+        let Ok(trouble) = probe::trouble() else { return };
+        let mut facts = Vec::new();
+        for (index, gpu) in self.node.gpus.iter_mut().enumerate() {
+            let now = trouble.iter().find(|(number, _)| *number == gpu.number).map(|(_, why)| why.clone());
+            let index = index as u32;
+            match (&gpu.trouble, &now) {
+                (None, Some(why)) => facts.push(Fact::GpuUnhealthy { index, reason: Text::cut(why) }),
+                (Some(_), None) => facts.push(Fact::GpuHealthy { index }),
+                _ => {}
+            }
+            gpu.trouble = now;
+        }
+        facts.into_iter().for_each(|fact| self.report(fact));
+    }
+}
+
+/// The next message, or never without a link.
+async fn receive(link: &mut Option<Link>) -> Result<ToAgent, String> {
+    match link {
+        Some(link) => link.receive().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The session's clock.
+fn now() -> Time {
+    Time(i64::try_from(now_ms()).unwrap_or(i64::MAX / 1_000) * 1_000)
+}
+
+fn millis_of(time: Time) -> u64 {
+    u64::try_from(time.0 / 1_000).unwrap_or(0)
+}
+
+fn from_now(time: Time) -> Duration {
+    Duration::from_micros(u64::try_from((time - now()).0).unwrap_or(0))
+}
+
+fn limits(option: LimitOption, node: &Node) -> Result<Limits, DaemonError> {
+    let is_pretended = node.cpus.is_empty();
+    match (option, cgroup::support()) {
+        (LimitOption::Never, _) => Ok(Limits::Told),
+        (LimitOption::Auto, _) if is_pretended => Ok(Limits::Told),
+        (_, Ok(_)) => Ok(Limits::Enforced),
+        (LimitOption::Always, Err(error)) => Err(DaemonError::Limits(error)),
+        (LimitOption::Auto, Err(error)) => {
+            eprintln!("rota-agent: CPU and memory limits are not enforced on this node: {error}");
+            Ok(Limits::Told)
+        }
+    }
+}
+
+fn summary(node: &Node) -> String {
+    let kind = if node.is_emulated { "emulated " } else { "" };
+    let model = node.gpus.first().map_or("none", |gpu| gpu.model.as_str());
+    format!("{} {kind}GPUs ({model}), {}", node.gpus.len(), node.host)
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,216 @@
+//! Carrying out orders, each once: the session sees to that.
+
+use rota_transport::message::{Fact, KeepWork, Launch, OrderId, Outcome, Start, Task};
+use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
+use tokio::sync::mpsc;
+
+use super::watcher::{News, Origin, Watcher};
+use super::{Daemon, millis_of, translate};
+use crate::clock::now_ms;
+use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
+use crate::shim::control::ToShim;
+use crate::shim::log;
+use crate::shim::record::{Phase, ProcessMark, State};
+
+impl Daemon {
+    pub(super) fn execute(&mut self, order: OrderId, task: Task) {
+        let outcome = match task {
+            Task::Launch(launch) => self.launch(order, &launch),
+            Task::Go { attempt, rendezvous } => {
+                let address = rendezvous.address.to_string();
+                let word = ToShim::Go(Rendezvous { address, port: rendezvous.port });
+                self.tell(translate::attempt(attempt), word)
+            }
+            Task::Stop { attempt, grace, keep_work } => {
+                let grace_ms = translate::millis(grace.span());
+                self.stop(order, translate::attempt(attempt), grace_ms, keep_work == KeepWork::Yes)
+            }
+            Task::Checkpoint { attempt } => self.tell(translate::attempt(attempt), ToShim::Checkpoint),
+            Task::Resize { attempt, host, rate } => {
+                let attempt = translate::attempt(attempt);
+                let host = host.host();
+                if let Some(live) = self.launches.get_mut(attempt) {
+                    (live.spec.grant.cpu_micro, live.spec.grant.mem_bytes) = (host.cpu_micro, host.mem_bytes);
+                    live.spec.grant.storage_bps = host.storage_bps;
+                }
+                let (cpu_micro, mem_bytes, rate) = (host.cpu_micro, host.mem_bytes, rate.per_s());
+                self.tell(attempt, ToShim::Resize { cpu_micro, mem_bytes, rate })
+            }
+            Task::Forget { attempt } => Some(self.forget(translate::attempt(attempt))),
+            Task::ReadLog { attempt, offset, n_bytes } => {
+                Some(self.read_log(order, translate::attempt(attempt), offset, n_bytes))
+            }
+        };
+        if let Some(outcome) = outcome {
+            self.act(|session, now, out| session.order_done(now, order, outcome, out));
+        }
+    }
+
+    /// Takes in what a watcher says.
+    pub(super) fn hear_news(&mut self, news: News) {
+        let log = self.place.log(news.attempt);
+        let Some(live) = self.launches.get_mut(news.attempt) else { return };
+        let told = live.update(news.state, &log, now_ms());
+        if told.has_ended {
+            self.cpus.give_back(&live.spec.grant.pinned);
+        }
+        for fact in told.facts {
+            // Progress that nobody hears now is in the next inventory.
+            if self.session.is_open() || !matches!(fact, Fact::Progressed { .. }) {
+                self.report(fact);
+            }
+        }
+        for (order, outcome) in told.outcomes {
+            self.act(|session, now, out| session.order_done(now, order, outcome, out));
+        }
+    }
+
+    /// Finds launches of an earlier agent: what runs is watched further on, what ended is kept for the inventory.
+    pub(super) fn find_launches(&mut self) {
+        for attempt in self.place.attempts() {
+            let dir = self.place.attempt_dir(attempt);
+            match dir.launch() {
+                Ok(spec) => {
+                    let state = dir.state().ok().flatten().unwrap_or_else(|| nothing_yet(&spec));
+                    println!("rota-agent: found launch {attempt}, {:?}", state.phase);
+                    self.cpus.bind(&spec.grant.pinned);
+                    self.watch(spec, state, Origin::Found);
+                }
+                // Torn while it was written: nothing was started from it.
+                Err(error) => {
+                    eprintln!("rota-agent: launch {attempt} cannot be read, and is dropped: {error}");
+                    let _ = std::fs::remove_dir_all(dir.path());
+                }
+            }
+        }
+        if self.launches.n_live() > 0 && self.place.lease().0 > 0 {
+            self.session.adopt_lease(super::now(), self.place.lease());
+            // Shims were told by the earlier agent: nothing is prolonged until the head is heard.
+            self.lease_until = self.session.lease_until();
+        }
+    }
+
+    fn launch(&mut self, order: OrderId, launch: &Launch) -> Option<Outcome> {
+        let failed = |why: String| Some(Outcome::Failed(Text::cut(&why)));
+        let (gpus, near) = match translate::gpus(launch, &self.node) {
+            Ok(gpus) => gpus,
+            Err(error) => return failed(error.to_string()),
+        };
+        let pinned = self.cpus.take(launch.host.host().cpu_micro, &near);
+        let local = translate::Local {
+            node: &self.node,
+            places: &self.options.places,
+            options: &self.options.launch,
+            limits: self.limits,
+            epoch: self.session.memory().epoch,
+            lease_until_ms: self.session.lease_until().map(millis_of),
+        };
+        let spec = translate::spec(launch, gpus, pinned.clone(), &local);
+        let dir = self.place.attempt_dir(spec.attempt);
+        // The directory is the record that this launch was ordered: made once, and before anything runs.
+        let made = std::fs::create_dir(dir.path()).map_err(|error| error.to_string());
+        if let Err(why) = made.and_then(|()| dir.set_launch(&spec).map_err(|error| error.to_string())) {
+            self.cpus.give_back(&pinned);
+            return failed(format!("{}: {why}", dir.path().display()));
+        }
+        let state = nothing_yet(&spec);
+        let attempt = spec.attempt;
+        self.watch(spec, state, Origin::Ordered);
+        match launch.start {
+            Start::AtOnce => Some(Outcome::Done),
+            Start::WhenTold => {
+                if let Some(live) = self.launches.get_mut(attempt) {
+                    live.answer_when_prepared(order);
+                }
+                None
+            }
+        }
+    }
+
+    fn watch(&mut self, spec: LaunchSpec, state: State, origin: Origin) {
+        let (words, heard) = mpsc::unbounded_channel();
+        let has_ended = matches!(state.phase, Phase::Ended(_));
+        let watcher = Watcher {
+            run_dir: self.place.run_dir().to_owned(),
+            dir: self.place.attempt_dir(spec.attempt),
+            spec: spec.clone(),
+            news: self.news.clone(),
+            words: heard,
+        };
+        self.launches.add(spec, state, words);
+        if !has_ended {
+            tokio::spawn(watcher.watch(origin));
+        }
+    }
+
+    fn tell(&mut self, attempt: Attempt, word: ToShim) -> Option<Outcome> {
+        match self.launches.get_mut(attempt) {
+            Some(live) if !live.has_ended() => {
+                live.tell(word);
+                Some(Outcome::Done)
+            }
+            Some(_) => Some(Outcome::Failed(Text::cut(&format!("launch {attempt} has ended")))),
+            None => Some(Outcome::Failed(Text::cut(&format!("launch {attempt} is not known here")))),
+        }
+    }
+
+    /// What is gone already is no failure; what is not is answered when it is.
+    fn stop(&mut self, order: OrderId, attempt: Attempt, grace_ms: u64, keep_work: bool) -> Option<Outcome> {
+        match self.launches.get_mut(attempt) {
+            Some(live) if !live.has_ended() => {
+                live.tell(ToShim::Stop { grace_ms, keep_work });
+                live.answer_when_ended(order);
+                None
+            }
+            _ => Some(Outcome::Done),
+        }
+    }
+
+    fn forget(&mut self, attempt: Attempt) -> Outcome {
+        match self.launches.get_mut(attempt) {
+            Some(live) if !live.has_ended() => {
+                return Outcome::Failed(Text::cut(&format!("launch {attempt} has not ended")));
+            }
+            None => return Outcome::Done,
+            Some(_) => {}
+        }
+        match self.place.forget(attempt) {
+            Ok(()) => {
+                self.launches.remove(attempt);
+                Outcome::Done
+            }
+            Err(error) => Outcome::Failed(Text::cut(&error.to_string())),
+        }
+    }
+
+    fn read_log(&mut self, order: OrderId, attempt: Attempt, offset: u64, n_bytes: u32) -> Outcome {
+        let most = (n_bytes as usize).min(MOST_LOG_BYTES);
+        // Asked before reading: what a launch wrote last is in the log before it has ended.
+        let has_ended = self.launches.get_mut(attempt).is_none_or(|live| live.has_ended());
+        let path = self.place.log(attempt);
+        match log::read(&path, offset, most) {
+            Ok(piece) => {
+                let end = piece.offset + piece.bytes.len() as u64;
+                let is_end = has_ended && end >= log::length(&path);
+                if let Ok(bytes) = LogBytes::new(piece.bytes) {
+                    self.act(|session, _, out| session.log(order, piece.offset, bytes, is_end, out));
+                }
+                Outcome::Done
+            }
+            Err(error) => Outcome::Failed(Text::cut(&format!("{}: {error}", path.display()))),
+        }
+    }
+}
+
+/// The state of a launch whose shim has said nothing.
+fn nothing_yet(spec: &LaunchSpec) -> State {
+    State {
+        phase: Phase::Preparing,
+        shim: ProcessMark { pid: 0, start_ticks: 0 },
+        port: 0,
+        iterations: spec.work.done,
+        checkpointed: spec.work.done,
+        speaks: false,
+        warnings: Vec::new(),
+    }
+}

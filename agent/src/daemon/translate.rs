@@ -1,0 +1,266 @@
+//! Between what travels and what is kept here: the wire's types on one side, a launch's record on the other.
+
+use std::path::PathBuf;
+
+use rota_core::allocation::GpuSet;
+use rota_core::ids::{Incarnation, JobId};
+use rota_transport::message as wire;
+use rota_transport::value::{GpuShare, Gpus, HostAmount, Iterations, LongText, Text};
+
+use crate::launch::spec::{
+    Attempt, ContainerSpec, Gang, Grant, LaunchSpec, LauncherKind, Limits, LogCaps, Mount, OnHeadLost, Pull,
+    Work,
+};
+use crate::options::{LaunchOptions, PlaceOptions};
+use crate::probe::Node;
+use crate::ranges::Ranges;
+use crate::shim::record::{Exit, ExitCause, ExitHow, Phase, State};
+
+/// How much of the last output goes with the report of an end.
+const MOST_TAIL_BYTES: usize = 16 * 1024;
+
+/// A launch that asks for what this node does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OrderError {
+    /// A GPU that is not there.
+    #[error("GPU {gpu} is asked for, this node has {n_gpus}, numbered from 0")]
+    NoSuchGpu {
+        /// Which.
+        gpu: u32,
+        /// How many there are.
+        n_gpus: usize,
+    },
+}
+
+/// What the agent adds to an order.
+pub(super) struct Local<'a> {
+    pub(super) node: &'a Node,
+    pub(super) places: &'a PlaceOptions,
+    pub(super) options: &'a LaunchOptions,
+    pub(super) limits: Limits,
+    pub(super) epoch: wire::Epoch,
+    pub(super) lease_until_ms: Option<u64>,
+}
+
+/// The number of a launch here.
+pub(super) fn attempt(attempt: wire::Attempt) -> Attempt {
+    Attempt { job: attempt.job.0, incarnation: attempt.incarnation.0 }
+}
+
+/// The number of a launch as it travels.
+pub(super) fn to_wire(attempt: Attempt) -> wire::Attempt {
+    wire::Attempt { job: JobId(attempt.job), incarnation: Incarnation(attempt.incarnation) }
+}
+
+/// GPUs by the driver's numbers, and CPUs near them.
+pub(super) fn gpus(launch: &wire::Launch, node: &Node) -> Result<(Ranges, Ranges), OrderError> {
+    let mut numbers = Vec::new();
+    let mut near = Vec::new();
+    for local in launch.gpus.set().iter() {
+        let gpu = node.gpus.get(local as usize);
+        let gpu = gpu.ok_or(OrderError::NoSuchGpu { gpu: local, n_gpus: node.gpus.len() })?;
+        numbers.push(gpu.number);
+        near.extend(gpu.near_cpus.as_slice());
+    }
+    Ok((numbers.into_iter().collect(), near.into_iter().collect()))
+}
+
+/// Everything a shim needs to know.
+pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &Local<'_>) -> LaunchSpec {
+    let attempt = attempt(launch.attempt);
+    let host = launch.host.host();
+    let first = launch.gpus.set().iter().next().and_then(|gpu| local.node.gpus.get(gpu as usize));
+    let numbers = launch.gang.numbers();
+    let job_dir = |text: &Text, default: PathBuf| match text.as_str() {
+        "" => default,
+        path => PathBuf::from(path),
+    };
+    let home = local.places.run_dir.join("work").join(attempt.job.to_string());
+    LaunchSpec {
+        attempt,
+        launch_id: launch.id,
+        epoch: local.epoch.0,
+        command: command(launch),
+        environment: launch.env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        directory: job_dir(&launch.working_directory, home),
+        gang: Gang {
+            node: numbers.node_rank,
+            n_nodes: numbers.n_nodes,
+            first_rank: numbers.first_rank,
+            n_ranks: numbers.n_ranks,
+            world_size: numbers.world_size,
+        },
+        grant: Grant {
+            gpus,
+            gpu_share_milli: launch.share.thousandths(),
+            gpu_type: first.map(|gpu| gpu.model.clone()).unwrap_or_default(),
+            gpu_mem_bytes: first.map_or(0, |gpu| gpu.mem_bytes),
+            cpu_micro: host.cpu_micro,
+            pinned,
+            mem_bytes: host.mem_bytes,
+            storage_bps: host.storage_bps,
+            limits: local.limits,
+        },
+        work: Work {
+            iterations: launch.work.to_do.count(),
+            done: launch.work.done.count(),
+            rate: launch.work.rate.per_s(),
+            delay_s: launch.work.delay.span().as_secs_f64(),
+            time_scale: launch.time_scale.factor(),
+        },
+        checkpoint_dir: job_dir(
+            &launch.checkpoint_directory,
+            local.places.checkpoint_dir().join(attempt.job.to_string()),
+        ),
+        data_dir: local.places.data_dir(),
+        launcher: launcher(&launch.launcher, local.options),
+        on_head_lost: match launch.on_head_lost {
+            wire::OnHeadLost::Stop => OnHeadLost::Stop,
+            wire::OnHeadLost::Keep => OnHeadLost::Keep,
+        },
+        lease_until_ms: local.lease_until_ms,
+        grace_ms: millis(launch.grace.span()),
+        waits_for_go: launch.start == wire::Start::WhenTold,
+        log: LogCaps { file_bytes: launch.log.file_bytes, n_files: u32::from(launch.log.n_files) },
+    }
+}
+
+/// Whole milliseconds of a length of time.
+pub(super) fn millis(span: rota_core::time::Span) -> u64 {
+    u64::try_from(span.0 / 1_000).unwrap_or(0)
+}
+
+/// An emulated job is this very program; what an order adds goes behind.
+fn command(launch: &wire::Launch) -> Vec<String> {
+    let given = launch.argv.iter().map(Text::to_string);
+    if launch.launcher != wire::Launcher::Emulated {
+        return given.collect();
+    }
+    let seconds = |wait: rota_transport::value::Wait| format!("{}s", wait.span());
+    let own = [
+        "rota-agent".to_owned(),
+        "emulate".to_owned(),
+        format!("--rate={}", launch.work.rate.per_s().max(1e-9)),
+        format!("--delay={}", seconds(launch.work.delay)),
+        format!("--checkpoint-every={}", seconds(launch.work.checkpoint_every)),
+        format!("--time-scale={}", launch.time_scale.factor()),
+    ];
+    own.into_iter().chain(given).collect()
+}
+
+fn launcher(launcher: &wire::Launcher, options: &LaunchOptions) -> LauncherKind {
+    let wire::Launcher::Container(container) = launcher else { return LauncherKind::Process };
+    let mount = |mount: &wire::Mount| Mount {
+        host: PathBuf::from(mount.source.as_str()),
+        container: PathBuf::from(mount.target.as_str()),
+        is_read_only: mount.is_read_only,
+    };
+    LauncherKind::Container(ContainerSpec {
+        client: options.container_client.split_whitespace().map(str::to_owned).collect(),
+        image: container.image.to_string(),
+        pull: match container.pull {
+            wire::Pull::Missing => Pull::Missing,
+            wire::Pull::Always => Pull::Always,
+            wire::Pull::Never => Pull::Never,
+        },
+        mounts: container.mounts.iter().map(mount).collect(),
+        network: container.network.to_string(),
+        gpu_flag: match container.gpu_flag.as_str() {
+            "" => options.container_gpu_flag.clone(),
+            flag => flag.to_owned(),
+        },
+        options: options.container_option.clone(),
+    })
+}
+
+/// What a node has and runs.
+pub(super) fn inventory(node: &Node, rack: u32, attempts: Vec<wire::AttemptInfo>) -> wire::Inventory {
+    let gpus = node.gpus.iter().enumerate().map(|(index, gpu)| wire::GpuInfo {
+        index: index as u32,
+        uuid: Text::cut(&gpu.uuid),
+        model: Text::cut(&gpu.model),
+        mem_bytes: gpu.mem_bytes,
+        numa: node.topology.numa_near(&gpu.near_cpus).unwrap_or(0),
+        is_healthy: gpu.trouble.is_none(),
+    });
+    let numa = node.topology.numa.iter().map(|numa| wire::NumaInfo {
+        index: numa.number,
+        cpus: numa
+            .cpus
+            .and(&node.cpus)
+            .as_slice()
+            .iter()
+            .filter_map(|cpu| u16::try_from(*cpu).ok())
+            .collect(),
+        mem_bytes: numa.mem_bytes,
+    });
+    wire::Inventory {
+        gpus: gpus.collect(),
+        host: HostAmount::new(node.host).ok(),
+        numa: numa.collect(),
+        attempts,
+        rack,
+        is_emulated: node.is_emulated,
+    }
+}
+
+/// A launch as an inventory shows it; none when its record makes no sense to a head.
+pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Option<wire::AttemptInfo> {
+    let places = spec.grant.gpus.as_slice().iter();
+    let local = places.filter_map(|number| node.gpus.iter().position(|gpu| gpu.number == *number));
+    let gpus = Gpus::new(GpuSet(local.fold(0, |set, index| set | 1 << index))).ok()?;
+    let host = rota_core::resources::Host {
+        cpu_micro: spec.grant.cpu_micro,
+        mem_bytes: spec.grant.mem_bytes,
+        storage_bps: spec.grant.storage_bps,
+    };
+    Some(wire::AttemptInfo {
+        attempt: to_wire(spec.attempt),
+        epoch: wire::Epoch(spec.epoch),
+        gpus,
+        share: GpuShare::new(spec.grant.gpu_share_milli).ok()?,
+        host: HostAmount::new(host).ok()?,
+        state: match &state.phase {
+            Phase::Preparing | Phase::Prepared => wire::AttemptState::Prepared,
+            Phase::Running => wire::AttemptState::Running,
+            Phase::Stopping => wire::AttemptState::Stopping,
+            Phase::Ended(end) => wire::AttemptState::Exited(exit(end)),
+        },
+        iterations: iterations(state.iterations),
+        checkpointed: iterations(state.checkpointed),
+        launch: spec.launch_id,
+    })
+}
+
+/// The report of an end.
+pub(super) fn exited(attempt: Attempt, state: &State, end: &Exit, log: &std::path::Path) -> wire::Exited {
+    wire::Exited {
+        attempt: to_wire(attempt),
+        exit: exit(end),
+        iterations: iterations(state.iterations),
+        checkpointed: iterations(state.checkpointed),
+        tail: LongText::cut(&crate::shim::log::tail(log, MOST_TAIL_BYTES)),
+    }
+}
+
+/// A count as it travels; what is none counts nothing.
+pub(super) fn iterations(count: f64) -> Iterations {
+    Iterations::new(count).unwrap_or(Iterations::NONE)
+}
+
+fn exit(end: &Exit) -> wire::Exit {
+    let how = match &end.how {
+        ExitHow::Code(code) => wire::ExitHow::Code(*code),
+        ExitHow::Signal(signal) => wire::ExitHow::Signal(*signal),
+        ExitHow::NotStarted(why) => wire::ExitHow::NotStarted(Text::cut(why)),
+        ExitHow::Unknown(why) => wire::ExitHow::Unknown(Text::cut(why)),
+    };
+    let cause = match end.cause {
+        ExitCause::Itself => wire::ExitCause::Itself,
+        ExitCause::Ordered => wire::ExitCause::Ordered,
+        ExitCause::LeaseOver => wire::ExitCause::LeaseOver,
+        ExitCause::GangBroken => wire::ExitCause::GangBroken,
+        ExitCause::OverLimit => wire::ExitCause::OverLimit,
+    };
+    wire::Exit { how, cause }
+}

@@ -1,0 +1,222 @@
+//! One task for each launch: starts its shim or finds it running, carries words to it and states from it, and makes
+//! sure, when the shim is gone, that everything else is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use crate::launch::environment;
+use crate::launch::spec::{Attempt, LaunchSpec, LauncherKind};
+use crate::launch::survivors;
+use crate::shim::control::ToShim;
+use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
+use crate::shim::{self, ShimError};
+
+/// How often a socket is tried that is not there yet.
+const RETRY: Duration = Duration::from_millis(2);
+/// How often it is looked whether something is gone.
+const LOOK: Duration = Duration::from_millis(20);
+/// A shim that has not opened its socket by then never will.
+const MOST_RETRIES: u32 = 15_000;
+
+/// What became of a launch.
+pub(super) struct News {
+    pub(super) attempt: Attempt,
+    pub(super) state: State,
+}
+
+/// A launch and its shim.
+pub(super) struct Watcher {
+    pub(super) run_dir: PathBuf,
+    pub(super) dir: AttemptDir,
+    pub(super) spec: LaunchSpec,
+    pub(super) news: UnboundedSender<News>,
+    pub(super) words: UnboundedReceiver<ToShim>,
+}
+
+/// Whether a launch is new or was there before the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Ordered,
+    Found,
+}
+
+impl Watcher {
+    /// Watches until the launch has ended; the last news says how.
+    pub(super) async fn watch(mut self, origin: Origin) {
+        let mut shim = match origin {
+            Origin::Ordered => match start_shim(&self.dir, &[]) {
+                Ok(shim) => Some(shim),
+                Err(error) => return self.tell_end(ExitHow::NotStarted(format!("its shim: {error}"))),
+            },
+            Origin::Found => None,
+        };
+        loop {
+            if let Some(stream) = self.connect(shim.as_mut()).await {
+                self.converse(stream).await;
+            }
+            let lock = self.wait_for_shim(shim.take()).await;
+            match self.dir.state() {
+                Ok(Some(State { phase: Phase::Ended(_), .. })) => return self.tell_recorded(),
+                _ if self.can_be_adopted() => {
+                    drop(lock);
+                    match start_shim(&self.dir, &["--adopt"]) {
+                        Ok(started) => shim = Some(started),
+                        Err(error) => {
+                            let why = format!("no shim adopts it: {error}");
+                            return self.tell_end(ExitHow::Unknown(why));
+                        }
+                    }
+                }
+                _ => {
+                    self.clear_away().await;
+                    self.tell_end(ExitHow::Unknown("its shim was ended from outside".to_owned()));
+                    // Only now: a shim that comes late finds an end written down, and ends.
+                    drop(lock);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Containers outlive their shim, unless they were never started.
+    fn can_be_adopted(&self) -> bool {
+        let was_started =
+            matches!(self.dir.state(), Ok(Some(State { phase: Phase::Running | Phase::Stopping, .. })));
+        was_started && matches!(self.spec.launcher, LauncherKind::Container(_))
+    }
+
+    /// The shim's socket, once it is there; none when the shim is gone.
+    async fn connect(&self, mut shim: Option<&mut Child>) -> Option<UnixStream> {
+        let path = self.dir.control_socket();
+        for _ in 0..MOST_RETRIES {
+            if let Ok(stream) = UnixStream::connect(&path).await {
+                return Some(stream);
+            }
+            let is_gone = match &mut shim {
+                Some(child) => child.try_wait().is_ok_and(|status| status.is_some()),
+                None => self.shim_mark().is_none_or(|mark| !mark.is_alive()),
+            };
+            if is_gone {
+                return None;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+        None
+    }
+
+    /// Carries words and states until the shim hangs up.
+    async fn converse(&mut self, stream: UnixStream) {
+        let (reader, mut writer) = stream.into_split();
+        let mut lines = BufReader::new(reader).lines();
+        let mut has_words = true;
+        loop {
+            tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) => {
+                        if let Ok(state) = serde_json::from_str(&line) {
+                            self.tell(state);
+                        }
+                    }
+                    Ok(None) | Err(_) => return,
+                },
+                word = self.words.recv(), if has_words => match word {
+                    Some(word) => {
+                        let line = serde_json::to_string(&word).unwrap_or_default() + "\n";
+                        // A shim that does not take it is about to hang up, and the reading side says so.
+                        let _ = writer.write_all(line.as_bytes()).await;
+                    }
+                    None => has_words = false,
+                },
+            }
+        }
+    }
+
+    /// Waits until the shim is gone, for until then its launch may still be alive; holds its lock from then on.
+    async fn wait_for_shim(&self, shim: Option<Child>) -> Option<std::fs::File> {
+        if let Some(mut child) = shim {
+            // A child that cannot be waited for is gone.
+            let _ = child.wait().await;
+        }
+        loop {
+            match shim::lock(&self.dir) {
+                Ok(lock) => return Some(lock),
+                Err(ShimError::Held(_)) => tokio::time::sleep(LOOK).await,
+                // A directory in which nothing can be locked has no shim.
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn shim_mark(&self) -> Option<ProcessMark> {
+        self.dir.state().ok().flatten().map(|state| state.shim)
+    }
+
+    /// Ends what carries the launch's mark, until nothing does.
+    async fn clear_away(&self) {
+        let mark = environment::mark(&self.spec, &self.run_dir);
+        loop {
+            let left: Vec<Pid> = survivors::marked(&mark);
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                // One that ended meanwhile is what was wanted.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn tell(&self, state: State) {
+        // An agent that does not listen is ending.
+        let _ = self.news.send(News { attempt: self.spec.attempt, state });
+    }
+
+    fn tell_recorded(&self) {
+        if let Ok(Some(state)) = self.dir.state() {
+            self.tell(state);
+        }
+    }
+
+    /// Writes down and tells an end that the shim could not.
+    fn tell_end(&self, how: ExitHow) {
+        let last = self.dir.state().ok().flatten();
+        let mut state = last.unwrap_or_else(|| State {
+            phase: Phase::Preparing,
+            shim: ProcessMark { pid: 0, start_ticks: 0 },
+            port: 0,
+            iterations: self.spec.work.done,
+            checkpointed: self.spec.work.done,
+            speaks: false,
+            warnings: Vec::new(),
+        });
+        state.phase = Phase::Ended(Exit { how, cause: ExitCause::Itself });
+        if let Err(error) = self.dir.set_state(&state) {
+            state.warnings.push(error.to_string());
+        }
+        self.tell(state);
+    }
+}
+
+/// Starts a shim that outlives the agent: it leaves the agent's session by itself, and nothing ties their ends.
+fn start_shim(dir: &AttemptDir, options: &[&str]) -> io::Result<Child> {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.shim_log())?;
+    let mut command = Command::new(own_program());
+    command.arg("shim").arg(dir.path()).args(options);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+    command.spawn()
+}
+
+/// This program, also when its file was replaced by a newer one meanwhile.
+fn own_program() -> PathBuf {
+    let own = Path::new("/proc/self/exe");
+    std::fs::read_link(own).ok().filter(|path| path.exists()).unwrap_or_else(|| own.to_owned())
+}

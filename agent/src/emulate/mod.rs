@@ -1,0 +1,67 @@
+//! A job that only pretends (GPEmu's idea, SoCC'25): it sleeps GPU time as its profile says, so that a whole cluster runs
+//! on a laptop, and behaves like a job in everything else: it reports progress, writes checkpoints, stops when told,
+//! fails when its GPU memory does not fit, and shares a GPU in time slices. CPU time, memory and reads are real by a
+//! factor, and none by default.
+
+mod burn;
+mod gpu;
+mod profile;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use rota_core::time::Span;
+
+use crate::units::Bytes;
+
+pub use run::{EmulateError, run};
+
+/// How to pretend.
+#[derive(Args, Clone, Debug)]
+pub struct EmulateOptions {
+    /// The profile file the speed is taken from
+    #[arg(long, value_name = "FILE", required_unless_present = "rate")]
+    pub profile: Option<PathBuf>,
+    /// The model in the profile file [default: the only one]
+    #[arg(long, value_name = "NAME", requires = "profile")]
+    pub model: Option<String>,
+    /// The global batch size [default: the profile's]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub batch: u32,
+    /// Iterations per second, instead of a profile
+    #[arg(long, value_name = "NUMBER", conflicts_with = "profile", value_parser = positive)]
+    pub rate: Option<f64>,
+    /// Iterations to do in all, those of earlier launches included [default: ROTA_ITERATIONS]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub iterations: Option<f64>,
+    /// Seconds of the job's time that pass in one real second
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    pub time_scale: f64,
+    /// The share of the job's CPU time, memory and reads that is real
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.0, value_parser = fraction)]
+    pub burn: f64,
+    /// Time lost before the first iteration, of the job's time [default: the profile's restart cost when it resumes]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub delay: Option<Span>,
+    /// Time between checkpoints, of the job's time; 0 writes none unless asked
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = Span::parse)]
+    pub checkpoint_every: Span,
+    /// GPU memory the job needs [default: the profile's]
+    #[arg(long, value_name = "BYTES")]
+    pub gpu_memory: Option<Bytes>,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("a number greater than 0 is expected".to_owned()),
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (0.0..=100.0).contains(&number) => Ok(number),
+        _ => Err("a number from 0 to 100 is expected".to_owned()),
+    }
+}

@@ -1,0 +1,288 @@
+//! The life of an emulated job.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rota_core::profile::{Profile, Shape};
+use rota_core::resources::Host;
+use rota_core::time::Span;
+
+use super::EmulateOptions;
+use super::burn::{self, Load};
+use super::gpu::{EmulatedGpu, GpuError, PERIOD};
+use super::profile::{self, ProfileError};
+use crate::job::JobClient;
+use crate::job::protocol::JobHears;
+use crate::units::Bytes;
+
+/// Real time between two reports of progress.
+const REPORT_EVERY: Duration = Duration::from_millis(500);
+
+/// A job that cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulateError {
+    /// No profile.
+    #[error("{}: {source}", path.display())]
+    Profile {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: ProfileError,
+    },
+    /// A file that cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nobody said how much to do.
+    #[error("how many iterations? Say it with --iterations, or in ROTA_ITERATIONS")]
+    NoIterations,
+    /// The GPU is too small.
+    #[error("{0}")]
+    Gpu(String),
+}
+
+/// What the environment says about the job.
+struct Surroundings {
+    rank: u32,
+    n_gpus: u32,
+    n_nodes: u32,
+    gpus: Vec<String>,
+    gpu_type: String,
+    gpu_mem: Bytes,
+    share: f64,
+    host: Host,
+    done: f64,
+    iterations: f64,
+    run_dir: PathBuf,
+    checkpoint_dir: Option<PathBuf>,
+    data_dir: PathBuf,
+}
+
+/// Runs to the last iteration, or until told to stop.
+pub fn run(options: &EmulateOptions) -> Result<(), EmulateError> {
+    let around = Surroundings::read();
+    let to_do = options.iterations.unwrap_or(around.iterations);
+    if to_do <= 0.0 {
+        return Err(EmulateError::NoIterations);
+    }
+    let profile = options.profile.as_deref().map(|path| load(path, options.model.as_deref())).transpose()?;
+    let rate = match (&profile, options.rate) {
+        (_, Some(rate)) => rate,
+        (Some(profile), None) => profile.rate(&around.shape(options.batch)) * around.share,
+        (None, None) => return Err(EmulateError::NoIterations),
+    };
+    let gpus = claim_gpus(options, profile.as_ref(), &around)?;
+    if options.burn > 0.0 {
+        let load = Load {
+            cpus: around.host.cpus(),
+            mem_bytes: around.host.mem_bytes,
+            storage_bps: around.host.storage_bps,
+            data_dir: around.data_dir.clone(),
+        };
+        burn::start(&load, options.burn);
+    }
+    let restart = profile.as_ref().map_or(Span::ZERO, |profile| profile.restart);
+    let delay = options.delay.unwrap_or(if around.done > 0.0 { restart } else { Span::ZERO });
+    let mut job = Job {
+        client: JobClient::from_environment(around.rank).ok().flatten(),
+        checkpoint_cost: profile.as_ref().map_or(Span::ZERO, |profile| profile.checkpoint),
+        time_scale: options.time_scale,
+        iterations: around.done,
+        checkpointed: around.done,
+        to_do,
+        rate,
+        around,
+    };
+    println!("emulating {to_do} iterations from {} at {rate:.4}/s, time x{}", job.iterations, job.time_scale);
+    job.train(&gpus, delay, options.checkpoint_every)
+}
+
+struct Job {
+    client: Option<JobClient>,
+    around: Surroundings,
+    iterations: f64,
+    checkpointed: f64,
+    to_do: f64,
+    /// Iterations per second of the job's time.
+    rate: f64,
+    time_scale: f64,
+    checkpoint_cost: Span,
+}
+
+enum Next {
+    GoOn,
+    Stop,
+}
+
+impl Job {
+    fn train(&mut self, gpus: &[EmulatedGpu], delay: Span, every: Span) -> Result<(), EmulateError> {
+        let mut resumed = Instant::now() + self.real(delay);
+        let mut next_checkpoint = (every > Span::ZERO).then(|| resumed + self.real(every));
+        let shared = gpus.first().filter(|_| self.around.share < 1.0);
+        while self.iterations < self.to_do {
+            let wait = self.until_something(resumed, next_checkpoint);
+            let heard = match shared {
+                Some(gpu) if resumed <= Instant::now() => {
+                    gpu.slice(self.around.share);
+                    self.iterations += PERIOD.as_secs_f64() * self.time_scale * self.rate;
+                    self.hear(Duration::ZERO)
+                }
+                _ => self.hear(wait),
+            };
+            let now = Instant::now();
+            if shared.is_none() && now > resumed {
+                let past_s = (now - resumed).as_secs_f64();
+                self.iterations += past_s * self.time_scale * self.rate;
+                resumed = now;
+            }
+            self.iterations = self.iterations.min(self.to_do);
+            self.report();
+            for message in heard {
+                match self.obey(&message)? {
+                    Next::Stop => return Ok(()),
+                    // A checkpoint takes time in which nothing is computed.
+                    Next::GoOn => resumed = resumed.max(Instant::now()),
+                }
+            }
+            if next_checkpoint.is_some_and(|at| Instant::now() >= at) {
+                self.checkpoint()?;
+                resumed = resumed.max(Instant::now());
+                next_checkpoint = Some(resumed + self.real(every));
+            }
+        }
+        self.write_checkpoint()?;
+        println!("done: {} iterations", self.iterations);
+        Ok(())
+    }
+
+    /// Until the end, the next report or the next checkpoint, whichever is first.
+    fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
+        let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
+        let end = Duration::try_from_secs_f64(left_s).unwrap_or(REPORT_EVERY);
+        let end = resumed.saturating_duration_since(Instant::now()) + end;
+        let checkpoint = next_checkpoint.map(|at| at.saturating_duration_since(Instant::now()));
+        end.min(REPORT_EVERY).min(checkpoint.unwrap_or(REPORT_EVERY))
+    }
+
+    fn hear(&mut self, most: Duration) -> Vec<JobHears> {
+        match &mut self.client {
+            Some(client) => client.hear(most),
+            None => {
+                std::thread::sleep(most);
+                Vec::new()
+            }
+        }
+    }
+
+    fn obey(&mut self, message: &JobHears) -> Result<Next, EmulateError> {
+        match message {
+            JobHears::Checkpoint => self.checkpoint().map(|()| Next::GoOn),
+            JobHears::Stop { keep_work, .. } => {
+                if *keep_work {
+                    self.checkpoint()?;
+                }
+                println!("stopped: {} iterations, {} in the checkpoint", self.iterations, self.checkpointed);
+                Ok(Next::Stop)
+            }
+            JobHears::Resize { rate, .. } if *rate > 0.0 => {
+                self.rate = *rate;
+                Ok(Next::GoOn)
+            }
+            _ => Ok(Next::GoOn),
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<(), EmulateError> {
+        std::thread::sleep(self.real(self.checkpoint_cost));
+        self.write_checkpoint()
+    }
+
+    /// The first rank writes, and all say so.
+    fn write_checkpoint(&mut self) -> Result<(), EmulateError> {
+        if let Some(dir) = self.around.checkpoint_dir.as_ref().filter(|_| self.around.rank == 0) {
+            let path = dir.join("emulated.json");
+            let text = serde_json::json!({ "iterations": self.iterations }).to_string();
+            std::fs::create_dir_all(dir)
+                .and_then(|()| std::fs::write(&path, text))
+                .map_err(|source| EmulateError::File { path, source })?;
+        }
+        self.checkpointed = self.iterations;
+        if let Some(client) = &mut self.client {
+            client.progress(self.iterations);
+            client.checkpointed(self.iterations);
+        }
+        Ok(())
+    }
+
+    fn report(&mut self) {
+        if let Some(client) = &mut self.client {
+            client.progress(self.iterations);
+        }
+    }
+
+    /// Real time in which so much of the job's time passes.
+    fn real(&self, span: Span) -> Duration {
+        Duration::try_from_secs_f64(span.as_secs_f64().max(0.0) / self.time_scale).unwrap_or_default()
+    }
+}
+
+fn load(path: &Path, model: Option<&str>) -> Result<Profile, EmulateError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| EmulateError::File { path: path.to_owned(), source })?;
+    profile::read(&text, model).map_err(|source| EmulateError::Profile { path: path.to_owned(), source })
+}
+
+fn claim_gpus(
+    options: &EmulateOptions,
+    profile: Option<&Profile>,
+    around: &Surroundings,
+) -> Result<Vec<EmulatedGpu>, EmulateError> {
+    let wanted =
+        options.gpu_memory.or(profile.map(|profile| Bytes(profile.gpu_mem_bytes))).unwrap_or_default();
+    // Whole GPUs with room for anybody need no files.
+    if wanted.0 == 0 && around.share >= 1.0 {
+        return Ok(Vec::new());
+    }
+    let claim = |gpu: &String| EmulatedGpu::claim(&around.run_dir, gpu, wanted, around.gpu_mem);
+    let claimed: Result<Vec<_>, GpuError> = around.gpus.iter().map(claim).collect();
+    claimed.map_err(|error| EmulateError::Gpu(error.to_string()))
+}
+
+impl Surroundings {
+    fn read() -> Self {
+        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let number = |name: &str| text(name).and_then(|value| value.parse::<f64>().ok());
+        let n_nodes = number("ROTA_NODES").unwrap_or(1.0).max(1.0) as u32;
+        let n_gpus_here = number("ROTA_GPUS").unwrap_or(1.0).max(1.0) as u32;
+        let visible = text("CUDA_VISIBLE_DEVICES").unwrap_or_else(|| "0".to_owned());
+        Surroundings {
+            rank: number("RANK").unwrap_or(0.0) as u32,
+            // Nodes of a job hold alike: the head asks for nothing else.
+            n_gpus: n_gpus_here.saturating_mul(n_nodes),
+            n_nodes,
+            gpus: visible.split(',').map(str::to_owned).collect(),
+            gpu_type: text("ROTA_GPU_TYPE").unwrap_or_default(),
+            gpu_mem: Bytes(number("ROTA_GPU_MEMORY_BYTES").unwrap_or(0.0) as u64),
+            share: number("ROTA_GPU_SHARE").filter(|share| (0.001..=1.0).contains(share)).unwrap_or(1.0),
+            host: Host {
+                mem_bytes: number("ROTA_MEMORY_BYTES").unwrap_or(0.0) as u64,
+                storage_bps: number("ROTA_STORAGE_BPS").unwrap_or(0.0) as u64,
+                ..Host::from_units(number("ROTA_CPUS").unwrap_or(1.0), 0.0, 0.0)
+            },
+            done: number("ROTA_ITERATIONS_DONE").filter(|done| *done > 0.0).unwrap_or(0.0),
+            iterations: number("ROTA_ITERATIONS").unwrap_or(0.0),
+            run_dir: text("ROTA_RUN_DIR").map_or_else(std::env::temp_dir, PathBuf::from),
+            checkpoint_dir: text("ROTA_CHECKPOINT_DIR").map(PathBuf::from),
+            data_dir: text("ROTA_DATA_DIR").map_or_else(std::env::temp_dir, PathBuf::from),
+        }
+    }
+
+    fn shape(&self, batch: u32) -> Shape<'_> {
+        let per_gpu = self.host.per(self.n_gpus / self.n_nodes);
+        Shape { gpus: self.n_gpus, n_nodes: self.n_nodes, per_gpu, gpu_type: &self.gpu_type, batch }
+    }
+}

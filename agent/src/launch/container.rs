@@ -1,0 +1,319 @@
+//! Ranks in containers, through the command line of docker or podman, which agree on all that is needed here.
+//!
+//! The process that stands for a rank is the attached client. It carries the output, but its life is not the
+//! container's: stopping, adopting and asking for the end all go to the runtime by the container's name.
+
+use std::os::fd::BorrowedFd;
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, WaitStatus};
+
+use super::environment::{self, Places};
+use super::process::bind_before_exec;
+use super::spec::{ContainerSpec, LaunchSpec, Limits, Mount, Pull, Rendezvous};
+use super::{LaunchError, Launcher, Rank, Workplace, make_dir};
+use crate::clock::now_ms;
+use crate::shim::record::ExitHow;
+
+/// A runtime is asked to kill at most this often.
+const KILL_EVERY_MS: u64 = 1_000;
+
+/// The launcher of containers.
+pub struct Container {
+    spec: LaunchSpec,
+    container: ContainerSpec,
+    place: Workplace,
+    killed_at_ms: u64,
+}
+
+/// What a runtime says of a container.
+struct Inspected {
+    is_running: bool,
+    code: i32,
+    was_over_memory: bool,
+}
+
+impl Container {
+    /// Nothing is made or started yet.
+    pub fn new(spec: LaunchSpec, container: ContainerSpec, place: Workplace) -> Self {
+        Container { spec, container, place, killed_at_ms: 0 }
+    }
+
+    /// The name of a rank's container: the same for the shim that made it and the one that adopts it.
+    pub fn name(&self, local: u32) -> String {
+        // Two agents of one host may serve two clusters with the same numbers.
+        let run_dir = self.place.run_dir.as_os_str().as_encoded_bytes();
+        let mark = run_dir
+            .iter()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        let attempt = self.spec.attempt;
+        let rank = self.spec.gang.first_rank + local;
+        format!("rota-{}-{}-{rank}-{mark:08x}", attempt.job, attempt.incarnation)
+    }
+
+    fn names(&self) -> impl Iterator<Item = (u32, String)> + '_ {
+        (0..self.spec.gang.n_ranks).map(|local| (local, self.name(local)))
+    }
+
+    fn client(&self) -> Result<Command, LaunchError> {
+        let (program, options) = self.container.client.split_first().ok_or(LaunchError::NoCommand)?;
+        let mut command = Command::new(program);
+        command.args(options).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs the client to its end.
+    fn ask(&self, words: &[&str]) -> Result<Output, LaunchError> {
+        let mut command = self.client()?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.args(words).output().map_err(|source| LaunchError::Start { program, source })
+    }
+
+    /// Runs the client and insists that it succeeds.
+    fn must(&self, words: &[&str]) -> Result<String, LaunchError> {
+        let output = self.ask(words)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let command = format!("{} {}", self.container.client.join(" "), words.join(" "));
+        Err(LaunchError::Client { command, why })
+    }
+
+    fn inspect(&self, name: &str) -> Result<Inspected, LaunchError> {
+        let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
+        let said = self.must(&["container", "inspect", "--format", format, name])?;
+        let mut words = said.split_whitespace();
+        let (running, code, over) = (words.next(), words.next(), words.next());
+        Ok(Inspected {
+            is_running: running == Some("true"),
+            code: code.and_then(|code| code.parse().ok()).unwrap_or(-1),
+            was_over_memory: over == Some("true"),
+        })
+    }
+
+    fn create(&self, local: u32, rendezvous: &Rendezvous) -> Result<(), LaunchError> {
+        let job_socket = self.place.job_socket();
+        let places = Places { run_dir: &self.place.run_dir, job_socket: &job_socket, rendezvous };
+        let environment = environment::given(&self.spec, local, &places);
+        let mut command = self.client()?;
+        command.args(["create", "--name", &self.name(local), "--pull=never"]);
+        // By name only: the client takes the values from its own environment, and no process list shows them.
+        command.args(environment.keys().map(|name| format!("--env={name}"))).envs(&environment);
+        command.args(self.mounts().iter().map(mount_option));
+        command.arg(format!("--workdir={}", self.spec.directory.display()));
+        if !self.container.network.is_empty() {
+            command.arg(format!("--network={}", self.container.network));
+        }
+        command.args(self.gpu_options()).args(self.limit_options()).args(&self.container.options);
+        command.arg(&self.container.image).args(&self.spec.command);
+        let program = command.get_program().to_string_lossy().into_owned();
+        let output = command.output().map_err(|source| LaunchError::Start { program, source })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(LaunchError::Client { command: format!("{} create", self.container.client.join(" ")), why })
+    }
+
+    /// What the job asked for, then what every job needs: its directories and its socket, at their own paths.
+    fn mounts(&self) -> Vec<Mount> {
+        let own = [&self.spec.directory, &self.spec.checkpoint_dir, &self.spec.data_dir];
+        let mut mounts = self.container.mounts.clone();
+        for path in own.into_iter().cloned().chain([self.place.job_socket()]) {
+            if path.exists() && path.parent().is_some() && mounts.iter().all(|m| m.container != path) {
+                mounts.push(Mount { host: path.clone(), container: path, is_read_only: false });
+            }
+        }
+        mounts
+    }
+
+    fn gpu_options(&self) -> Vec<String> {
+        let gpus: Vec<String> = self.spec.grant.gpus.as_slice().iter().map(u32::to_string).collect();
+        let flag = &self.container.gpu_flag;
+        match (flag.is_empty() || gpus.is_empty(), flag.contains("{gpu}")) {
+            (true, _) => Vec::new(),
+            (false, true) => gpus.iter().map(|gpu| flag.replace("{gpu}", gpu)).collect(),
+            // Docker reads the value as comma-separated fields: the list needs quotes of its own.
+            (false, false) => vec![flag.replace("{gpus}", &gpus.join(","))],
+        }
+    }
+
+    fn limit_options(&self) -> Vec<String> {
+        let grant = &self.spec.grant;
+        if grant.limits == Limits::Told {
+            return Vec::new();
+        }
+        let n_ranks = u64::from(self.spec.gang.n_ranks.max(1));
+        let mut options = Vec::new();
+        if grant.cpu_micro > 0 {
+            options.push(format!("--cpus={}", (grant.cpu_micro / n_ranks) as f64 / 1e6));
+        }
+        if !grant.pinned.is_empty() {
+            options.push(format!("--cpuset-cpus={}", grant.pinned));
+        }
+        if grant.mem_bytes > 0 {
+            options.push(format!("--memory={}b", grant.mem_bytes / n_ranks));
+        }
+        options
+    }
+
+    /// Starts a client that stays as long as the container does.
+    fn attend(&self, local: u32, words: &[&str], output: BorrowedFd<'_>) -> Result<Rank, LaunchError> {
+        let mut command = self.client()?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let failed = |source: std::io::Error| LaunchError::Start { program: program.clone(), source };
+        let copy = || output.try_clone_to_owned().map_err(failed);
+        command.args(words).stdout(copy()?).stderr(copy()?);
+        bind_before_exec(&mut command, Vec::new(), None);
+        let pid = Pid::from_child(&command.spawn().map_err(failed)?);
+        Ok(Rank { local, pid, ended: rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok() })
+    }
+}
+
+impl Launcher for Container {
+    fn prepare(&mut self) -> Result<(), LaunchError> {
+        make_dir(&self.spec.directory)?;
+        make_dir(&self.spec.checkpoint_dir)?;
+        let image = self.container.image.as_str();
+        let is_here = || Ok::<_, LaunchError>(self.ask(&["image", "inspect", image])?.status.success());
+        match self.container.pull {
+            Pull::Always => self.must(&["pull", "--quiet", image]).map(drop),
+            Pull::Missing if is_here()? => Ok(()),
+            Pull::Missing => self.must(&["pull", "--quiet", image]).map(drop),
+            Pull::Never if is_here()? => Ok(()),
+            Pull::Never => Err(LaunchError::Client {
+                command: format!("{} image inspect {image}", self.container.client.join(" ")),
+                why: "the image is not on this node, and it must not be pulled".to_owned(),
+            }),
+        }
+    }
+
+    fn start(&mut self, rendezvous: &Rendezvous, output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError> {
+        let start = |(local, name): (u32, String)| {
+            self.create(local, rendezvous)?;
+            self.attend(local, &["start", "--attach", "--sig-proxy=false", &name], output)
+        };
+        let ranks: Result<Vec<Rank>, LaunchError> = self.names().map(start).collect();
+        if ranks.is_err() {
+            self.clear();
+        }
+        ranks
+    }
+
+    fn adopt(&mut self, output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError> {
+        let adopt = |(local, name): (u32, String)| match self.inspect(&name)?.is_running {
+            true => self.attend(local, &["attach", "--no-stdin", "--sig-proxy=false", &name], output),
+            false => self.attend(local, &["wait", &name], output),
+        };
+        self.names().map(adopt).collect()
+    }
+
+    fn ask_to_stop(&mut self, _ranks: &[Rank]) {
+        for (_, name) in self.names() {
+            // One that has ended is what was wanted; one that does not hear is killed later.
+            let _ = self.ask(&["kill", "--signal=TERM", &name]);
+        }
+    }
+
+    fn kill(&mut self, _ranks: &[Rank]) {
+        if now_ms() < self.killed_at_ms + KILL_EVERY_MS {
+            return;
+        }
+        for (_, name) in self.names() {
+            let _ = self.ask(&["kill", &name]);
+        }
+        self.killed_at_ms = now_ms();
+    }
+
+    fn exit_of(&self, rank: &Rank, status: WaitStatus) -> ExitHow {
+        let name = self.name(rank.local);
+        match self.inspect(&name) {
+            // 128 and a signal's number is how a runtime says that a signal ended it.
+            Ok(Inspected { is_running: false, code: code @ 129..=192, .. }) => ExitHow::Signal(code - 128),
+            Ok(Inspected { is_running: false, code, .. }) => ExitHow::Code(code),
+            Ok(Inspected { is_running: true, .. }) => {
+                let _ = self.ask(&["kill", &name]);
+                ExitHow::Unknown(format!("the client of container {name} was ended from outside"))
+            }
+            Err(error) => ExitHow::Unknown(format!("{error} (its client said {status:?})")),
+        }
+    }
+
+    fn was_over_limit(&self) -> bool {
+        self.names().any(|(_, name)| self.inspect(&name).is_ok_and(|said| said.was_over_memory))
+    }
+
+    fn resize(&mut self, cpu_micro: u64, mem_bytes: u64) -> Result<(), LaunchError> {
+        (self.spec.grant.cpu_micro, self.spec.grant.mem_bytes) = (cpu_micro, mem_bytes);
+        let options = self.limit_options();
+        if options.is_empty() {
+            return Ok(());
+        }
+        for (_, name) in self.names() {
+            let words =
+                ["update"].into_iter().chain(options.iter().map(String::as_str)).chain([name.as_str()]);
+            self.must(&words.collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        for (_, name) in self.names() {
+            // One that was never made cannot be removed.
+            let _ = self.ask(&["rm", "--force", &name]);
+        }
+    }
+}
+
+fn mount_option(mount: &Mount) -> String {
+    let end = if mount.is_read_only { ":ro" } else { "" };
+    format!("--volume={}:{}{end}", mount.host.display(), mount.container.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::tests::spec;
+    use std::path::PathBuf;
+
+    fn container(gpu_flag: &str) -> Container {
+        let container = ContainerSpec {
+            client: vec!["docker".to_owned()],
+            image: "image".to_owned(),
+            pull: Pull::Never,
+            mounts: Vec::new(),
+            network: "host".to_owned(),
+            gpu_flag: gpu_flag.to_owned(),
+            options: Vec::new(),
+        };
+        let mut spec = spec();
+        spec.grant.limits = Limits::Enforced;
+        spec.grant.mem_bytes = 2_000_000_000;
+        spec.grant.pinned = "0-3".parse().expect("CPUs");
+        let place = Workplace { run_dir: PathBuf::from("/r"), dir: PathBuf::from("/r/attempts/7.1") };
+        Container::new(spec, container, place)
+    }
+
+    #[test]
+    fn gpus_are_handed_in_as_the_flag_says() {
+        assert_eq!(container("--gpus=\"device={gpus}\"").gpu_options(), ["--gpus=\"device=0,1\""]);
+        let each = container("--device=nvidia.com/gpu={gpu}").gpu_options();
+        assert_eq!(each, ["--device=nvidia.com/gpu=0", "--device=nvidia.com/gpu=1"]);
+        assert!(container("").gpu_options().is_empty());
+    }
+
+    #[test]
+    fn ranks_of_a_node_divide_its_grant() {
+        let options = container("").limit_options();
+        assert_eq!(options, ["--cpus=2", "--cpuset-cpus=0-3", "--memory=1000000000b"]);
+    }
+
+    #[test]
+    fn names_differ_by_rank_and_by_agent() {
+        let (mine, mut other) = (container(""), container(""));
+        other.place.run_dir = PathBuf::from("/s");
+        assert_ne!(mine.name(0), mine.name(1));
+        assert_ne!(mine.name(0), other.name(0));
+    }
+}

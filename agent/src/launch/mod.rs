@@ -1,0 +1,177 @@
+//! Ways to start a job and to be sure that it is gone: processes and containers behind one interface.
+//!
+//! Launchers live in the shim, one shim for each launch. When to start and stop is not decided here.
+
+pub mod cgroup;
+mod container;
+pub mod environment;
+mod process;
+pub mod spec;
+pub mod survivors;
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, WaitStatus};
+
+use crate::shim::record::ExitHow;
+use spec::{LaunchSpec, LauncherKind, Rendezvous};
+
+pub use container::Container;
+pub use process::Process;
+
+/// A way to start the ranks of a launch, to stop them and to be sure that nothing is left.
+pub trait Launcher {
+    /// Everything that may take long or fail before ranks start: directories, images, control groups.
+    fn prepare(&mut self) -> Result<(), LaunchError>;
+
+    /// Starts all ranks; their output goes to `output`.
+    fn start(&mut self, rendezvous: &Rendezvous, output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError>;
+
+    /// Takes over ranks whose shim is gone, where that can be done.
+    fn adopt(&mut self, output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError>;
+
+    /// Asks ranks to end.
+    fn ask_to_stop(&mut self, ranks: &[Rank]);
+
+    /// Ends ranks. To be repeated until they are gone.
+    fn kill(&mut self, ranks: &[Rank]);
+
+    /// How a rank ended, from what its process here says.
+    fn exit_of(&self, rank: &Rank, status: WaitStatus) -> ExitHow;
+
+    /// Whether the kernel ended something for using too much memory.
+    fn was_over_limit(&self) -> bool;
+
+    /// Changes CPUs and memory of what runs; what cannot be changed is said.
+    fn resize(&mut self, cpu_micro: u64, mem_bytes: u64) -> Result<(), LaunchError>;
+
+    /// Removes everything but output: whatever still runs, control groups, containers.
+    fn clear(&mut self);
+}
+
+/// A process of the shim that stands for a rank.
+#[derive(Debug)]
+pub struct Rank {
+    /// Its number among the ranks of the launch here, from 0.
+    pub local: u32,
+    /// Its process.
+    pub pid: Pid,
+    /// Readable when the process has ended; kernels before 5.3 have none.
+    pub ended: Option<OwnedFd>,
+}
+
+/// A launch that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No program was named.
+    #[error("the command is empty")]
+    NoCommand,
+    /// A program that does not start.
+    #[error("cannot start `{program}`: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file or directory that cannot be made.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A container client that says no.
+    #[error("`{command}` failed: {why}")]
+    Client {
+        /// What was asked of it.
+        command: String,
+        /// What it said.
+        why: String,
+    },
+    /// Control groups that refuse.
+    #[error("control group {name}: {why}")]
+    Cgroup {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Processes of a shim that is gone end with it.
+    #[error("the shim of a process launch is gone, and its processes with it")]
+    NothingToAdopt,
+}
+
+/// Where a launcher finds things: the attempt's directory within the agent's.
+#[derive(Clone, Debug)]
+pub struct Workplace {
+    /// The agent's directory.
+    pub run_dir: PathBuf,
+    /// The attempt's directory.
+    pub dir: PathBuf,
+}
+
+impl Workplace {
+    /// The socket of the job protocol.
+    pub fn job_socket(&self) -> PathBuf {
+        self.dir.join("job.sock")
+    }
+}
+
+/// The launcher a spec asks for.
+pub fn launcher(spec: &LaunchSpec, place: &Workplace) -> Box<dyn Launcher> {
+    match &spec.launcher {
+        LauncherKind::Process => Box::new(Process::new(spec.clone(), place.clone())),
+        LauncherKind::Container(container) => {
+            Box::new(Container::new(spec.clone(), container.clone(), place.clone()))
+        }
+    }
+}
+
+/// Makes a directory and all above it.
+fn make_dir(path: &Path) -> Result<(), LaunchError> {
+    std::fs::create_dir_all(path).map_err(|source| LaunchError::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::spec::*;
+    use std::path::PathBuf;
+
+    pub(crate) static RENDEZVOUS: Rendezvous = Rendezvous { address: String::new(), port: 1 };
+
+    /// A launch of two ranks with two GPUs that does nothing.
+    pub(crate) fn spec() -> LaunchSpec {
+        LaunchSpec {
+            attempt: Attempt { job: 7, incarnation: 1 },
+            launch_id: 1,
+            epoch: 1,
+            command: vec!["true".to_owned()],
+            environment: Default::default(),
+            directory: PathBuf::from("/"),
+            gang: Gang { node: 0, n_nodes: 1, first_rank: 0, n_ranks: 2, world_size: 2 },
+            grant: Grant {
+                gpus: [0, 1].into_iter().collect(),
+                gpu_share_milli: 1000,
+                gpu_type: "V100".to_owned(),
+                gpu_mem_bytes: 0,
+                cpu_micro: 4_000_000,
+                pinned: Default::default(),
+                mem_bytes: 0,
+                storage_bps: 0,
+                limits: Limits::Told,
+            },
+            work: Work { iterations: 100.0, done: 0.0, rate: 1.0, delay_s: 0.0, time_scale: 1.0 },
+            checkpoint_dir: PathBuf::from("/tmp"),
+            data_dir: PathBuf::from("/tmp"),
+            launcher: LauncherKind::Process,
+            on_head_lost: OnHeadLost::Stop,
+            lease_until_ms: None,
+            grace_ms: 1_000,
+            waits_for_go: false,
+            log: LogCaps::default(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Ranks as children of the shim.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
+use rustix::thread::CpuSet;
+
+use super::cgroup::Cgroup;
+use super::environment::{self, Places};
+use super::spec::{LaunchSpec, Limits, Rendezvous};
+use super::{LaunchError, Launcher, Rank, Workplace, make_dir, survivors};
+use crate::shim::record::ExitHow;
+
+/// The name in a command that stands for the agent's own binary.
+const OWN_NAME: &str = "rota-agent";
+
+/// The launcher of plain processes.
+pub struct Process {
+    spec: LaunchSpec,
+    place: Workplace,
+    cgroup: Option<Cgroup>,
+}
+
+impl Process {
+    /// Nothing is made or started yet.
+    pub fn new(spec: LaunchSpec, place: Workplace) -> Self {
+        Process { spec, place, cgroup: None }
+    }
+
+    fn command(&self, local: u32, rendezvous: &Rendezvous) -> Result<Command, LaunchError> {
+        let (program, arguments) = self.spec.command.split_first().ok_or(LaunchError::NoCommand)?;
+        let mut command = match (program.as_str(), std::env::current_exe()) {
+            (OWN_NAME, Ok(own)) => Command::new(own),
+            _ => Command::new(program),
+        };
+        let job_socket = self.place.job_socket();
+        let places = Places { run_dir: &self.place.run_dir, job_socket: &job_socket, rendezvous };
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(environment::of_rank(&self.spec, local, &places))
+            .current_dir(&self.spec.directory)
+            .stdin(Stdio::null())
+            .process_group(0);
+        Ok(command)
+    }
+}
+
+impl Launcher for Process {
+    fn prepare(&mut self) -> Result<(), LaunchError> {
+        make_dir(&self.spec.directory)?;
+        make_dir(&self.spec.checkpoint_dir)?;
+        if self.spec.grant.limits == Limits::Enforced {
+            let name = format!("{}-{}", self.spec.attempt, std::process::id());
+            self.cgroup = Some(Cgroup::new(&name, &self.spec.grant)?);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, rendezvous: &Rendezvous, output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError> {
+        let mut ranks = Vec::new();
+        for local in 0..self.spec.gang.n_ranks {
+            let mut command = self.command(local, rendezvous)?;
+            let program = command.get_program().to_string_lossy().into_owned();
+            let failed = |source: std::io::Error| LaunchError::Start { program: program.clone(), source };
+            let copy = || output.try_clone_to_owned().map_err(failed);
+            command.stdout(copy()?).stderr(copy()?);
+            let gates = self.cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::gates)?;
+            bind_before_exec(&mut command, gates, cpu_set(self.spec.grant.pinned.as_slice()));
+            let started = command.spawn().map_err(failed);
+            match started.map(|child| Pid::from_child(&child)) {
+                Ok(pid) => {
+                    let ended = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
+                    ranks.push(Rank { local, pid, ended });
+                }
+                Err(error) => {
+                    self.kill(&ranks);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(ranks)
+    }
+
+    fn adopt(&mut self, _output: BorrowedFd<'_>) -> Result<Vec<Rank>, LaunchError> {
+        Err(LaunchError::NothingToAdopt)
+    }
+
+    fn ask_to_stop(&mut self, ranks: &[Rank]) {
+        for rank in ranks {
+            // A group that is gone has stopped.
+            let _ = rustix::process::kill_process_group(rank.pid, Signal::TERM);
+        }
+    }
+
+    fn kill(&mut self, ranks: &[Rank]) {
+        for rank in ranks {
+            let _ = rustix::process::kill_process_group(rank.pid, Signal::KILL);
+        }
+        survivors::kill_children();
+    }
+
+    fn exit_of(&self, _rank: &Rank, status: WaitStatus) -> ExitHow {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => ExitHow::Code(code),
+            (None, Some(signal)) => ExitHow::Signal(signal),
+            (None, None) => ExitHow::Unknown("neither a code nor a signal".to_owned()),
+        }
+    }
+
+    fn was_over_limit(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(Cgroup::was_over_memory)
+    }
+
+    fn resize(&mut self, cpu_micro: u64, mem_bytes: u64) -> Result<(), LaunchError> {
+        self.cgroup.as_ref().map_or(Ok(()), |cgroup| cgroup.resize(cpu_micro, mem_bytes))
+    }
+
+    fn clear(&mut self) {
+        if let Some(cgroup) = self.cgroup.take() {
+            cgroup.remove();
+        }
+    }
+}
+
+/// The CPUs to bind to; none when nothing was said.
+fn cpu_set(cpus: &[u32]) -> Option<CpuSet> {
+    if cpus.is_empty() {
+        return None;
+    }
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    Some(set)
+}
+
+/// Between fork and exec the child joins its control groups, binds to its CPUs and ties its life to the shim's.
+#[expect(
+    unsafe_code,
+    reason = "nothing else runs code between fork and exec; only system calls are made there"
+)]
+pub(super) fn bind_before_exec(command: &mut Command, gates: Vec<OwnedFd>, cpus: Option<CpuSet>) {
+    let bind = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        for gate in &gates {
+            // To a control group, 0 is whoever writes it.
+            rustix::io::write(gate.as_fd(), b"0")?;
+        }
+        match &cpus {
+            Some(cpus) => Ok(rustix::thread::sched_setaffinity(None, cpus)?),
+            None => Ok(()),
+        }
+    };
+    // SAFETY: the closure only makes system calls on memory that was prepared before the fork: it neither allocates
+    // nor takes locks.
+    unsafe { command.pre_exec(bind) };
+}

@@ -1,0 +1,110 @@
+//! The agent's command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use rota_agent::check::{self, Status};
+use rota_agent::daemon::{self, DaemonOptions};
+use rota_agent::emulate::{self, EmulateOptions};
+use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
+use rota_agent::shim::{self, Beginning};
+
+/// The node daemon of Rota: finds GPUs and CPUs, launches and watches jobs, reports to the head.
+///
+/// Without a command it serves the head named by --head until it is told to end; jobs go on without it.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: Serve,
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    #[command(flatten)]
+    head: HeadOptions,
+    #[command(flatten)]
+    node: NodeOptions,
+    #[command(flatten)]
+    places: PlaceOptions,
+    #[command(flatten)]
+    launch: LaunchOptions,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look at everything an agent needs on this server, and say what to do about it
+    Check {
+        #[command(flatten)]
+        serve: Box<Serve>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Pretend to be a training job: sleep as a profile says, report, checkpoint, stop when told
+    Emulate(EmulateOptions),
+    /// Watch one launch; agents start this
+    #[command(hide = true)]
+    Shim {
+        /// The launch's directory.
+        dir: PathBuf,
+        /// Its ranks run already.
+        #[arg(long)]
+        adopt: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        None => serve(arguments.serve),
+        Some(Command::Check { serve, json }) => return check(*serve, json),
+        Some(Command::Emulate(options)) => emulate::run(&options).map_err(anyhow::Error::from),
+        Some(Command::Shim { dir, adopt }) => {
+            let beginning = if adopt { Beginning::Adopted } else { Beginning::Fresh };
+            shim::run(&dir, beginning).map_err(anyhow::Error::from)
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rota-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl From<Serve> for DaemonOptions {
+    fn from(Serve { head, node, places, launch }: Serve) -> Self {
+        DaemonOptions { head, node, places, launch }
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn serve(serve: Serve) -> anyhow::Result<()> {
+    Ok(runtime()?.block_on(daemon::run(serve.into()))?)
+}
+
+/// Succeeds when nothing is bad.
+fn check(serve: Serve, json: bool) -> ExitCode {
+    let verdicts = match runtime() {
+        Ok(runtime) => runtime.block_on(check::check(&serve.into())),
+        Err(error) => {
+            eprintln!("rota-agent: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if json {
+        println!("{}", serde_json::json!({ "format": 1, "verdicts": verdicts }));
+    } else {
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+    }
+    let is_bad = verdicts.iter().any(|verdict| verdict.status == Status::Bad);
+    if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

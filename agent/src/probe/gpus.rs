@@ -1,0 +1,143 @@
+//! GPUs, by NVIDIA's management library. It is opened at run time: without a driver there are simply none.
+
+use std::fs;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
+use nvml_wrapper::error::NvmlError;
+
+use crate::options::NodeOptions;
+use crate::ranges::Ranges;
+
+/// One GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// The number its driver gives it.
+    pub number: u32,
+    /// Its own name, unique in the world.
+    pub uuid: String,
+    /// Its model, without the maker's name: `A100-SXM4-80GB`.
+    pub model: String,
+    /// Its memory in bytes.
+    pub mem_bytes: u64,
+    /// CPUs near it; empty when nobody knows.
+    pub near_cpus: Ranges,
+    /// What is wrong with it; nothing when it can be used.
+    pub trouble: Option<String>,
+}
+
+/// The driver, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// Its version.
+    pub version: String,
+    /// The version of CUDA it supports.
+    pub cuda: String,
+}
+
+impl Driver {
+    /// Asks for it; an error says why there is none.
+    pub fn find() -> Result<Self, String> {
+        let nvml = Nvml::init().map_err(|error| explained(&error))?;
+        let version = nvml.sys_driver_version().map_err(|error| explained(&error))?;
+        let cuda = nvml.sys_cuda_driver_version().map_err(|error| explained(&error))?;
+        Ok(Driver { version, cuda: format!("{}.{}", cuda / 1000, cuda % 1000 / 10) })
+    }
+}
+
+/// All GPUs of the machine by ascending number; an error says why nobody can know.
+pub fn find() -> Result<Vec<Gpu>, String> {
+    let nvml = Nvml::init().map_err(|error| explained(&error))?;
+    let n_gpus = nvml.device_count().map_err(|error| explained(&error))?;
+    Ok((0..n_gpus).map(|number| gpu(&nvml, number)).collect())
+}
+
+/// What is wrong with GPUs now, by number; GPUs that can be used are not listed.
+pub fn trouble() -> Result<Vec<(u32, String)>, String> {
+    Ok(find()?.into_iter().filter_map(|gpu| gpu.trouble.map(|trouble| (gpu.number, trouble))).collect())
+}
+
+/// GPUs that an operator wants pretended: as many as said, or those of `--gpus`.
+pub(super) fn emulated(n_gpus: u32, options: &NodeOptions) -> Vec<Gpu> {
+    let numbers: Vec<u32> = match &options.gpus {
+        Some(gpus) => gpus.as_slice().iter().copied().filter(|number| *number < n_gpus).collect(),
+        None => (options.first_gpu..options.first_gpu.saturating_add(n_gpus)).collect(),
+    };
+    let model = options.gpu_type.clone().unwrap_or_else(|| "V100".to_owned());
+    let mem_bytes = options.gpu_memory.map_or(32_000_000_000, |memory| memory.0);
+    let gpu = |number| Gpu {
+        number,
+        uuid: format!("EMULATED-{number}"),
+        model: model.clone(),
+        mem_bytes,
+        near_cpus: Ranges::default(),
+        trouble: None,
+    };
+    numbers.into_iter().map(gpu).collect()
+}
+
+/// A GPU that does not answer is one that cannot be used, not one that is not there.
+fn gpu(nvml: &Nvml, number: u32) -> Gpu {
+    match read(nvml, number) {
+        Ok(gpu) => gpu,
+        Err(error) => Gpu {
+            number,
+            uuid: String::new(),
+            model: "unknown".to_owned(),
+            mem_bytes: 0,
+            near_cpus: Ranges::default(),
+            trouble: Some(explained(&error)),
+        },
+    }
+}
+
+fn read(nvml: &Nvml, number: u32) -> Result<Gpu, NvmlError> {
+    let device = nvml.device_by_index(number)?;
+    let name = device.name()?;
+    // Consumer cards have no error correction: no count is no error.
+    let n_errors = device.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile).unwrap_or(0);
+    let trouble =
+        (n_errors > 0).then(|| format!("{n_errors} uncorrected memory errors since the driver started"));
+    Ok(Gpu {
+        number,
+        uuid: device.uuid()?,
+        model: name.trim_start_matches("NVIDIA ").trim_start_matches("Tesla ").to_owned(),
+        mem_bytes: device.memory_info()?.total,
+        near_cpus: near_cpus(&device.pci_info()?.bus_id),
+        trouble,
+    })
+}
+
+/// The kernel knows which CPUs are near a device.
+fn near_cpus(bus_id: &str) -> Ranges {
+    // The library writes eight digits of domain, the kernel four.
+    let id = bus_id.to_ascii_lowercase();
+    let id = match id.split_once(':') {
+        Some((domain, rest)) => format!("{:0>4}:{rest}", domain.trim_start_matches('0')),
+        None => id,
+    };
+    let list = fs::read_to_string(format!("/sys/bus/pci/devices/{id}/local_cpulist"));
+    list.ok().and_then(|list| list.parse().ok()).unwrap_or_default()
+}
+
+fn explained(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(_) => "no NVIDIA driver (libnvidia-ml.so.1 is not installed)".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_driver_says_so_and_one_with_it_names_its_gpus() {
+        match find() {
+            Err(why) => assert!(!why.is_empty() && !why.contains("DlOpen"), "{why}"),
+            Ok(gpus) => {
+                assert!(gpus.iter().all(|gpu| gpu.trouble.is_some() || gpu.mem_bytes > 0), "{gpus:?}")
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What an agent and the shims of its launches say to each other, as JSON lines over the socket in the attempt's
+//! directory. A shim says all of its state whenever some of it changes: nothing can be missed over a reconnect.
+
+use serde::{Deserialize, Serialize};
+
+use super::record::State;
+use crate::launch::spec::Rendezvous;
+
+/// What an agent tells a shim. Everything may be said twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToShim {
+    /// Start what is prepared.
+    Go(Rendezvous),
+    /// Stop, or drop what is prepared.
+    Stop {
+        /// Time between asking and killing.
+        grace_ms: u64,
+        /// Whether the job may write a checkpoint first.
+        keep_work: bool,
+    },
+    /// Ask the job for a checkpoint.
+    Checkpoint,
+    /// The lease lasts until then, by `clock`; none lasts for ever.
+    Lease(Option<u64>),
+    /// CPUs, memory and expected speed have changed.
+    Resize {
+        /// CPUs in millionths.
+        cpu_micro: u64,
+        /// Memory in bytes.
+        mem_bytes: u64,
+        /// Iterations per second.
+        rate: f64,
+    },
+}
+
+/// What a shim tells its agent.
+pub type FromShim = State;

@@ -1,0 +1,85 @@
+//! The shim: one small process for each launch, which starts its ranks, keeps their output, end and lease, and outlives
+//! the agent that started it.
+//!
+//! ```text
+//! agent ── control.sock ─▶ shim ── job.sock ◀── ranks (children)
+//!                           ├── log, log.1 …    what they wrote
+//!                           └── states.jsonl    where the launch stands, its end included
+//! ```
+//! The lease is kept here and not in the agent: whatever happens to the agent, a launch whose lease is over stops.
+//! Single-threaded and without a runtime, so that starting one costs a millisecond. What to launch and when to stop is
+//! the agent's affair.
+
+pub mod control;
+pub mod lines;
+pub mod log;
+mod party;
+pub mod record;
+mod stopping;
+mod watch;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::launch::{self, Workplace};
+use record::{AttemptDir, Phase, RecordError, State};
+use watch::Watch;
+
+/// A shim that cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ShimError {
+    /// A record that cannot be read or written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Another shim watches this launch.
+    #[error("{}: another shim holds this launch", .0.display())]
+    Held(PathBuf),
+    /// The system refuses.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Whether a shim starts its ranks or finds them running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// It starts them.
+    Fresh,
+    /// An earlier shim started them.
+    Adopted,
+}
+
+/// Runs the launch that is described in a directory until nothing of it is left.
+pub fn run(dir: &Path, beginning: Beginning) -> Result<(), ShimError> {
+    let attempt = AttemptDir::new(dir);
+    let _lock = lock(&attempt)?;
+    if matches!(attempt.state()?, Some(State { phase: Phase::Ended(_), .. })) {
+        return Ok(());
+    }
+    let spec = attempt.launch()?;
+    // A shim that leads its session already is as far from its agent as it can be.
+    let _ = rustix::process::setsid();
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own))
+        .map_err(|error| ShimError::System { what: "becoming the reaper", source: error.into() })?;
+    let run_dir = dir.parent().and_then(Path::parent).unwrap_or(dir).to_owned();
+    let place = Workplace { run_dir, dir: dir.to_owned() };
+    let launcher = launch::launcher(&spec, &place);
+    Watch::new(attempt, spec, launcher)?.run(beginning)
+}
+
+/// Takes the lock that a shim holds as long as it lives.
+pub(crate) fn lock(attempt: &AttemptDir) -> Result<File, ShimError> {
+    let path = attempt.lock();
+    let file = File::create(&path).map_err(|source| RecordError::File { path: path.clone(), source })?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(ShimError::Held(path)),
+    }
+}

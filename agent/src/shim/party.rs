@@ -1,0 +1,62 @@
+//! A Unix socket of a shim and all who came to it.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use super::lines::Lines;
+
+/// More connections than this are closed at once: a job has no use for them.
+const MOST_CLIENTS: usize = 256;
+
+/// A socket with all who came to it.
+pub(super) struct Party {
+    pub(super) listener: UnixListener,
+    pub(super) clients: Vec<Client>,
+}
+
+/// One who came.
+pub(super) struct Client {
+    pub(super) lines: Lines,
+    /// The rank it said it is.
+    pub(super) rank: Option<u32>,
+    /// Whether it ends by itself when told.
+    pub(super) stops: bool,
+}
+
+impl Party {
+    /// Opens a socket at a path.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Left by an earlier shim of this launch, which is gone: the lock says so.
+        let _ = std::fs::remove_file(path);
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Party { listener, clients: Vec::new() })
+    }
+
+    /// Lets in who knocks; whether somebody did.
+    pub(super) fn admit(&mut self) -> bool {
+        let before = self.clients.len();
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < MOST_CLIENTS {
+                self.clients.extend(Lines::new(stream).map(|lines| Client {
+                    lines,
+                    rank: None,
+                    stops: false,
+                }));
+            }
+        }
+        self.clients.len() > before
+    }
+
+    /// Says something to all.
+    pub(super) fn send<M: serde::Serialize>(&mut self, message: &M) {
+        self.clients.iter_mut().for_each(|client| client.lines.send(message));
+    }
+
+    /// Sends what waits and lets go of who went.
+    pub(super) fn tidy(&mut self) {
+        self.clients.iter_mut().for_each(|client| client.lines.flush());
+        self.clients.retain(|client| client.lines.is_open());
+    }
+}

@@ -1,0 +1,276 @@
+//! What a shim writes down, so that its launch's end is known whatever happens to the agent.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Pid;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::launch::spec::LaunchSpec;
+use crate::launch::survivors;
+
+/// Where a launch stands, as its shim knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Where it is between prepared and gone.
+    pub phase: Phase,
+    /// The shim that watches it.
+    pub shim: ProcessMark,
+    /// A free port of this node, for ranks to meet at.
+    pub port: u16,
+    /// Iterations done in all, as far as known.
+    pub iterations: f64,
+    /// Iterations at the last checkpoint.
+    pub checkpointed: f64,
+    /// Whether the job speaks the job protocol.
+    pub speaks: bool,
+    /// What an operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// From order to end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Directories and images are being made ready.
+    Preparing,
+    /// Ready, waiting to be told to go.
+    Prepared,
+    /// Its processes run.
+    Running,
+    /// Its processes were told to stop.
+    Stopping,
+    /// Nothing of it is left.
+    Ended(Exit),
+}
+
+/// How a launch ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// What the operating system says.
+    pub how: ExitHow,
+    /// On whose behalf.
+    pub cause: ExitCause,
+}
+
+/// What the operating system says of an end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitHow {
+    /// It returned this; 0 is success.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It was never started, and why.
+    NotStarted(String),
+    /// It is gone and nobody knows how it ended.
+    Unknown(String),
+}
+
+/// Why a launch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitCause {
+    /// It ended by itself.
+    Itself,
+    /// The head ordered it.
+    Ordered,
+    /// Its lease was over.
+    LeaseOver,
+    /// Another rank of it died here.
+    GangBroken,
+    /// It used more memory than it was given.
+    OverLimit,
+}
+
+/// A process that cannot be mistaken for a later one with its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessMark {
+    /// Its number.
+    pub pid: i32,
+    /// When it was started, in ticks since the machine was.
+    pub start_ticks: u64,
+}
+
+impl ProcessMark {
+    /// The mark of this process.
+    pub fn own() -> Self {
+        let pid = rustix::process::getpid();
+        let start_ticks = survivors::start_time(pid).unwrap_or(0);
+        ProcessMark { pid: pid.as_raw_nonzero().get(), start_ticks }
+    }
+
+    /// Whether that very process lives.
+    pub fn is_alive(&self) -> bool {
+        Pid::from_raw(self.pid).is_some_and(|pid| survivors::is_alive(pid, self.start_ticks))
+    }
+}
+
+/// A record that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file system refuses.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file holds something else.
+    #[error("{}: {source}", path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+/// The directory of one launch and the files in it.
+#[derive(Clone, Debug)]
+pub struct AttemptDir(PathBuf);
+
+impl AttemptDir {
+    /// Names the directory; nothing is made.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        AttemptDir(path.into())
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the agent speaks to the shim.
+    pub fn control_socket(&self) -> PathBuf {
+        self.0.join("control.sock")
+    }
+
+    /// What the job wrote, the newest file of it.
+    pub fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    /// Where the shim itself complains.
+    pub fn shim_log(&self) -> PathBuf {
+        self.0.join("shim.log")
+    }
+
+    /// Held by the shim as long as it lives.
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("lock")
+    }
+
+    /// What is to be run.
+    pub fn launch(&self) -> Result<LaunchSpec, RecordError> {
+        read(&self.0.join("launch.json"))
+    }
+
+    /// Writes down what is to be run.
+    pub fn set_launch(&self, spec: &LaunchSpec) -> Result<(), RecordError> {
+        let path = self.0.join("launch.json");
+        let text =
+            serde_json::to_vec(spec).map_err(|source| RecordError::Content { path: path.clone(), source })?;
+        write_private(&path, &text).map_err(|source| RecordError::File { path, source })
+    }
+
+    /// The last state the shim wrote down; none when it never came so far.
+    pub fn state(&self) -> Result<Option<State>, RecordError> {
+        let path = self.states();
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|source| RecordError::File { path: path.clone(), source })?,
+        };
+        // A line without an end is one that a dying shim could not finish.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let last = whole.lines().next_back().map(serde_json::from_str).transpose();
+        last.map_err(|source| RecordError::Content { path, source })
+    }
+
+    /// Writes down where the launch stands, behind where it stood before: replacing a file costs milliseconds on disks
+    /// that are slow, and a launch has a handful of states.
+    pub fn set_state(&self, state: &State) -> Result<(), RecordError> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.states();
+        let wrong = |source| RecordError::File { path: path.clone(), source };
+        let mut line = serde_json::to_vec(state)
+            .map_err(|source| RecordError::Content { path: path.clone(), source })?;
+        line.push(b'\n');
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.append(true).create(true).mode(0o600).open(&path).map_err(wrong)?;
+        file.write_all(&line).map_err(wrong)
+    }
+
+    fn states(&self) -> PathBuf {
+        self.0.join("states.jsonl")
+    }
+}
+
+/// Reads a record.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
+    let text = fs::read(path).map_err(|source| RecordError::File { path: path.to_owned(), source })?;
+    serde_json::from_slice(&text).map_err(|source| RecordError::Content { path: path.to_owned(), source })
+}
+
+/// Replaces a record at once: a reader sees the old one or the new one. Only its owner may read it.
+pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), RecordError> {
+    let wrong = |source| RecordError::File { path: path.to_owned(), source };
+    let text = serde_json::to_vec(record)
+        .map_err(|source| RecordError::Content { path: path.to_owned(), source })?;
+    let beside = path.with_extension("new");
+    write_private(&beside, &text).map_err(wrong)?;
+    fs::rename(&beside, path).map_err(wrong)
+}
+
+fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_again_and_only_by_its_owner() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let dir = AttemptDir::new(folder.path());
+        assert!(dir.state().expect("no error").is_none());
+        let state = State {
+            phase: Phase::Ended(Exit { how: ExitHow::Signal(9), cause: ExitCause::LeaseOver }),
+            shim: ProcessMark::own(),
+            port: 5,
+            iterations: 2.5,
+            checkpointed: 2.0,
+            speaks: true,
+            warnings: vec![],
+        };
+        dir.set_state(&state).expect("written");
+        assert_eq!(dir.state().expect("read"), Some(state));
+        let mode = fs::metadata(folder.path().join("states.jsonl")).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_torn_state_does_not_count_and_a_damaged_one_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("states.jsonl");
+        fs::write(&file, "{\"phase\":").expect("written");
+        assert_eq!(AttemptDir::new(folder.path()).state().expect("none"), None);
+        fs::write(&file, "{\"phase\":\n").expect("written");
+        let error = AttemptDir::new(folder.path()).state().expect_err("damaged").to_string();
+        assert!(error.contains("states.jsonl"), "{error}");
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_namesake_is_not() {
+        let own = ProcessMark::own();
+        assert!(own.is_alive());
+        assert!(!ProcessMark { start_ticks: own.start_ticks + 1, ..own }.is_alive());
+    }
+}

@@ -1,0 +1,86 @@
+//! The way from asking a launch to stop to killing it, and the lease that begins it, as moments on the clock.
+
+use super::record::ExitCause;
+
+/// A launch that was told to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stopping {
+    /// On whose behalf.
+    pub(super) cause: ExitCause,
+    /// When its processes are asked by a signal.
+    pub(super) ask_at_ms: u64,
+    /// When they are killed.
+    pub(super) kill_at_ms: u64,
+    /// Whether they were asked.
+    pub(super) was_asked: bool,
+}
+
+impl Stopping {
+    /// A job that ends by itself when told has three quarters of the grace before the first signal; any other is
+    /// asked at once.
+    pub(super) fn new(cause: ExitCause, now_ms: u64, grace_ms: u64, ends_by_itself: bool) -> Self {
+        let patience_ms = if ends_by_itself { grace_ms / 4 * 3 } else { 0 };
+        Stopping {
+            cause,
+            ask_at_ms: now_ms.saturating_add(patience_ms),
+            kill_at_ms: now_ms.saturating_add(grace_ms),
+            was_asked: false,
+        }
+    }
+
+    /// Told again: the sooner end counts, the first cause stays.
+    pub(super) fn hasten(&mut self, now_ms: u64, grace_ms: u64) {
+        self.kill_at_ms = self.kill_at_ms.min(now_ms.saturating_add(grace_ms));
+        self.ask_at_ms = self.ask_at_ms.min(self.kill_at_ms);
+    }
+}
+
+/// How long a launch may run without word from the head. Nothing of it is left when the lease is over, for then the head
+/// may start it elsewhere: so the goodbye, a quarter of what was left at most, lies within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    /// When everything must be gone.
+    pub(super) until_ms: u64,
+    /// When it is told to stop.
+    pub(super) stop_at_ms: u64,
+}
+
+impl Lease {
+    /// A lease heard of now, for a job that wants this much time for its goodbye.
+    pub(super) fn new(now_ms: u64, until_ms: u64, grace_ms: u64) -> Self {
+        let goodbye_ms = grace_ms.min(until_ms.saturating_sub(now_ms) / 4);
+        Lease { until_ms, stop_at_ms: until_ms - goodbye_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_job_is_asked_at_once_and_one_that_listens_is_given_time() {
+        let silent = Stopping::new(ExitCause::Ordered, 1_000, 400, false);
+        assert_eq!((silent.ask_at_ms, silent.kill_at_ms), (1_000, 1_400));
+        let listens = Stopping::new(ExitCause::Ordered, 1_000, 400, true);
+        assert_eq!((listens.ask_at_ms, listens.kill_at_ms), (1_300, 1_400));
+    }
+
+    #[test]
+    fn the_goodbye_lies_within_the_lease() {
+        assert_eq!(Lease::new(1_000, 11_000, 1_000).stop_at_ms, 10_000);
+        assert_eq!(Lease::new(1_000, 11_000, 60_000).stop_at_ms, 8_500, "a quarter of what was left");
+        assert_eq!(Lease::new(20_000, 11_000, 1_000).stop_at_ms, 11_000, "over already");
+    }
+
+    #[test]
+    fn a_second_order_can_only_hasten() {
+        let mut stopping = Stopping::new(ExitCause::LeaseOver, 1_000, 10_000, true);
+        stopping.hasten(2_000, 20_000);
+        assert_eq!(stopping.kill_at_ms, 11_000);
+        stopping.hasten(2_000, 500);
+        assert_eq!(
+            (stopping.ask_at_ms, stopping.kill_at_ms, stopping.cause),
+            (2_500, 2_500, ExitCause::LeaseOver)
+        );
+    }
+}

@@ -1,0 +1,440 @@
+//! The shim's loop: everything that can happen to one launch, from its preparation until nothing of it is left.
+
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{WaitOptions, WaitStatus};
+use rustix::time::Timespec;
+
+use super::control::ToShim;
+use super::log::RotatingLog;
+use super::party::Party;
+use super::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
+use super::stopping::{Lease, Stopping};
+use super::{Beginning, ShimError};
+use crate::clock::now_ms;
+use crate::job::protocol::{JobHears, JobSays, PROTOCOL};
+use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
+use crate::launch::{Launcher, Rank, survivors};
+
+/// How often a shim looks around when nothing calls it.
+const TURN_MS: u64 = 1_000;
+/// How often it looks while something dies.
+const DYING_TURN_MS: u64 = 10;
+/// Progress is told at most this often.
+const TELL_EVERY_MS: u64 = 200;
+
+/// One launch under watch.
+pub(super) struct Watch {
+    attempt: AttemptDir,
+    spec: LaunchSpec,
+    launcher: Box<dyn Launcher>,
+    state: State,
+    log: RotatingLog,
+    /// Both ends of the pipe that ranks write to; the writing end goes when they are started.
+    output: OwnedFd,
+    input: Option<OwnedFd>,
+    has_output_ended: bool,
+    agents: Party,
+    jobs: Party,
+    ranks: Vec<Rank>,
+    /// The port kept free until the ranks start.
+    port: Option<TcpListener>,
+    lease: Option<Lease>,
+    stopping: Option<Stopping>,
+    /// The end that counts: that of the first rank that failed, or of the last one.
+    end: Option<ExitHow>,
+    running_since_ms: u64,
+    told_at_ms: u64,
+    has_untold: bool,
+    /// The lowest rank whose progress was heard: it speaks for all.
+    speaker: Option<u32>,
+}
+
+impl Watch {
+    /// Opens sockets and log; starts nothing.
+    pub(super) fn new(
+        attempt: AttemptDir,
+        spec: LaunchSpec,
+        launcher: Box<dyn Launcher>,
+    ) -> Result<Self, ShimError> {
+        let system = |what| move |source| ShimError::System { what, source };
+        let port = TcpListener::bind(("0.0.0.0", 0)).map_err(system("finding a free port"))?;
+        let number = port.local_addr().map_err(system("finding a free port"))?.port();
+        let (output, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
+        rustix::io::ioctl_fionbio(&output, true)
+            .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
+        let state = State {
+            phase: Phase::Preparing,
+            shim: ProcessMark::own(),
+            port: number,
+            iterations: spec.work.done,
+            checkpointed: spec.work.done,
+            speaks: false,
+            warnings: Vec::new(),
+        };
+        // Before the control socket exists: whoever can speak to this shim finds its state written down.
+        attempt.set_state(&state)?;
+        Ok(Watch {
+            log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
+            agents: Party::open(&attempt.control_socket()).map_err(system("opening the control socket"))?,
+            jobs: Party::open(&attempt.path().join("job.sock")).map_err(system("opening the job socket"))?,
+            lease: spec.lease_until_ms.map(|until_ms| Lease::new(now_ms(), until_ms, spec.grace_ms)),
+            input: Some(input),
+            has_output_ended: false,
+            ranks: Vec::new(),
+            port: Some(port),
+            stopping: None,
+            end: None,
+            running_since_ms: 0,
+            told_at_ms: 0,
+            has_untold: false,
+            speaker: None,
+            attempt,
+            spec,
+            launcher,
+            state,
+            output,
+        })
+    }
+
+    /// Watches until the launch has ended and everybody was told.
+    pub(super) fn run(mut self, beginning: Beginning) -> Result<(), ShimError> {
+        self.begin(beginning);
+        while !matches!(self.state.phase, Phase::Ended(_)) {
+            self.wait();
+            self.turn();
+        }
+        self.attempt.set_state(&self.state)?;
+        self.agents.admit();
+        let state = self.state.clone();
+        self.agents.send(&state);
+        self.agents.tidy();
+        Ok(())
+    }
+
+    fn begin(&mut self, beginning: Beginning) {
+        let prepared = self.launcher.prepare();
+        match (prepared, beginning) {
+            (Err(error), _) => self.ended_before(ExitHow::NotStarted(error.to_string())),
+            (Ok(()), Beginning::Adopted) => match self.with_input(|launcher, input| launcher.adopt(input)) {
+                Err(why) => self.ended_before(ExitHow::Unknown(why)),
+                ranks => self.started(ranks),
+            },
+            (Ok(()), Beginning::Fresh) if self.spec.waits_for_go => self.enter(Phase::Prepared),
+            (Ok(()), Beginning::Fresh) => {
+                let address = "127.0.0.1".to_owned();
+                self.go(&Rendezvous { address, port: self.state.port });
+            }
+        }
+    }
+
+    fn go(&mut self, rendezvous: &Rendezvous) {
+        self.port = None;
+        let started = self.with_input(|launcher, input| launcher.start(rendezvous, input));
+        self.started(started);
+    }
+
+    fn with_input<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn Launcher, std::os::fd::BorrowedFd<'_>) -> Result<T, crate::launch::LaunchError>,
+    ) -> Result<T, String> {
+        // Taken, so that the pipe ends when the last rank does.
+        match self.input.take() {
+            Some(input) => act(&mut *self.launcher, input.as_fd()).map_err(|error| error.to_string()),
+            None => Err("it was started before".to_owned()),
+        }
+    }
+
+    fn started(&mut self, ranks: Result<Vec<Rank>, String>) {
+        match ranks {
+            Ok(ranks) => {
+                self.ranks = ranks;
+                self.running_since_ms = now_ms();
+                self.enter(Phase::Running);
+            }
+            Err(why) => self.ended_before(ExitHow::NotStarted(why)),
+        }
+    }
+
+    fn ended_before(&mut self, how: ExitHow) {
+        self.end = Some(how);
+        self.finish_when_empty();
+    }
+
+    /// Sleeps until something happens or is due.
+    fn wait(&self) {
+        let now = now_ms();
+        let is_dying = self.end.is_some() || self.stopping.as_ref().is_some_and(|s| now >= s.kill_at_ms);
+        let lease = self
+            .lease
+            .filter(|_| self.stopping.is_none() && self.spec.on_head_lost == OnHeadLost::Stop)
+            .map(|lease| lease.stop_at_ms);
+        let stop = self.stopping.as_ref().map(|s| if s.was_asked { s.kill_at_ms } else { s.ask_at_ms });
+        let turn = if is_dying { DYING_TURN_MS } else { TURN_MS };
+        let tell = self.has_untold.then(|| self.told_at_ms + TELL_EVERY_MS);
+        let due = [lease, stop, tell].into_iter().flatten().map(|at| at.saturating_sub(now) + 1);
+        let left_ms = due.chain([turn]).min().unwrap_or(turn).clamp(1, turn);
+        let timeout =
+            Timespec { tv_sec: (left_ms / 1_000) as i64, tv_nsec: (left_ms % 1_000) as i64 * 1_000_000 };
+        let clients = self.agents.clients.iter().chain(&self.jobs.clients).map(|client| {
+            let out = if client.lines.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
+            PollFd::new(&client.lines, PollFlags::IN | out)
+        });
+        let ends = self.ranks.iter().filter_map(|rank| rank.ended.as_ref());
+        let mut fds: Vec<PollFd<'_>> = clients.collect();
+        fds.extend(ends.map(|ended| PollFd::new(ended, PollFlags::IN)));
+        fds.push(PollFd::new(&self.agents.listener, PollFlags::IN));
+        fds.push(PollFd::new(&self.jobs.listener, PollFlags::IN));
+        if self.input.is_none() && !self.has_output_ended {
+            fds.push(PollFd::new(&self.output, PollFlags::IN));
+        }
+        // An interrupted wait is a short one.
+        let _ = poll(&mut fds, Some(&timeout));
+    }
+
+    fn turn(&mut self) {
+        if self.agents.admit() {
+            self.has_untold = true;
+            self.told_at_ms = 0;
+        }
+        self.jobs.admit();
+        self.keep_output();
+        self.hear_agents();
+        self.hear_jobs();
+        self.reap();
+        self.guess_progress();
+        self.keep_lease();
+        self.drive_stop();
+        self.finish_when_empty();
+        self.tell();
+        self.agents.tidy();
+        self.jobs.tidy();
+    }
+
+    /// Moves output into the log, a bounded amount at a time.
+    fn keep_output(&mut self) {
+        let mut buffer = vec![0; 64 * 1024];
+        for _ in 0..16 {
+            match rustix::io::read(&self.output, &mut buffer[..]) {
+                Ok(0) => {
+                    self.has_output_ended = self.input.is_none();
+                    break;
+                }
+                Err(_) => break,
+                Ok(n_bytes) => {
+                    let kept = self.log.write(buffer.get(..n_bytes).unwrap_or_default());
+                    if let Err(error) = kept {
+                        self.warn(format!("output is lost: {error}"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear_agents(&mut self) {
+        let heard: Vec<ToShim> =
+            self.agents.clients.iter_mut().flat_map(|client| client.lines.receive()).flatten().collect();
+        for message in heard {
+            match message {
+                ToShim::Go(rendezvous) if self.state.phase == Phase::Prepared => self.go(&rendezvous),
+                ToShim::Go(_) => {}
+                ToShim::Stop { grace_ms, keep_work } => self.stop(ExitCause::Ordered, grace_ms, keep_work),
+                ToShim::Checkpoint => self.jobs.send(&JobHears::Checkpoint),
+                ToShim::Lease(until_ms) => {
+                    self.lease = until_ms.map(|until| Lease::new(now_ms(), until, self.spec.grace_ms));
+                }
+                ToShim::Resize { cpu_micro, mem_bytes, rate } => self.resize(cpu_micro, mem_bytes, rate),
+            }
+        }
+    }
+
+    fn resize(&mut self, cpu_micro: u64, mem_bytes: u64, rate: f64) {
+        if let Err(error) = self.launcher.resize(cpu_micro, mem_bytes) {
+            self.warn(error.to_string());
+        }
+        self.guess_progress();
+        let work = &mut self.spec.work;
+        let past_s = (now_ms() - self.running_since_ms) as f64 / 1e3 * work.time_scale;
+        // What is known so far stays; the new speed counts from now on.
+        (work.done, work.delay_s, work.rate) = (self.state.iterations, past_s.max(work.delay_s), rate);
+        self.jobs.send(&JobHears::Resize { cpus: cpu_micro as f64 / 1e6, memory_bytes: mem_bytes, rate });
+    }
+
+    fn hear_jobs(&mut self) {
+        let now = now_ms();
+        let lease_s = self.lease.map(|lease| lease.until_ms.saturating_sub(now) as f64 / 1e3);
+        let mut counts = Vec::new();
+        for client in &mut self.jobs.clients {
+            for message in client.lines.receive() {
+                match message {
+                    Ok(JobSays::Hello { rank, stops, .. }) => {
+                        (client.rank, client.stops) = (Some(rank), stops);
+                        client.lines.send(&JobHears::Welcome {
+                            protocol: PROTOCOL,
+                            job: self.spec.attempt.job,
+                            incarnation: self.spec.attempt.incarnation,
+                            world_size: self.spec.gang.world_size,
+                            iterations: self.spec.work.iterations,
+                            done: self.spec.work.done,
+                            lease_s,
+                        });
+                    }
+                    Ok(JobSays::Renew) => client.lines.send(&JobHears::Lease { lease_s }),
+                    Ok(said) => counts.push((client.rank.unwrap_or(0), said)),
+                    Err(error) => client.lines.send(&JobHears::Error { text: error.to_string() }),
+                }
+            }
+        }
+        counts.into_iter().for_each(|(rank, said)| self.count(rank, &said));
+    }
+
+    fn count(&mut self, rank: u32, said: &JobSays) {
+        let is_sound = |iterations: f64| (0.0..=1e15).contains(&iterations);
+        let speaker = self.speaker.map_or(rank, |speaker| speaker.min(rank));
+        self.speaker = Some(speaker);
+        match *said {
+            JobSays::Progress { iterations } if is_sound(iterations) && rank == speaker => {
+                self.state.iterations = iterations;
+            }
+            JobSays::Checkpointed { iterations } if is_sound(iterations) => {
+                self.state.checkpointed = self.state.checkpointed.max(iterations);
+                self.told_at_ms = 0;
+                self.save();
+            }
+            _ => return,
+        }
+        self.state.speaks = true;
+        self.has_untold = true;
+    }
+
+    /// Takes leave of everything that has ended, inherited processes included.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) {
+                let rank = self.ranks.swap_remove(at);
+                self.rank_ended(&rank, status);
+            }
+        }
+    }
+
+    fn rank_ended(&mut self, rank: &Rank, status: WaitStatus) {
+        let how = self.launcher.exit_of(rank, status);
+        let is_good = how == ExitHow::Code(0);
+        let has_failed = self.end.as_ref().is_some_and(|end| *end != ExitHow::Code(0));
+        if !has_failed {
+            self.end = Some(how);
+        }
+        if !is_good && !self.ranks.is_empty() && self.stopping.is_none() {
+            self.stop(ExitCause::Itself, self.spec.grace_ms, false);
+        }
+        if is_good && !has_failed && !self.ranks.is_empty() {
+            // The others are still at work.
+            self.end = None;
+        }
+    }
+
+    fn guess_progress(&mut self) {
+        let work = self.spec.work;
+        if self.state.speaks || work.rate <= 0.0 || self.ranks.is_empty() {
+            return;
+        }
+        let past_s = (now_ms() - self.running_since_ms) as f64 / 1e3 * work.time_scale;
+        let guess = work.done + (past_s - work.delay_s).max(0.0) * work.rate;
+        let most = if work.iterations > 0.0 { work.iterations } else { f64::MAX };
+        self.state.iterations = guess.min(most);
+        self.has_untold |= now_ms() >= self.told_at_ms + TURN_MS;
+    }
+
+    fn keep_lease(&mut self) {
+        let now = now_ms();
+        let ending = self.lease.filter(|lease| now >= lease.stop_at_ms && self.stopping.is_none());
+        if let Some(lease) = ending.filter(|_| self.spec.on_head_lost == OnHeadLost::Stop) {
+            self.stop(ExitCause::LeaseOver, lease.until_ms.saturating_sub(now), true);
+        }
+    }
+
+    fn stop(&mut self, cause: ExitCause, grace_ms: u64, keep_work: bool) {
+        let now = now_ms();
+        if let Some(stopping) = &mut self.stopping {
+            stopping.hasten(now, grace_ms);
+            return;
+        }
+        if self.ranks.is_empty() && self.end.is_none() {
+            self.end = Some(ExitHow::NotStarted("stopped before it started".to_owned()));
+        }
+        let ends_by_itself = keep_work && self.jobs.clients.iter().any(|client| client.stops);
+        self.stopping = Some(Stopping::new(cause, now, grace_ms, ends_by_itself));
+        self.jobs.send(&JobHears::Stop { grace_s: grace_ms as f64 / 1e3, keep_work });
+        self.enter(Phase::Stopping);
+        self.drive_stop();
+    }
+
+    fn drive_stop(&mut self) {
+        let now = now_ms();
+        let Some(stopping) = &mut self.stopping else { return };
+        if now >= stopping.ask_at_ms && !stopping.was_asked {
+            stopping.was_asked = true;
+            self.launcher.ask_to_stop(&self.ranks);
+        }
+        if now >= stopping.kill_at_ms && !self.ranks.is_empty() {
+            self.launcher.kill(&self.ranks);
+        }
+    }
+
+    /// Ends when no rank is left, and neither is anything they started.
+    fn finish_when_empty(&mut self) {
+        if !self.ranks.is_empty() {
+            return;
+        }
+        let Some(how) = self.end.clone() else { return };
+        if !survivors::children().is_empty() {
+            survivors::kill_children();
+            return;
+        }
+        self.keep_output();
+        let cause = match &self.stopping {
+            Some(stopping) => stopping.cause,
+            None if self.launcher.was_over_limit() => ExitCause::OverLimit,
+            None => ExitCause::Itself,
+        };
+        self.launcher.clear();
+        if how == ExitHow::Code(0) && !self.state.speaks && self.spec.work.iterations > 0.0 {
+            let is_whole = cause == ExitCause::Itself;
+            self.state.iterations = if is_whole { self.spec.work.iterations } else { self.state.iterations };
+        }
+        self.state.phase = Phase::Ended(Exit { how, cause });
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.state.phase = phase;
+        self.told_at_ms = 0;
+        self.has_untold = true;
+        self.save();
+    }
+
+    fn save(&mut self) {
+        if let Err(error) = self.attempt.set_state(&self.state) {
+            self.warn(error.to_string());
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        eprintln!("{warning}");
+        if self.state.warnings.len() < 8 && !self.state.warnings.contains(&warning) {
+            self.state.warnings.push(warning);
+            self.has_untold = true;
+        }
+    }
+
+    fn tell(&mut self) {
+        let now = now_ms();
+        if self.has_untold && now >= self.told_at_ms + TELL_EVERY_MS {
+            let state = self.state.clone();
+            self.agents.send(&state);
+            (self.has_untold, self.told_at_ms) = (false, now);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Real containers, through podman: end, output, environment, stop, adoption, limits.
+//!
+//! Needs podman, runc and a static busybox to make an image from; says so where they are missing.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::{Launched, eventually, spec};
+use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
+use rota_agent::shim::control::ToShim;
+use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+
+const CLIENT: [&str; 4] = ["podman", "--runtime=runc", "--cgroup-manager=cgroupfs", "--log-level=error"];
+const IMAGE: &str = "localhost/rota-test-busybox";
+
+fn podman(words: &[&str]) -> Option<String> {
+    let (program, options) = CLIENT.split_first()?;
+    let output = Command::new(program).args(options).args(words).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Makes the image; false, and said so, where that cannot be done.
+fn has_podman() -> bool {
+    static MADE: OnceLock<bool> = OnceLock::new();
+    let is_there = *MADE.get_or_init(|| make_image().is_some());
+    if !is_there {
+        println!(
+            "podman, runc or a static busybox is missing, or containers are not allowed: nothing is tested"
+        );
+    }
+    is_there
+}
+
+fn make_image() -> Option<()> {
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists())?;
+    let folder = tempfile::tempdir().ok()?;
+    let root = folder.path().join("root");
+    for name in ["bin", "tmp", "etc", "dev", "proc", "sys"] {
+        std::fs::create_dir_all(root.join(name)).ok()?;
+    }
+    std::fs::copy(busybox, root.join("bin/busybox")).ok()?;
+    for name in ["sh", "sleep", "echo", "env", "cat", "trap", "nproc", "printenv"] {
+        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).ok()?;
+    }
+    let archive = folder.path().join("root.tar");
+    let made = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg(".").status().ok()?;
+    made.success().then_some(())?;
+    podman(&["import", archive.to_str()?, IMAGE])?;
+    podman(&[
+        "run",
+        "--rm",
+        "--network=host",
+        "--ulimit=nofile=1024:1024",
+        "--ulimit=nproc=1024:1024",
+        IMAGE,
+        "/bin/echo",
+        "x",
+    ])
+    .map(drop)
+}
+
+fn in_container(script: &str) -> LaunchSpec {
+    let mut launch = spec(script);
+    // Containers of parallel tests and earlier runs must not share a name.
+    launch.attempt.job = std::process::id();
+    launch.launcher = LauncherKind::Container(ContainerSpec {
+        client: CLIENT.map(str::to_owned).to_vec(),
+        image: IMAGE.to_owned(),
+        pull: Pull::Never,
+        mounts: Vec::new(),
+        network: "host".to_owned(),
+        gpu_flag: String::new(),
+        options: vec!["--ulimit=nofile=1024:1024".to_owned(), "--ulimit=nproc=1024:1024".to_owned()],
+    });
+    launch
+}
+
+/// Names of the containers a launch has left.
+fn left(launched: &Launched) -> String {
+    let run_dir = launched.run_dir.path().as_os_str().as_encoded_bytes();
+    let mark = run_dir
+        .iter()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    podman(&["ps", "--all", "--format={{.Names}}", &format!("--filter=name={mark:08x}")]).unwrap_or_default()
+}
+
+#[test]
+fn a_container_has_its_environment_and_leaves_code_and_output() {
+    if !has_podman() {
+        return;
+    }
+    let mut launch = in_container("echo rank $RANK gpus $CUDA_VISIBLE_DEVICES secret $SECRET; exit 7");
+    launch.environment.insert("SECRET".to_owned(), "several words\nand lines".to_owned());
+    let mut launched = Launched::new(launch);
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Code(7), ExitCause::Itself), "{}", launched.log());
+    assert_eq!(launched.log(), "rank 0 gpus 0 secret several words and lines\n");
+    assert_eq!(left(&launched), "", "no container is left");
+}
+
+#[test]
+fn a_container_is_stopped_by_its_runtime_and_not_by_its_client() {
+    if !has_podman() {
+        return;
+    }
+    let mut launched =
+        Launched::new(in_container("trap 'echo bye; exit 3' TERM; echo up; while true; do sleep 0.1; done"));
+    eventually("output", || (launched.log() == "up\n").then_some(()));
+    launched.control().say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Code(3), ExitCause::Ordered), "{}", launched.log());
+    assert_eq!(left(&launched), "");
+}
+
+#[test]
+fn a_container_that_does_not_listen_is_killed() {
+    if !has_podman() {
+        return;
+    }
+    let mut launched = Launched::new(in_container("trap '' TERM; echo up; while true; do sleep 1; done"));
+    eventually("output", || (launched.log() == "up\n").then_some(()));
+    launched.control().say(&ToShim::Stop { grace_ms: 500, keep_work: false });
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Signal(9), ExitCause::Ordered));
+    assert_eq!(left(&launched), "");
+}
+
+#[test]
+fn a_container_outlives_its_shim_and_is_adopted() {
+    if !has_podman() {
+        return;
+    }
+    let script = "echo up; while [ ! -e go ]; do sleep 0.1; done; echo went; exit 5";
+    let mut launched = Launched::new(in_container(script));
+    eventually("output", || (launched.log() == "up\n").then_some(()));
+    launched.shim.kill().expect("killed");
+    launched.shim.wait().expect("ended");
+    assert!(!left(&launched).is_empty(), "the container lives on");
+    launched.adopt();
+    eventually("its second shim", || {
+        launched.state().filter(|state| state.phase == Phase::Running && state.shim.is_alive())
+    });
+    std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Code(5), ExitCause::Itself), "{}", launched.log());
+    assert!(launched.log().starts_with("up\n"));
+    assert_eq!(left(&launched), "");
+}
+
+#[test]
+fn a_container_that_ended_without_a_shim_tells_the_next_one_how() {
+    if !has_podman() {
+        return;
+    }
+    let mut launched = Launched::new(in_container("echo up; while [ ! -e go ]; do sleep 0.1; done; exit 8"));
+    eventually("output", || (launched.log() == "up\n").then_some(()));
+    launched.shim.kill().expect("killed");
+    launched.shim.wait().expect("ended");
+    let name = left(&launched);
+    std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
+    eventually("its end", || {
+        podman(&["inspect", "--format={{.State.Running}}", &name]).filter(|said| said == "false")
+    });
+    launched.adopt();
+    assert_eq!(launched.end().0.how, ExitHow::Code(8));
+    assert_eq!(left(&launched), "");
+}
+
+#[test]
+fn limits_reach_the_container() {
+    if !has_podman() {
+        return;
+    }
+    let mut launch = in_container("while [ ! -e go ]; do sleep 0.1; done");
+    launch.grant.limits = Limits::Enforced;
+    launch.grant.mem_bytes = 100_000_000;
+    launch.grant.cpu_micro = 500_000;
+    launch.grant.pinned = "0".parse().expect("a CPU");
+    let mut launched = Launched::new(launch);
+    launched.until(&Phase::Running);
+    let format = "--format={{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.HostConfig.CpusetCpus}}";
+    let said = eventually("limits", || podman(&["inspect", format, &left(&launched)]));
+    assert_eq!(said, "100000000 500000000 0");
+    std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
+    launched.end();
+}
+
+#[test]
+fn an_image_that_is_not_here_and_must_not_be_pulled_is_named() {
+    if !has_podman() {
+        return;
+    }
+    let mut launch = in_container("true");
+    if let LauncherKind::Container(container) = &mut launch.launcher {
+        container.image = "localhost/rota-no-such-image".to_owned();
+    }
+    let ExitHow::NotStarted(why) = Launched::new(launch).end().0.how else { panic!("it started") };
+    assert!(why.contains("rota-no-such-image") && why.contains("not on this node"), "{why}");
+}
