@@ -149,3 +149,46 @@ fn elasticflow_leads_on_the_first_jobs_of_its_testbed() {
     let said = text(&output.stdout);
     assert!(said.contains("conclusion holds") && said.contains("0.640"), "{said}");
 }
+
+/// A crowd on 32 GPUs: sixty jobs in ten minutes, of which not all can be in time.
+fn crowd() -> String {
+    let mut text =
+        "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n".to_owned();
+    for job in 0..60_u32 {
+        let (submitted, duration_s) = (10 * job, 1_500 + 137 * (job % 19));
+        let deadline = submitted + duration_s * (6 + job % 7) / 10;
+        let iterations = f64::from(duration_s) * 7.3;
+        text.push_str(&format!("{job},{submitted},{iterations:.0},gpt2,{deadline},128,1,{duration_s}\n"));
+    }
+    text
+}
+
+#[test]
+fn the_model_never_admits_fewer_than_the_greedy_in_the_same_state_and_both_keep_their_promises() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for name in ["195job.csv", "cluster10.csv", "philly_103959.csv"] {
+        std::fs::write(dir.path().join(name), crowd()).expect("a file can be written");
+    }
+    let args = ["reproduce", "elasticflow", "admission", "--traces", "."];
+    let output = rota(dir.path(), &[&args[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let traces = value["traces"].as_array().expect("traces");
+    assert_eq!(traces.len(), 3);
+    for trace in traces {
+        let count = |place: &str, key: &str| trace[place][key].as_u64().expect("a count");
+        let same = |key: &str| count("same_state", key);
+        assert_eq!((same("asked"), same("worse")), (60, 0), "{trace}");
+        assert!(same("greedy") <= same("model") && same("model") <= same("at_most"), "{trace}");
+        for policy in ["elasticflow", "elasticflow-opt"] {
+            assert_eq!(
+                count(policy, "met"),
+                60 - count(policy, "declined"),
+                "{policy} broke a promise: {trace}"
+            );
+        }
+    }
+    assert!(traces[1]["elasticflow"]["declined"].as_u64() > Some(0), "nothing is scarce: {value}");
+    let refused = rota(dir.path(), &[&args[..], &["--set", "compat=artifact"]].concat());
+    assert!(text(&refused.stderr).contains("the original has no model"), "{}", text(&refused.stderr));
+}

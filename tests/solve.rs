@@ -132,7 +132,8 @@ fn is_gone(pid: u32) -> bool {
 #[test]
 fn a_solve_that_overruns_is_killed_keeps_its_start_and_leaves_no_process() {
     let model = overrunning();
-    let limits = Limits { wall: Duration::from_secs(1), ..Limits::default() };
+    // So short that no machine is fast enough: reading the model alone takes longer.
+    let limits = Limits { wall: Duration::from_millis(50), ..Limits::default() };
     let mut solver = ChildSolver::new(env!("CARGO_BIN_EXE_rota").into());
     let start = vec![0.0; 50_000];
     let solution = solver.solve(&model, &limits, Start::Values(&start));
@@ -145,6 +146,21 @@ fn a_solve_that_overruns_is_killed_keeps_its_start_and_leaves_no_process() {
     assert!(check(&model, &solution.values).is_ok());
     let cold = solver.solve(&model, &limits, Start::Cold);
     assert_eq!((cold.status, cold.values.len()), (SolveStatus::LimitWithout, 0));
+}
+
+#[test]
+fn a_child_that_never_answers_is_killed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = file(&dir, "mute.sh", "#!/bin/sh\nexec sleep 600\n");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let mut model = Model::new(Sense::Maximize);
+    model.binary("x").expect("a variable");
+    let mut solver = ChildSolver::new(program);
+    let limits = Limits { wall: Duration::from_millis(50), ..Limits::default() };
+    let solution = solver.solve(&model, &limits, Start::Values(&[1.0]));
+    let Fate::Killed { pid } = solver.fate() else { panic!("expected a kill, got {:?}", solver.fate()) };
+    assert!(is_gone(pid), "process {pid} is left behind");
+    assert_eq!((solution.status, solution.values), (SolveStatus::LimitWithIncumbent, vec![1.0]));
 }
 
 #[test]
@@ -261,4 +277,55 @@ fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looke
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("--at 999999: the run has"));
     let several = rota().args(["solve", "--at", "1"]).arg(&out).output().expect("rota runs");
     assert!(String::from_utf8_lossy(&several.stderr).contains("say which with --policy"));
+}
+
+#[test]
+fn every_form_of_synergys_model_can_be_chosen_and_a_joint_one_too_large_says_so() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let notes = |name: &str, set: &[&str]| {
+        let out = dir.path().join(name);
+        let mut command = rota();
+        command.args([
+            "simulate",
+            "--jobs",
+            "14",
+            "--static",
+            "--multi-gpu",
+            "--cluster",
+            "small",
+            "-p",
+            "fifo+opt",
+        ]);
+        command.args(["--split", "50,0,50", "--quiet", "--out"]).arg(&out);
+        for set in set {
+            command.args(["--set", set]);
+        }
+        let run = command.output().expect("rota runs");
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+        std::fs::read_to_string(out.join("rounds.csv")).expect("the record of the rounds")
+    };
+    // Of the second decision: at the first one job has arrived, and later ones follow from what was decided.
+    let throughput = |notes: &str| -> f64 {
+        let second = notes.split("throughput ").nth(2).and_then(|rest| rest.split(' ').next());
+        second
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("no second decision in {notes}"))
+    };
+    let exact = notes("exact", &[]);
+    assert!(!exact.contains("joint model") && throughput(&exact) > 0.0, "{exact}");
+    for method in ["pack", "round"] {
+        let other = notes(method, &[&format!("placement={method}")]);
+        assert!(
+            throughput(&other) > 0.0 && throughput(&other) <= throughput(&exact) + 1e-6,
+            "{method}: {other}"
+        );
+    }
+    let joint = notes("joint", &["model=joint", "gap=0.01", "nodes=20"]);
+    assert!(
+        joint.contains("joint model optimal") && throughput(&joint) >= throughput(&exact) - 1e-6,
+        "{joint}"
+    );
+    let large = notes("large", &["model=joint", "exact_spots=1"]);
+    assert!(large.contains("joint model too_large"), "{large}");
+    assert_eq!(throughput(&large), throughput(&exact));
 }

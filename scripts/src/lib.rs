@@ -24,6 +24,7 @@ pub mod reference;
 pub mod sample;
 pub mod scenario;
 mod session;
+pub mod shares;
 pub mod shipped;
 mod solving;
 mod stages;

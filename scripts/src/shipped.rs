@@ -68,7 +68,7 @@ shipped! {
     /// Every policy, and part of one, that comes with Rota.
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
-        "elasticflow" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
+        "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data";
 }

@@ -2,16 +2,24 @@
 //! slot a GPU level, such that every admitted job has done its work by its deadline.
 //!
 //! ```text
-//!  a_j admitted, x[j,l,t] job j runs at level l in slot t (from its first slot up to its deadline)
-//!  sum_l x[j,l,t] <= a_j                       each job and slot
-//!  sum work_l x[j,l,t] >= work_j a_j           each job
-//!  sum gpus_l x[j,l,t] <= capacity_t           each slot
+//!  a_j admitted, x[j,l,t] the part of slot t that job j runs at level l
+//!  sum_l x[j,l,t] <= usable_jt a_j                 each job and slot; usable_jt: the part of t before j's deadline
+//!  sum rate_l length_t x[j,l,t] >= work_j a_j      each job
+//!  sum gpus_l x[j,l,t] <= gpus_t                   each slot
 //! ```
+//! With [`Pace::Parts`] the x are continuous: no plan of any kind, however finely it cuts its time, is excluded, so
+//! the answer is a bound, and whoever wants to run it must arrange it in time. With [`Pace::Whole`] they are binary: a
+//! job keeps one level all through a slot, and the answer can be run as it stands.
+//!
 //! First the most worth is admitted; then, with that worth held, the least GPU time spent. The two are two
-//! models, not one with weights: a weight small enough to be safe drowns in a solver's tolerance.
+//! models, not one with weights: a weight small enough to be safe drowns in a solver's tolerance. What the model looks
+//! like is in `model`.
+
+mod model;
+
+pub use model::ShareModel;
 
 use crate::error::FormulationError;
-use crate::model::{Model, Sense, Variable};
 use crate::solution::{Limits, Solution, Solver, Start};
 
 /// One speed a job can run at.
@@ -19,8 +27,8 @@ use crate::solution::{Limits, Solution, Solver, Start};
 pub struct ShareLevel {
     /// GPUs, at least one.
     pub gpus: u32,
-    /// Work done in one slot.
-    pub work: f64,
+    /// Work done in a second.
+    pub rate: f64,
 }
 
 /// Whether a job's admission is still open.
@@ -39,23 +47,42 @@ pub struct ShareJob {
     pub levels: Vec<ShareLevel>,
     /// Work left.
     pub work: f64,
-    /// The first slot it may run in.
-    pub first_slot: usize,
-    /// The first slot it may no longer run in; beyond the horizon counts as the horizon.
-    pub deadline_slot: usize,
+    /// Time until its deadline, counted from the beginning of the first slot; may be beyond the last.
+    pub deadline_s: f64,
     /// What admitting it is worth; 1 counts jobs.
     pub worth: f64,
     /// Whether it may be declined.
     pub admission: Admission,
 }
 
-/// Jobs, and the GPUs there are in each slot.
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShareSlot {
+    /// How long it is.
+    pub length_s: f64,
+    /// GPUs there are.
+    pub gpus: u32,
+}
+
+/// How a job may use a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pace {
+    /// Any part of it, at several levels one after another.
+    #[default]
+    Parts,
+    /// All of it or nothing of it, at one level.
+    Whole,
+}
+
+/// Jobs, and the time there is for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShareProblem {
-    /// GPUs per slot.
-    pub capacity: Vec<u32>,
+    /// Slots, one after another.
+    pub slots: Vec<ShareSlot>,
     /// The jobs.
     pub jobs: Vec<ShareJob>,
+    /// How they use slots.
+    pub pace: Pace,
 }
 
 /// What is best.
@@ -63,31 +90,31 @@ pub struct ShareProblem {
 pub enum ShareGoal {
     /// The most worth admitted.
     AdmitMost,
-    /// The fewest GPU slots spent while at least this worth is admitted.
+    /// The least GPU time spent while at least this worth is admitted.
     SaveGpuTime {
         /// The worth to keep.
         worth: f64,
     },
 }
 
-/// The answer: who is admitted, and GPUs per job and slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One level of one job in one slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShareRun {
+    /// Which slot.
+    pub slot: usize,
+    /// GPUs.
+    pub gpus: u32,
+    /// The part of the slot, more than 0 and at most 1.
+    pub part: f64,
+}
+
+/// The answer: who is admitted, and what each job runs at when.
+#[derive(Clone, Debug, PartialEq)]
 pub struct SharePlan {
     /// Whether the job is admitted.
     pub admitted: Vec<bool>,
-    /// GPUs per slot of the horizon.
-    pub gpus: Vec<Vec<u32>>,
-}
-
-/// The model of a [`ShareProblem`], and the way back.
-#[derive(Clone, Debug)]
-pub struct ShareModel {
-    /// The model.
-    pub model: Model,
-    admitted: Vec<Variable>,
-    /// Per job: slot, GPUs, variable.
-    runs: Vec<Vec<(usize, u32, Variable)>>,
-    n_slots: usize,
+    /// Per job, slot by slot.
+    pub runs: Vec<Vec<ShareRun>>,
 }
 
 /// Both solves of [`solve_shares`].
@@ -101,106 +128,73 @@ pub struct ShareAnswer {
     pub save: Option<Solution>,
 }
 
-/// Admits the most worth, then saves GPU time. A plan given as start is never lost.
+/// Admits the most worth, then saves GPU time if more is admitted than `enough`. A plan given as start is never lost.
 pub fn solve_shares(
     problem: &ShareProblem,
     solver: &mut dyn Solver,
     limits: &Limits,
     start: Option<&SharePlan>,
+    enough: f64,
 ) -> Result<ShareAnswer, FormulationError> {
     let built = problem.model(ShareGoal::AdmitMost)?;
-    let values = start.and_then(|plan| built.encode(problem, plan));
+    let values = start.and_then(|plan| built.encode(plan));
     let admit = solver.solve(&built.model, limits, values.as_deref().map_or(Start::Cold, Start::Values));
     let Some(worth) = admit.objective else { return Ok(ShareAnswer { plan: None, admit, save: None }) };
     let first = built.decode(&admit)?;
+    if worth <= enough {
+        return Ok(ShareAnswer { plan: Some(first), admit, save: None });
+    }
     let built = problem.model(ShareGoal::SaveGpuTime { worth })?;
-    let values = built.encode(problem, &first);
+    let values = built.encode(&first);
     let save = solver.solve(&built.model, limits, values.as_deref().map_or(Start::Cold, Start::Values));
     let plan = if save.status.has_values() { built.decode(&save)? } else { first };
     Ok(ShareAnswer { plan: Some(plan), admit, save: Some(save) })
 }
 
 impl ShareProblem {
-    /// Builds the model for one of the two goals.
-    pub fn model(&self, goal: ShareGoal) -> Result<ShareModel, FormulationError> {
-        self.check()?;
-        let mut model = Model::new(Sense::Maximize);
-        let mut admitted = Vec::with_capacity(self.jobs.len());
-        let mut runs = Vec::with_capacity(self.jobs.len());
-        for (j, job) in self.jobs.iter().enumerate() {
-            let least = if job.admission == Admission::Promised { 1.0 } else { 0.0 };
-            admitted.push(model.integer(&format!("a_{j}"), least, 1.0)?);
-            let mut of_job = Vec::new();
-            for t in self.slots(job) {
-                for l in useful_levels(&job.levels, self.capacity[t]) {
-                    let variable = model.binary(&format!("x_{j}_{l}_{t}"))?;
-                    of_job.push((t, job.levels[l].gpus, variable, job.levels[l].work));
-                }
-            }
-            add_job_rows(&mut model, j, job, admitted[j], &of_job)?;
-            runs.push(of_job.into_iter().map(|(t, gpus, variable, _)| (t, gpus, variable)).collect());
-        }
-        let mut built = ShareModel { model, admitted, runs, n_slots: self.capacity.len() };
-        self.add_capacity_rows(&mut built)?;
-        self.set_goal(&mut built, goal)?;
-        Ok(built)
+    /// Work a job does in its runs of a plan.
+    pub fn work_done(&self, job: usize, runs: &[ShareRun]) -> f64 {
+        let rate = |gpus: u32| {
+            let level = self.jobs[job].levels.iter().find(|level| level.gpus == gpus);
+            level.map_or(0.0, |level| level.rate)
+        };
+        let seconds = |run: &ShareRun| match self.pace {
+            Pace::Parts => run.part * self.slots[run.slot].length_s,
+            Pace::Whole => run.part * self.usable_s(&self.jobs[job], run.slot),
+        };
+        runs.iter().map(|run| rate(run.gpus) * seconds(run)).sum()
     }
 
-    /// The slots a job may run in.
-    fn slots(&self, job: &ShareJob) -> std::ops::Range<usize> {
-        job.first_slot..job.deadline_slot.min(self.capacity.len())
-    }
-
-    fn add_capacity_rows(&self, built: &mut ShareModel) -> Result<(), FormulationError> {
-        let mut in_slot: Vec<Vec<(Variable, f64)>> = vec![Vec::new(); self.capacity.len()];
-        for &(t, gpus, variable) in built.runs.iter().flatten() {
-            in_slot[t].push((variable, f64::from(gpus)));
-        }
-        for (t, terms) in in_slot.into_iter().enumerate() {
-            let capacity = f64::from(self.capacity[t]);
-            built.model.row(&format!("capacity_{t}"), f64::NEG_INFINITY, capacity, terms)?;
-        }
-        Ok(())
-    }
-
-    fn set_goal(&self, built: &mut ShareModel, goal: ShareGoal) -> Result<(), FormulationError> {
-        match goal {
-            ShareGoal::AdmitMost => {
-                for (&variable, job) in built.admitted.iter().zip(&self.jobs) {
-                    built.model.set_cost(variable, job.worth)?;
-                }
-            }
-            ShareGoal::SaveGpuTime { worth } => {
-                built.model.set_sense(Sense::Minimize);
-                for &(_, gpus, variable) in built.runs.iter().flatten() {
-                    built.model.set_cost(variable, f64::from(gpus))?;
-                }
-                let all: Vec<_> =
-                    built.admitted.iter().zip(&self.jobs).map(|(&a, job)| (a, job.worth)).collect();
-                // the worth was summed from the same numbers: forgive only rounding
-                built.model.row("worth", worth - 1e-9 * worth.abs(), f64::INFINITY, all)?;
-            }
-        }
-        Ok(())
+    /// Seconds of a slot before a job's deadline.
+    pub fn usable_s(&self, job: &ShareJob, slot: usize) -> f64 {
+        let begin: f64 = self.slots[..slot].iter().map(|slot| slot.length_s).sum();
+        (job.deadline_s - begin).clamp(0.0, self.slots[slot].length_s)
     }
 
     fn check(&self) -> Result<(), FormulationError> {
         let bad = |place: String, value: f64, expected: &'static str| {
             Err(FormulationError::BadInput { place, value, expected })
         };
-        for (j, job) in self.jobs.iter().enumerate() {
-            if !(job.work.is_finite() && job.work >= 0.0) {
-                return bad(format!("job {j}, work"), job.work, "a finite amount of at least 0");
+        let is_amount = |value: f64| value.is_finite() && value >= 0.0;
+        for (t, slot) in self.slots.iter().enumerate() {
+            if !(is_amount(slot.length_s) && slot.length_s > 0.0) {
+                return bad(format!("slot {t}, length"), slot.length_s, "a finite time of more than 0 s");
             }
-            if !(job.worth.is_finite() && job.worth >= 0.0) {
-                return bad(format!("job {j}, worth"), job.worth, "a finite amount of at least 0");
+        }
+        for (j, job) in self.jobs.iter().enumerate() {
+            let amounts = [("work", job.work), ("worth", job.worth)];
+            if let Some((what, value)) = amounts.into_iter().find(|(_, value)| !is_amount(*value)) {
+                return bad(format!("job {j}, {what}"), value, "a finite amount of at least 0");
+            }
+            if job.deadline_s.is_nan() {
+                return bad(format!("job {j}, deadline"), job.deadline_s, "a time");
             }
             for (l, level) in job.levels.iter().enumerate() {
-                if !(level.work.is_finite() && level.work >= 0.0) {
+                if !is_amount(level.rate) {
                     return bad(
-                        format!("job {j}, level {l}, work"),
-                        level.work,
-                        "a finite amount of at least 0",
+                        format!("job {j}, level {l}, rate"),
+                        level.rate,
+                        "a finite speed of at least 0",
                     );
                 }
                 if level.gpus == 0 {
@@ -209,76 +203,5 @@ impl ShareProblem {
             }
         }
         Ok(())
-    }
-}
-
-/// A slot, GPUs, the variable and its work.
-type Run = (usize, u32, Variable, f64);
-
-fn add_job_rows(
-    model: &mut Model,
-    j: usize,
-    job: &ShareJob,
-    admitted: Variable,
-    runs: &[Run],
-) -> Result<(), FormulationError> {
-    for in_slot in runs.chunk_by(|a, b| a.0 == b.0) {
-        let terms = in_slot.iter().map(|&(_, _, variable, _)| (variable, 1.0));
-        let name = format!("level_{j}_{}", in_slot[0].0);
-        model.row(&name, f64::NEG_INFINITY, 0.0, terms.chain([(admitted, -1.0)]))?;
-    }
-    if job.work > 0.0 {
-        // in parts of the job's work, so that tolerances mean the same for every job
-        let terms = runs.iter().map(|&(_, _, variable, work)| (variable, work / job.work));
-        model.row(&format!("work_{j}"), 0.0, f64::INFINITY, terms.chain([(admitted, -1.0)]))?;
-    }
-    Ok(())
-}
-
-/// Levels that fit the slot and do more work than any with no more GPUs.
-fn useful_levels(levels: &[ShareLevel], capacity: u32) -> impl Iterator<Item = usize> + '_ {
-    let beats = |a: usize, b: usize| {
-        let (first, second) = (levels[a], levels[b]);
-        first.gpus <= second.gpus && first.work >= second.work && (first != second || a < b)
-    };
-    (0..levels.len()).filter(move |&b| {
-        let is_beaten = (0..levels.len()).any(|a| a != b && beats(a, b));
-        levels[b].gpus <= capacity && levels[b].work > 0.0 && !is_beaten
-    })
-}
-
-impl ShareModel {
-    /// The plan a solution says.
-    pub fn decode(&self, solution: &Solution) -> Result<SharePlan, FormulationError> {
-        if !solution.status.has_values() {
-            return Err(FormulationError::NoValues { status: solution.status.to_string() });
-        }
-        let is_one = |variable: Variable| solution.value(variable) == Some(1.0);
-        let admitted: Vec<bool> = self.admitted.iter().map(|&a| is_one(a)).collect();
-        let mut gpus = vec![vec![0; self.n_slots]; self.admitted.len()];
-        for (row, runs) in gpus.iter_mut().zip(&self.runs) {
-            for &(t, n_gpus, variable) in runs {
-                if is_one(variable) {
-                    row[t] = n_gpus;
-                }
-            }
-        }
-        Ok(SharePlan { admitted, gpus })
-    }
-
-    /// Values for a plan, as a start; `None` if it runs a job at a level or in a slot the model does not have.
-    pub fn encode(&self, problem: &ShareProblem, plan: &SharePlan) -> Option<Vec<f64>> {
-        if plan.admitted.len() != self.admitted.len() || plan.gpus.len() != problem.jobs.len() {
-            return None;
-        }
-        let mut values = vec![0.0; self.model.n_variables()];
-        for (j, runs) in self.runs.iter().enumerate() {
-            values[self.admitted[j].index()] = f64::from(u8::from(plan.admitted[j]));
-            for (t, &gpus) in plan.gpus[j].iter().enumerate().filter(|&(_, &gpus)| gpus > 0) {
-                let (_, _, variable) = runs.iter().find(|run| (run.0, run.1) == (t, gpus))?;
-                values[variable.index()] = 1.0;
-            }
-        }
-        Some(values)
     }
 }

@@ -2,10 +2,17 @@
 //! holds, who may still enter, and who gets what is left. Deadline policies are short words over these verbs.
 //!
 //! Jobs are known by their rows of a snapshot. A job that cannot make its deadline (any more) reserves nothing and
-//! blocks nobody: it lives from spare GPUs, as a job without a deadline does.
+//! blocks nobody: it lives from spare GPUs, as a job without a deadline does. Plans that a model or an earlier round made
+//! come in through `follow`; `arrange` puts a model's into rounds.
+
+mod arrange;
+mod follow;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+pub use arrange::Part;
+pub use follow::Course;
 
 use super::{Grid, Need, Reservation, Shortfall, Speeds, Timeline};
 use crate::cluster::{Cluster, Node};
@@ -52,6 +59,9 @@ pub struct Planned {
     /// GPUs it holds, and the part of a round that changing them costs.
     held: u32,
     change_cost: f64,
+    /// What a change costs, and whether it was ever launched: the first launch costs nothing.
+    change_s: f64,
+    has_run: bool,
 }
 
 /// Why a job may not enter.
@@ -217,6 +227,8 @@ impl Planned {
             way,
             held: jobs.allocation(index).n_gpus(),
             change_cost: change_s / (change_s + snapshot.round.as_secs_f64().max(1e-6)),
+            change_s,
+            has_run: jobs.incarnation(index).0 > 0,
         }
     }
 

@@ -14,7 +14,7 @@ mod share;
 mod shortfall;
 mod speeds;
 
-pub use ahead::{Ahead, Planned, Refusal, Way};
+pub use ahead::{Ahead, Course, Part, Planned, Refusal, Way};
 pub use grid::Grid;
 pub use reservation::Reservation;
 pub use share::Need;

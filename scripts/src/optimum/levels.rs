@@ -134,7 +134,12 @@ pub(super) fn problem(snapshot: &Snapshot, room: &Room, jobs: &[RowOnType]) -> (
 
 /// A job's levels on a GPU type: the points of its profile's grid that a node can give, and its proportional share,
 /// its best demand and the node itself, which need not be on the grid. The proportional share is the first.
-fn levels(cluster: &Cluster, room: &Room, spec: &JobSpec, job: &RowOnType) -> (Vec<Level>, Vec<Host>) {
+pub(super) fn levels(
+    cluster: &Cluster,
+    room: &Room,
+    spec: &JobSpec,
+    job: &RowOnType,
+) -> (Vec<Level>, Vec<Host>) {
     let fair = room.fair_share(job.gpu_type);
     let mut shares = vec![fair];
     if let Some(node) = cluster.largest_node(Some(job.gpu_type)) {

@@ -6,11 +6,13 @@
 //!            │ per GPU type
 //!            ├▶ levels     phase 1: throughput over the whole cluster, servers ignored; its bound is idealised
 //!            ├▶ places     phase 2: who stays, pack, exact ILP where that is small enough
-//!            └▶ walk       the core's walk gives what was chosen; who finds no place is lowered to the fair share
+//!            ├▶ walk       the core's walk gives what was chosen; who finds no place is lowered to the fair share
+//!            └▶ joint      if wanted: levels and places in one model, from that plan on; kept where it is better
 //! ```
 //!
 //! The original stops after phase 1 and credits jobs with levels that no server may have. Here only `bound` does.
 
+mod joint;
 mod levels;
 mod places;
 
@@ -34,14 +36,25 @@ pub struct Settings {
     pub limits: Limits,
     /// How places are found when packing leaves jobs out.
     pub method: Method,
-    /// The largest placement, jobs times servers, that is solved exactly.
+    /// The largest placement or joint model, jobs times servers, that is solved exactly.
     pub exact_spots: usize,
+    /// Which models.
+    pub formulation: Formulation,
+}
+
+/// How levels and places are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formulation {
+    /// Levels first, then places for them.
+    TwoPhases,
+    /// Both at once, starting from the two phases.
+    Joint,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let limits = Limits { gap: 1e-4, nodes: 1_000, ..Limits::default() };
-        Settings { limits, method: Method::Exact, exact_spots: 600 }
+        Settings { limits, method: Method::Exact, exact_spots: 600, formulation: Formulation::TwoPhases }
     }
 }
 
@@ -62,6 +75,8 @@ pub struct Optimum {
     pub n_lowered: usize,
     /// Jobs that were selected and found no place at all.
     pub n_left_out: usize,
+    /// How the joint model ended, if it was wanted; `too_large` if it was not asked.
+    pub joint: Option<&'static str>,
 }
 
 impl Optimum {
@@ -72,7 +87,7 @@ impl Optimum {
 
     /// One line for the record of the round.
     pub fn note(&self) -> String {
-        let Optimum { bound, throughput, status, n_lowered, n_left_out, .. } = self;
+        let Optimum { bound, throughput, status, n_lowered, n_left_out, joint, .. } = self;
         let gap = self.gap() * 100.0;
         let mut note =
             format!("opt: {status}, gap {gap:.3} %, throughput {throughput:.3} of at most {bound:.3}");
@@ -81,6 +96,9 @@ impl Optimum {
         }
         if *n_left_out > 0 {
             note.push_str(&format!(", {n_left_out} left out"));
+        }
+        if let Some(joint) = joint {
+            note.push_str(&format!(", joint model {joint}"));
         }
         note
     }
@@ -108,7 +126,13 @@ pub fn optimum(
         let chosen = levels::choose(snapshot, room, &jobs, solver, &settings.limits)?;
         found.count(&chosen.solution, chosen.ideal);
         let places = places::find(snapshot, room, gpu_type, &chosen.jobs, solver, settings)?;
-        let granted = walk(snapshot, room, gpu_type, places);
+        let mut granted = walk(snapshot, room, gpu_type, places);
+        if settings.formulation == Formulation::Joint {
+            let joint = joint::ask(snapshot, room, &jobs, &granted, solver, settings)?;
+            found.joint = Some(joint.status);
+            let other = joint.places.map(|places| walk(snapshot, room, gpu_type, places));
+            granted = other.filter(|other| is_better(snapshot, other, &granted)).unwrap_or(granted);
+        }
         found.n_left_out += rows.len() - granted.len();
         found.n_lowered += granted.iter().filter(|g| g.grade != Grade::Asked).count();
         found.throughput += throughput(snapshot, &granted);
@@ -166,6 +190,12 @@ impl Optimum {
             self.status = word.to_owned();
         }
     }
+}
+
+/// Better by more than rounding, and nobody is left out for it: among equals the plan that runs stays.
+fn is_better(snapshot: &Snapshot, other: &[Granted], granted: &[Granted]) -> bool {
+    let gain = throughput(snapshot, other) - throughput(snapshot, granted);
+    other.len() >= granted.len() && gain > 1e-6
 }
 
 /// Throughput relative to proportional shares, summed.

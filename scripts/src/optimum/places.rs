@@ -42,9 +42,7 @@ pub(super) fn find(
     solver: &mut dyn Solver,
     settings: &Settings,
 ) -> Result<Places, FormulationError> {
-    let nodes: Vec<NodeId> =
-        snapshot.cluster.nodes().iter().filter(|n| n.gpu_type == gpu_type).map(|n| n.id).collect();
-    let yard = Yard { snapshot, room, nodes, jobs };
+    let yard = Yard { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
     let stayed = yard.stay_and_pack();
     let best = match yard.n_missing(&stayed) {
         0 => stayed,
@@ -56,10 +54,25 @@ pub(super) fn find(
             if yard.n_missing(&anew) < n_missing { yard.turn_home(anew) } else { stayed }
         }
     };
-    let spots = jobs.iter().zip(&best).filter(|(_, parts)| !parts.is_empty());
-    let spots =
-        spots.map(|(job, parts)| (job.row, parts.iter().map(|p| (yard.nodes[p.server], p.gpus)).collect()));
-    Ok(Places { spots: spots.collect(), jobs: jobs.to_vec(), otherwise: Consolidate::default() })
+    Ok(yard.places(&best))
+}
+
+/// Places that somebody else found, each load on the node that most of it runs on already.
+pub(super) fn settle(
+    snapshot: &Snapshot,
+    room: &Room,
+    gpu_type: GpuTypeId,
+    jobs: &[Chosen],
+    placed: Vec<Vec<Part>>,
+) -> Places {
+    let yard = Yard { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
+    let placed = yard.turn_home(placed);
+    yard.places(&placed)
+}
+
+/// The nodes of a GPU type; a server's number is its position here.
+pub(super) fn nodes_of(snapshot: &Snapshot, gpu_type: GpuTypeId) -> Vec<NodeId> {
+    snapshot.cluster.nodes().iter().filter(|node| node.gpu_type == gpu_type).map(|node| node.id).collect()
 }
 
 /// The nodes of one type, and the jobs to be placed on them.
@@ -71,6 +84,13 @@ struct Yard<'a> {
 }
 
 impl Yard<'_> {
+    fn places(&self, placed: &[Vec<Part>]) -> Places {
+        let spots = self.jobs.iter().zip(placed).filter(|(_, parts)| !parts.is_empty());
+        let spots = spots
+            .map(|(job, parts)| (job.row, parts.iter().map(|p| (self.nodes[p.server], p.gpus)).collect()));
+        Places { spots: spots.collect(), jobs: self.jobs.to_vec(), otherwise: Consolidate::default() }
+    }
+
     fn problem(&self) -> PlacementProblem {
         let servers = self.nodes.iter().map(|node| self.room.free_on(*node)).map(server).collect();
         PlacementProblem { servers, jobs: self.jobs.iter().map(demand).collect() }
@@ -191,7 +211,7 @@ impl Yard<'_> {
     }
 }
 
-fn server((gpus, host): (GpuSet, Host)) -> Server {
+pub(super) fn server((gpus, host): (GpuSet, Host)) -> Server {
     Server { gpus: gpus.len(), cpus: host.cpus(), memory: host.mem_gb() }
 }
 

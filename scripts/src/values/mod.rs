@@ -1,6 +1,7 @@
 //! The types a script works with, one file each. Rhai sees them through the verbs registered in the same file.
 
 mod arithmetic;
+mod best_shares;
 mod cluster;
 mod column;
 mod fill;
@@ -54,6 +55,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     plan::register(registrar, shared);
     verdict::register(registrar);
     timeline::register(registrar);
+    best_shares::register(registrar);
     service::register(registrar);
     slices::register(registrar);
     gpu_types::register(registrar);

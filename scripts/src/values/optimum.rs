@@ -5,7 +5,7 @@ use rhai::{Dynamic, Map};
 use super::{PlanValue, Queue, View, number, type_label};
 use crate::limits::Meter;
 use crate::nearest;
-use crate::optimum::{Method, Optimum, Settings, optimum};
+use crate::optimum::{Formulation, Method, Optimum, Settings, optimum};
 use crate::reference::Registrar;
 use crate::session::{Outcome, fail};
 use crate::solving;
@@ -40,7 +40,7 @@ impl View {
 }
 
 fn settings(options: &Map, meter: &Meter) -> Outcome<Settings> {
-    const KEYS: [&str; 4] = ["gap", "nodes", "placement", "exact_spots"];
+    const KEYS: [&str; 5] = ["gap", "nodes", "model", "placement", "exact_spots"];
     let mut settings = Settings::default();
     settings.limits = solving::limits(meter, settings.limits.gap, settings.limits.nodes);
     for (key, value) in options {
@@ -53,6 +53,7 @@ fn settings(options: &Map, meter: &Meter) -> Outcome<Settings> {
             "nodes" => settings.limits.nodes = amount()? as u64,
             "exact_spots" => settings.exact_spots = amount()? as usize,
             "placement" => settings.method = method(value)?,
+            "model" => settings.formulation = formulation(value)?,
             other => {
                 let hint =
                     nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
@@ -76,6 +77,14 @@ fn method(value: &Dynamic) -> Outcome<Method> {
     }
 }
 
+fn formulation(value: &Dynamic) -> Outcome<Formulation> {
+    match value.clone().into_immutable_string().ok().as_deref() {
+        Some("two_phases") => Ok(Formulation::TwoPhases),
+        Some("joint") => Ok(Formulation::Joint),
+        _ => fail(format!("optimum: model knows \"two_phases\" and \"joint\", not {value}")),
+    }
+}
+
 /// A field: its name, its meaning, how it is read.
 type Number = (&'static str, &'static str, fn(&Optimum) -> f64);
 
@@ -85,7 +94,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "optimum(queue: Queue, options: Map) -> Optimum",
         "The CPU and memory levels with most throughput for the jobs of a queue whose GPUs fit together, and places \
          for them. Options: `gap` and `nodes` limit each solve, `placement` (`\"pack\"`, `\"round\"`, `\"exact\"`) says \
-         what is tried when packing leaves jobs out, `exact_spots` up to which size (jobs times nodes) exactly.",
+         what is tried when packing leaves jobs out, `model` (`\"two_phases\"`, `\"joint\"`) whether levels and places are \
+         chosen in one model, `exact_spots` up to which size (jobs times nodes) places and joint models are solved.",
     );
     engine.register_fn("optimum", |view: View, queue: Dynamic| view.optimum(queue, &Map::new()));
     engine.register_fn("optimum", |view: View, queue: Dynamic, options: Map| view.optimum(queue, &options));

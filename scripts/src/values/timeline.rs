@@ -15,7 +15,7 @@ use crate::reference::Registrar;
 use crate::session::{Outcome, Session, fail};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.
-const ROWS_PER_PLAN: usize = 64;
+pub(super) const ROWS_PER_PLAN: usize = 64;
 
 /// Plans are looked at again after this time, whatever they say: estimates may have been wrong.
 const LONGEST_STAND: Span = Span::from_secs(86_400);
@@ -23,8 +23,8 @@ const LONGEST_STAND: Span = Span::from_secs(86_400);
 /// Plans on a timeline.
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineValue {
-    session: Arc<Session>,
-    ahead: Arc<Ahead>,
+    pub(super) session: Arc<Session>,
+    pub(super) ahead: Arc<Ahead>,
     /// How newcomers are planned: as the last jobs were.
     way: Way,
 }
@@ -37,6 +37,14 @@ impl TimelineValue {
     }
 
     fn reserve(mut self, jobs: Dynamic, way: Way) -> Outcome<TimelineValue> {
+        let rows = self.unplanned(jobs)?;
+        Arc::make_mut(&mut self.ahead).reserve(&self.session.snapshot, &rows, way);
+        self.way = way;
+        Ok(self)
+    }
+
+    /// Rows that nothing was planned for yet.
+    pub(super) fn unplanned(&self, jobs: Dynamic) -> Outcome<Vec<u32>> {
         let rows = self.rows(jobs)?;
         self.session.meter().charge(rows.len() * ROWS_PER_PLAN)?;
         let mut is_planned = vec![false; self.session.snapshot.jobs.len()];
@@ -45,9 +53,7 @@ impl TimelineValue {
             let id = self.session.snapshot.jobs.id(*row as usize);
             return fail(format!("job {id} is planned already: reserve for each job once"));
         }
-        Arc::make_mut(&mut self.ahead).reserve(&self.session.snapshot, &rows, way);
-        self.way = way;
-        Ok(self)
+        Ok(rows)
     }
 
     /// A queue as it is; a set of jobs by deadline, then by id.

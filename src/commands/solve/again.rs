@@ -59,6 +59,7 @@ pub(super) fn args(results: &Results, policy: Option<&str>) -> Result<RunArgs> {
 
 /// Options with a value: its name in `config.toml`, and on the command line.
 const OPTIONS: &[(&str, &str)] = &[
+    ("format", "--format"),
     ("jobs", "--jobs"),
     ("durations", "--durations"),
     ("arrivals", "--arrivals"),

@@ -72,6 +72,13 @@ impl Figure {
     }
 }
 
+/// Three traces on clusters so small that jobs are declined which alone would have made it, for the comparison of the
+/// greedy admission with a model. Two of them decline none of these on the figures' clusters.
+pub(super) fn scarce() -> Vec<Panel> {
+    let on_four = |panel: Panel| Panel { cluster: FOUR, ..panel };
+    vec![testbed(), on_four(itp(10)), on_four(philly())]
+}
+
 const ITP: &str = "github.com/microsoft/elasticflow-traces (data/*.tar.gz)";
 const ARTIFACT: &str = "github.com/gudiandian/ElasticFlow-artifact (ElasticFlow/traces_for_ElasticFlow)";
 const MINUTE: Span = Span::from_secs(60);
@@ -80,6 +87,7 @@ const FOUR_MINUTES: Span = Span::from_secs(240);
 const SMALL: Shape = Shape { nodes: 32, racks: 1 };
 const MIDDLE: Shape = Shape { nodes: 64, racks: 2 };
 const LARGE: Shape = Shape { nodes: 128, racks: 1 };
+const FOUR: Shape = Shape { nodes: 4, racks: 1 };
 const TESTBED: Shape = Shape { nodes: 16, racks: 1 };
 
 const ITP_NAMES: [(&str, &str); 10] = [

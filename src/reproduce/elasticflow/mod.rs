@@ -1,5 +1,8 @@
-//! ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), and the order of the schedulers on six traces.
+//! ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), the order of the schedulers on six traces, and how far its
+//! admission is from the optimum.
 
+mod admission;
+mod admission_table;
 mod error;
 mod figures;
 mod functional;
@@ -12,6 +15,8 @@ use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
 use rota_core::resources::Host;
 use rota_scripts::artifact::elasticflow::Scheduler;
 
+pub use admission::{AdmissionRow, Answers, WholeRun, admission};
+pub use admission_table::{to_json as admission_to_json, to_text as admission_to_text};
 pub use error::ReproduceError;
 pub use figures::{Figure, Panel, Shape};
 pub use functional::{FunctionalReport, FunctionalRun, functional};

@@ -106,7 +106,7 @@ fn original(
     Ok((run.accepted(), n_declined(&run.ledger.outcomes)))
 }
 
-fn n_met(workload: &Workload, outcomes: &[Outcome]) -> usize {
+pub(super) fn n_met(workload: &Workload, outcomes: &[Outcome]) -> usize {
     let jobs = workload.jobs.iter().zip(outcomes);
     jobs.filter(|(job, outcome)| {
         let finish = outcome.finish.filter(|_| outcome.status == Status::Finished);
@@ -115,6 +115,6 @@ fn n_met(workload: &Workload, outcomes: &[Outcome]) -> usize {
     .count()
 }
 
-fn n_declined(outcomes: &[Outcome]) -> usize {
+pub(super) fn n_declined(outcomes: &[Outcome]) -> usize {
     outcomes.iter().filter(|outcome| outcome.status == Status::Declined).count()
 }

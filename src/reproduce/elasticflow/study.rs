@@ -65,8 +65,8 @@ pub fn study(options: &StudyOptions, watch: &dyn Watch) -> Result<Study, Reprodu
     let panels: Vec<Panel> =
         options.figure.panels().into_iter().filter(|panel| panel.is_quick || !options.is_quick).collect();
     let profiles = profile::load("elasticflow-a100")?;
-    let loaded =
-        panels.iter().map(|panel| load(*panel, options, &profiles)).collect::<Result<Vec<_>, _>>()?;
+    let loaded = panels.iter().map(|panel| load(*panel, &options.folders, &profiles));
+    let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
     let mut cells: Vec<(usize, usize)> =
         (0..loaded.len()).flat_map(|at| (0..CONTENDERS.len()).map(move |who| (at, who))).collect();
     // The longest first, or the last one would run alone at the end.
@@ -92,11 +92,16 @@ pub fn study(options: &StudyOptions, watch: &dyn Watch) -> Result<Study, Reprodu
     Ok(Study { figure: options.figure, mode: options.mode, rows, wall_s: began.elapsed().as_secs_f64() })
 }
 
-fn load(panel: Panel, options: &StudyOptions, profiles: &ProfileSet) -> Result<Loaded, ReproduceError> {
-    let path = options.folders.iter().map(|folder| folder.join(panel.file)).find(|path| path.is_file());
+/// Reads one trace.
+pub(super) fn load(
+    panel: Panel,
+    folders: &[PathBuf],
+    profiles: &ProfileSet,
+) -> Result<Loaded, ReproduceError> {
+    let path = folders.iter().map(|folder| folder.join(panel.file)).find(|path| path.is_file());
     let path = path.ok_or_else(|| ReproduceError::Missing {
         file: panel.file,
-        folders: options.folders.clone(),
+        folders: folders.to_vec(),
         origin: panel.origin,
     })?;
     let cluster = Arc::new(servers(panel.cluster)?);

@@ -12,12 +12,17 @@ use crate::snapshot::{Guards, NodeStates};
 use crate::table::JobTable;
 use crate::time::Span;
 
-const fn at(seconds: i64) -> Time {
+pub(super) const fn at(seconds: i64) -> Time {
     Time(seconds * 1_000_000)
 }
 
 /// A cluster of 8 GPUs and elastic jobs: (iterations, deadline in seconds or none). Speeds 1, 1.8 and 3 with 1, 2 and 4.
-fn snapshot(jobs: &[(f64, Option<i64>)]) -> Snapshot {
+pub(super) fn snapshot(jobs: &[(f64, Option<i64>)]) -> Snapshot {
+    snapshot_with(Costs::default(), jobs)
+}
+
+/// The same with what a restart costs.
+pub(super) fn snapshot_with(costs: Costs, jobs: &[(f64, Option<i64>)]) -> Snapshot {
     let group = NodeGroup {
         count: 1,
         racks: 1,
@@ -46,7 +51,7 @@ fn snapshot(jobs: &[(f64, Option<i64>)]) -> Snapshot {
             arrival: Time::ZERO,
             deadline: deadline.map_or(Deadline::None, |seconds| Deadline::Strict(at(seconds))),
             dataset: None,
-            costs: Some(Costs::default()),
+            costs: Some(costs),
         };
         table.insert(Arc::new(spec), Host::NONE, 1.0);
     }
