@@ -104,7 +104,8 @@ fn a_job_that_cannot_make_it_is_told_why() {
     );
     assert_eq!(
         why(1_000.0, at(40)).to_string(),
-        "no number of GPUs it can use would finish it by its deadline 40 s"
+        "no number of GPUs it can use would finish it by its deadline 40 s: with 4, the fastest, it takes 333 s of the \
+         40 s from 0 s on"
     );
     assert_eq!(why(1.0, at(0)).to_string(), "its deadline 0 s had passed at 0 s");
 }
