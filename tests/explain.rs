@@ -60,6 +60,61 @@ fn declined_and_finished_jobs_are_explained() {
     assert_eq!(value["phases"][0]["from_s"], value["start_s"]);
 }
 
+/// A world small enough to reckon by hand: 8 GPUs, first come, first served.
+fn three_jobs(policy: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write("one.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,1,8,64,256\n");
+    // bert with batch 64 does 10.99 to 11.06 iterations a second on 8 GPUs and 4.46 on one.
+    write(
+        "jobs.csv",
+        "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration\n\
+         wide,0,60000,bert,90000,64,8,5425\nlate,10,20000,bert,6000,64,4,2600\n",
+    );
+    said(&rota(
+        folder.path(),
+        &format!("simulate -q -p {policy} --cluster one.csv --trace jobs.csv --round 60s --out out"),
+    ));
+    folder
+}
+
+#[test]
+fn what_was_missing_and_who_had_it_is_said_of_a_job_that_waited_and_missed() {
+    let folder = three_jobs("fifo");
+    let text = said(&rota(folder.path(), "explain out late"));
+    assert!(text.contains("It missed its deadline by"), "{text}");
+    assert!(text.contains("What its deadline asked for:\n  from 60 s on: "), "{text}");
+    assert!(text.contains("GPUs: it needed 4 GPUs and had 0; 0 were free; in the way: wide (8)"), "{text}");
+    assert!(text.contains("time: with "), "{text}");
+    let json = said(&rota(folder.path(), "explain out late --json"));
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value["shortages"][0]["limit"], "gpus");
+    assert_eq!(value["shortages"][0]["holders"][0]["job_id"], "wide");
+    let recorded = said(&rota(folder.path(), "explain out late --recorded"));
+    assert!(!recorded.contains("When it had less"), "{recorded}");
+}
+
+#[test]
+fn a_job_that_was_scaled_is_told_what_its_deadline_asked_for() {
+    let folder = three_jobs("elasticflow");
+    let text = said(&rota(folder.path(), "explain out wide"));
+    assert!(text.contains("Changes:\n") && text.contains("(its deadline asked for 1)"), "{text}");
+}
+
+#[test]
+fn a_run_that_cannot_be_had_again_says_why() {
+    let folder = three_jobs("fifo");
+    let trace = folder.path().join("jobs.csv");
+    let text = std::fs::read_to_string(&trace).expect("the trace");
+    std::fs::write(&trace, text.replace("late,10", "late,11")).expect("changed");
+    let text = said(&rota(folder.path(), "explain out late"));
+    assert!(
+        text.contains("What it needed cannot be said: trace jobs.csv is not what the run was made with"),
+        "{text}"
+    );
+    assert!(text.contains("What it held:"), "the folder is enough for that: {text}");
+}
+
 #[test]
 fn an_unknown_job_run_or_folder_is_refused_by_name() {
     let folder = ran();

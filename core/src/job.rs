@@ -147,6 +147,19 @@ impl JobSpec {
 }
 
 impl JobSpec {
+    /// How many times as fast as on one GPU the job runs with an allocation: what its GPUs are worth to it. A model whose
+    /// scaling nobody measured is taken to scale perfectly.
+    pub fn speedup(&self, allocation: &crate::allocation::Allocation, cluster: &Cluster) -> f64 {
+        let node = allocation.slices.first().and_then(|slice| cluster.node(slice.node));
+        let gpu_type = node.map_or("", |node| cluster.gpu_types()[node.gpu_type.index()].as_str());
+        let gpus = allocation.n_gpus();
+        let whole = match self.profile.scale_curve(gpu_type, self.batch) {
+            Some(curve) => curve.rate(gpus) / curve.rate(1),
+            None => f64::from(gpus),
+        };
+        whole * allocation.least_share()
+    }
+
     /// Iterations per second with an allocation, by the profile.
     pub fn rate(&self, allocation: &crate::allocation::Allocation, cluster: &Cluster) -> f64 {
         let Some(first) = allocation.slices.first() else { return 0.0 };

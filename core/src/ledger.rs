@@ -48,6 +48,8 @@ pub struct Sample {
     pub gpus_up: u32,
     /// GPUs held.
     pub gpus_held: u32,
+    /// What the GPUs held are worth to their jobs, in GPUs: the sum over running jobs of their speed relative to one GPU.
+    pub gpus_worth: f64,
     /// GPUs asked for by all jobs, running or not.
     pub gpus_asked: u64,
     /// CPUs held, used at most (what the job can turn into speed) and asked for by running jobs.
@@ -58,6 +60,13 @@ pub struct Sample {
     pub decide_s: f64,
     /// Commands that followed.
     pub commands: u32,
+}
+
+impl Sample {
+    /// Cluster efficiency (ElasticFlow, ASPLOS'23, §6.2): how fast all jobs run relative to one GPU each, by GPU.
+    pub fn efficiency(&self) -> f64 {
+        if self.gpus_up == 0 { 0.0 } else { self.gpus_worth / f64::from(self.gpus_up) }
+    }
 }
 
 /// A resource at one instant.
@@ -101,6 +110,8 @@ pub struct Ledger {
     pub n_skipped: u64,
     /// Integral of GPUs held over time, GPU-microseconds.
     pub gpu_time: i128,
+    /// Integral of what the GPUs held were worth to their jobs, GPU-seconds.
+    pub worth_time_s: f64,
     /// Integral of CPUs held over time, CPU-seconds.
     pub cpu_time_s: f64,
     /// First arrival and last end.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::allocation::{Allocation, WHOLE_GPU};
+use crate::cluster::Cluster;
 use crate::event::{Command, Event, StopCause};
 use crate::ids::JobId;
 use crate::ledger::{Ledger, Outcome, Sample, Status, Stretch, Use};
@@ -19,6 +20,8 @@ pub struct Recorder {
     keeps_timeline: bool,
     now: Time,
     gpus: u64,
+    /// Worth of the GPUs held, in millionths of a GPU: whole numbers, so that taking away leaves nothing behind.
+    worth_micro: u64,
     gpus_asked: u64,
     held: Host,
     used: Host,
@@ -31,6 +34,7 @@ struct Holding {
     from: Time,
     /// GPUs in thousandths.
     gpu_milli: u64,
+    worth_micro: u64,
     gpus: u32,
     held: Host,
     used: Host,
@@ -55,6 +59,7 @@ impl Recorder {
             keeps_timeline,
             now: Time::ZERO,
             gpus: 0,
+            worth_micro: 0,
             gpus_asked: 0,
             held: Host::NONE,
             used: Host::NONE,
@@ -85,7 +90,7 @@ impl Recorder {
     }
 
     /// Takes note of an order; `jobs` is the table after it took effect.
-    pub fn command(&mut self, now: Time, command: &Command, jobs: &JobTable) {
+    pub fn command(&mut self, now: Time, command: &Command, jobs: &JobTable, cluster: &Cluster) {
         match command {
             Command::Admit { .. } => {}
             Command::Decline { job, reason } => {
@@ -95,11 +100,11 @@ impl Recorder {
             }
             Command::Start { job, allocation, .. } => {
                 self.ledger.outcomes[job.index()].start.get_or_insert(now);
-                self.hold(now, *job, allocation, jobs);
+                self.hold(now, *job, allocation, jobs, cluster);
             }
             Command::Resize { job, allocation, .. } => {
                 self.release(now, *job);
-                self.hold(now, *job, allocation, jobs);
+                self.hold(now, *job, allocation, jobs, cluster);
             }
             Command::Stop { job, cause, .. } => {
                 self.release(now, *job);
@@ -113,7 +118,7 @@ impl Recorder {
         }
     }
 
-    fn hold(&mut self, now: Time, job: JobId, allocation: &Allocation, jobs: &JobTable) {
+    fn hold(&mut self, now: Time, job: JobId, allocation: &Allocation, jobs: &JobTable, cluster: &Cluster) {
         self.advance(now);
         let Some(row) = jobs.row(job) else { return };
         let gpus = allocation.n_gpus();
@@ -123,8 +128,11 @@ impl Recorder {
             [slice] if slice.share == WHOLE_GPU => u64::from(gpus) * 1000,
             slices => slices.iter().map(|s| u64::from(s.gpus.len()) * u64::from(s.share)).sum(),
         };
-        let holding = Holding { from: now, gpu_milli, gpus, held, used: held.min(&asked), asked };
+        let worth_micro = (jobs.spec(row).speedup(allocation, cluster) * 1e6).round() as u64;
+        let holding =
+            Holding { from: now, gpu_milli, worth_micro, gpus, held, used: held.min(&asked), asked };
         self.gpus += gpu_milli;
+        self.worth_micro += worth_micro;
         self.held = plus(&self.held, &holding.held);
         self.used = plus(&self.used, &holding.used);
         self.asked = plus(&self.asked, &holding.asked);
@@ -138,6 +146,7 @@ impl Recorder {
         self.advance(now);
         let holding = std::mem::take(&mut self.holdings[job.index()]);
         self.gpus -= holding.gpu_milli;
+        self.worth_micro -= holding.worth_micro;
         self.held = self.held.saturating_sub(&holding.held);
         self.used = self.used.saturating_sub(&holding.used);
         self.asked = self.asked.saturating_sub(&holding.asked);
@@ -160,6 +169,7 @@ impl Recorder {
         let passed = now - self.now;
         if passed > Span::ZERO {
             self.ledger.gpu_time += i128::from(passed.0) * i128::from(self.gpus) / 1000;
+            self.ledger.worth_time_s += passed.as_secs_f64() * self.worth_micro as f64 / 1e6;
             self.ledger.cpu_time_s += passed.as_secs_f64() * self.held.cpus();
         }
         self.now = now;
@@ -177,6 +187,7 @@ impl Recorder {
             running: jobs.n_running() as u32,
             gpus_up,
             gpus_held: (self.gpus / 1000) as u32,
+            gpus_worth: self.worth_micro as f64 / 1e6,
             gpus_asked: self.gpus_asked,
             cpus: usage(Host::cpus),
             mem_gb: usage(Host::mem_gb),

@@ -267,7 +267,7 @@ impl<'a> Simulation<'a> {
     fn carry_out(&mut self, orders: &[Command]) {
         for command in orders {
             self.digest.command(self.now, command);
-            self.recorder.command(self.now, command, self.scheduler.jobs());
+            self.recorder.command(self.now, command, self.scheduler.jobs(), self.scheduler.cluster());
             if let Command::Decline { job, .. } = command {
                 self.count_end(job.0);
             }

@@ -13,7 +13,7 @@ use rota_core::table::Phase;
 use crate::limits::{Limits, Meter};
 use crate::parameters::{Declarations, Parameter};
 use crate::solving::Solving;
-use crate::values::{Placement, Rows};
+use crate::values::{Judged, Placement, Rows};
 
 /// The result of anything a script calls.
 pub(crate) type Outcome<T> = Result<T, Box<EvalAltResult>>;
@@ -112,6 +112,8 @@ pub(crate) struct StageState {
     pub(crate) placement: Placement,
     /// Free capacity, lent to one walk at a time.
     pub(crate) room: Option<Room>,
+    /// Verdicts of a timeline on jobs that have not been asked for yet.
+    pub(crate) judged: Option<Judged>,
 }
 
 impl Session {
@@ -124,6 +126,7 @@ impl Session {
                 queue: None,
                 placement: Placement::FirstFit,
                 room,
+                judged: None,
             }),
             by_id: OnceLock::new(),
         })

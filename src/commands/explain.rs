@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
+use rota_core::time::Time;
 
-use crate::explain::explain;
+use super::again;
+use crate::explain::{DeadlineShare, Explanation, Shortage, Watch, explain};
 use crate::results::{Results, RunResult};
 
 /// Which job of which run.
@@ -20,6 +22,9 @@ pub(crate) struct ExplainArgs {
     /// The run to look at, where the folder holds several
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
+    /// Only what the folder holds: the run is not simulated again, and what was missing when is not said
+    #[arg(long)]
+    pub recorded: bool,
     /// Print JSON instead of sentences
     #[arg(long)]
     pub json: bool,
@@ -28,22 +33,23 @@ pub(crate) struct ExplainArgs {
 /// Prints why the job fared as it did.
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let results = Results::read(&args.result)?;
-    let explanation = explain(chosen(&results, args.policy.as_deref())?, &args.job)?;
+    let run = again::chosen(&results, args.policy.as_deref())?;
+    let mut explanation = explain(run, &args.job)?;
+    if !args.recorded {
+        match decisions(&results, run, &args.job) {
+            Ok((shortages, shares)) => explanation.add_decisions(shortages, shares),
+            Err(why) => explanation.without_decisions(format!("{why:#}")),
+        }
+    }
     print!("{}", if args.json { explanation.to_json() } else { explanation.to_text() });
     Ok(())
 }
 
-fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&'a RunResult> {
-    let names = results.run_names();
-    match (policy, results.runs.as_slice()) {
-        (None, [run]) => Ok(run),
-        (None, _) => {
-            bail!("the folder holds several runs: say which with --policy, one of {}", names.join("; "))
-        }
-        (Some(policy), runs) => {
-            let found =
-                runs.iter().zip(&names).find(|(run, name)| *name == policy || run.meta.policy == policy);
-            Ok(found.with_context(|| format!("--policy {policy}: the folder holds {}", names.join("; ")))?.0)
-        }
-    }
+/// What the decisions of the run meant for the job, simulated again until it is gone.
+fn decisions(results: &Results, run: &RunResult, job: &str) -> Result<(Vec<Shortage>, Vec<DeadlineShare>)> {
+    let Some(id) = Explanation::id(run, job) else { return Ok(Default::default()) };
+    let mut watch = Watch::new(&run.jobs, id);
+    again::decisions(results, &run.meta, &mut |snapshot, plan| watch.see(snapshot, plan))?;
+    let last_decision = run.samples.last().map_or(Time::ZERO, |sample| sample.time);
+    Ok(watch.close(run.jobs[id.index()].finish.unwrap_or(last_decision)))
 }

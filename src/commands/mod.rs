@@ -1,5 +1,6 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod again;
 mod diff;
 mod explain;
 mod export;

@@ -1,6 +1,5 @@
 //! `rota solve`: any model in a file, and a table of its answer; or one instant of a finished run (`at`).
 
-mod again;
 mod at;
 
 use std::path::PathBuf;

@@ -56,6 +56,8 @@ pub struct Move {
     pub others: Vec<Holder>,
     /// How many more changed.
     pub n_more: usize,
+    /// GPUs its deadline asked for then; `None` when it had none, no number was enough, or nobody looked.
+    pub gpus_for_deadline: Option<u32>,
 }
 
 /// Who held the GPUs between two times, one job left out.
@@ -73,7 +75,7 @@ pub(super) fn wait(run: &RunResult, id: JobId, from: Time, to: Time) -> Wait {
     });
     let last = run.samples.iter().rev().find(|sample| sample.time < to);
     let gpus_held = held.values().sum();
-    let (holders, n_more) = named(run, held);
+    let (holders, n_more) = named(&run.jobs, held);
     Wait {
         from_s: from.as_secs_f64(),
         to_s: to.as_secs_f64(),
@@ -112,17 +114,17 @@ fn change(run: &RunResult, id: JobId, at: Time, gpus_before: f64, gpus_after: f6
             *gained.entry(stretch.job).or_default() -= gpus(stretch);
         }
     }
-    let (others, n_more) = named(run, gained);
-    Move { at_s: at.as_secs_f64(), gpus_before, gpus_after, others, n_more }
+    let (others, n_more) = named(&run.jobs, gained);
+    Move { at_s: at.as_secs_f64(), gpus_before, gpus_after, others, n_more, gpus_for_deadline: None }
 }
 
 /// The largest by name, the rest as a number; who has nothing is left out.
-fn named(run: &RunResult, amounts: BTreeMap<JobId, f64>) -> (Vec<Holder>, usize) {
+pub(super) fn named(rows: &[JobRow], amounts: BTreeMap<JobId, f64>) -> (Vec<Holder>, usize) {
     let mut amounts: Vec<_> = amounts.into_iter().filter(|(_, gpus)| gpus.abs() > LEAST_CHANGE).collect();
     amounts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
     let n_more = amounts.len().saturating_sub(MOST_NAMED);
     let name =
-        |job: JobId| run.jobs.get(job.index()).map_or_else(|| job.to_string(), |row| row.job_id.to_string());
+        |job: JobId| rows.get(job.index()).map_or_else(|| job.to_string(), |row| row.job_id.to_string());
     let holders = amounts.into_iter().take(MOST_NAMED);
     (holders.map(|(job, gpus)| Holder { job_id: name(job), gpus }).collect(), n_more)
 }

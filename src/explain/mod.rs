@@ -1,17 +1,19 @@
-//! Why a job of a finished run fared as it did, from what the result folder holds.
+//! Why a job of a finished run fared as it did.
 //!
 //! ```text
-//! RunResult ─▶ held      what the job held over time, and the times in between
-//!          ─▶ meanwhile  who had the GPUs while it waited, who gained when it lost some
+//! RunResult ─▶ held       what the job held over time, and the times in between
+//!          ─▶ meanwhile   who had the GPUs while it waited, who gained when it lost some
+//! Snapshot, Plan ─▶ shortages   what it needed and what was missing, decision by decision of the run simulated again
 //!          ─▶ Explanation ─▶ sentences   (say), JSON
 //! ```
 //!
-//! Nothing is simulated and nothing guessed: every sentence is a fact of `jobs.csv`, `rounds.csv` or `timeline.csv`.
+//! Nothing is guessed: every sentence is a fact of the folder's tables or of a decision taken again from the same inputs.
 //! A decline's own words (binding window, share needed, jobs in the way) come from the policy that declined.
 
 mod held;
 mod meanwhile;
 mod say;
+mod shortages;
 
 use rota_core::ids::JobId;
 use rota_core::time::{Span, Time};
@@ -19,6 +21,7 @@ use rota_core::time::{Span, Time};
 use crate::results::{JobRow, RunResult};
 pub use held::Phase;
 pub use meanwhile::{Holder, Move, Wait};
+pub use shortages::{DeadlineShare, Limit, Shortage, Watch};
 
 /// A job that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,21 +75,25 @@ pub struct Explanation {
     pub waits: Vec<Wait>,
     /// When what it held changed, and who gained or lost at that moment.
     pub moves: Vec<Move>,
+    /// When it had less than it needed, and what was missing; empty when nobody looked.
+    pub shortages: Vec<Shortage>,
+    /// The share its deadline asked for, from when on; empty without a deadline, or when nobody looked.
+    pub deadline_shares: Vec<DeadlineShare>,
+    /// Why the run was not simulated again, where that was wanted and not possible.
+    pub not_seen: Option<String>,
     /// The same for people.
     pub sentences: Vec<String>,
 }
 
 /// Explains one job of a run.
 pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> {
-    let found = run.jobs.iter().position(|row| &*row.job_id == job);
-    let index = found.ok_or_else(|| ExplainError::NoJob {
+    let id = Explanation::id(run, job).ok_or_else(|| ExplainError::NoJob {
         job: job.to_owned(),
         policy: run.meta.policy.clone(),
         n_jobs: run.jobs.len(),
         first: run.jobs.first().map(|row| row.job_id.to_string()).unwrap_or_default(),
     })?;
-    let row = &run.jobs[index];
-    let id = JobId::from(index);
+    let row = &run.jobs[id.index()];
     let has_timeline = !run.timeline.is_empty();
     let phases = held::phases(run, id);
     let waits = if has_timeline { waits(run, row, id, &phases) } else { Vec::new() };
@@ -107,6 +114,9 @@ pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> 
         moves: meanwhile::moves(run, row, id, &phases),
         phases,
         waits,
+        shortages: Vec::new(),
+        deadline_shares: Vec::new(),
+        not_seen: None,
         sentences: Vec::new(),
     };
     explanation.sentences = say::sentences(&explanation);
@@ -128,6 +138,27 @@ fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[Phase]) -> Vec<Wait
 }
 
 impl Explanation {
+    /// The job's number in the run.
+    pub fn id(run: &RunResult, job: &str) -> Option<JobId> {
+        run.jobs.iter().position(|row| &*row.job_id == job).map(JobId::from)
+    }
+
+    /// Adds what was seen of the decisions.
+    pub fn add_decisions(&mut self, shortages: Vec<Shortage>, shares: Vec<DeadlineShare>) {
+        for change in &mut self.moves {
+            let share = shares.iter().rev().find(|share| share.from_s <= change.at_s);
+            change.gpus_for_deadline = share.and_then(|share| share.gpus);
+        }
+        (self.shortages, self.deadline_shares) = (shortages, shares);
+        self.sentences = say::sentences(self);
+    }
+
+    /// Says why the decisions could not be seen again.
+    pub fn without_decisions(&mut self, why: String) {
+        self.not_seen = Some(why);
+        self.sentences = say::sentences(self);
+    }
+
     /// For people.
     pub fn to_text(&self) -> String {
         self.sentences.join("\n") + "\n"

@@ -1,6 +1,6 @@
 //! An explanation in sentences, the most important first.
 
-use super::{Explanation, Holder, Move, Phase, Wait};
+use super::{DeadlineShare, Explanation, Holder, Limit, Move, Phase, Shortage, Wait};
 
 /// Longer lists are cut in sentences; JSON has all.
 const MOST_LINES: usize = 12;
@@ -8,10 +8,14 @@ const MOST_LINES: usize = 12;
 pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     let mut lines = vec![opening(job), fate(job)];
     lines.extend(lateness(job));
+    list(&mut lines, "What its deadline asked for:", &job.deadline_shares, share);
+    list(&mut lines, "When it had less than it needed:", &job.shortages, shortage);
+    if let Some(why) = &job.not_seen {
+        lines.push(format!("What it needed cannot be said: {why}."));
+    }
     if !job.has_timeline {
         lines.push(
-            "What ran where was not recorded in this folder: run it again with --timeline to see what it held and \
-             who stood in its way."
+            "What ran where was not recorded in this folder: run it again with --timeline to see what it held."
                 .into(),
         );
         return lines;
@@ -21,6 +25,43 @@ pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     list(&mut lines, "What it held:", &job.phases, phase);
     list(&mut lines, "Changes:", &job.moves, change);
     lines
+}
+
+fn share(share: &DeadlineShare) -> String {
+    match share.gpus {
+        Some(needed) => format!("from {} s on: {}", number(share.from_s), gpus(f64::from(needed))),
+        None => format!("from {} s on: more than it can use", number(share.from_s)),
+    }
+}
+
+fn shortage(shortage: &Shortage) -> String {
+    let (least, most) = shortage.gpus_free;
+    let free = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let needed = shortage.gpus_needed.map_or(0.0, f64::from);
+    let had = format!("it needed {} and had {}", gpus(needed), shortage.gpus_held);
+    let what = match shortage.limit {
+        Limit::Gpus => format!("GPUs: {had}; {free} were free"),
+        Limit::Places => {
+            format!(
+                "places: {had}; {free} were free, but never more than {} on one node",
+                shortage.most_on_one_node
+            )
+        }
+        Limit::Cpus => format!("CPUs: {had}; {free} GPUs were free, but too few CPUs beside them"),
+        Limit::Memory => format!("memory: {had}; {free} GPUs were free, but too little memory beside them"),
+        Limit::Time => format!(
+            "time: with {} it could not be done by its deadline any more, nor with any number it may have",
+            gpus(f64::from(shortage.gpus_held))
+        ),
+        Limit::Policy => format!("the policy's choice: {had}; {free} GPUs were free"),
+    };
+    let in_the_way = match shortage.holders.as_slice() {
+        [] => String::new(),
+        _ if shortage.limit == Limit::Policy => String::new(),
+        holders => format!("; in the way: {}{}", named(holders, number), more(shortage.n_more)),
+    };
+    let (from, to) = (number(shortage.from_s), number(shortage.to_s));
+    format!("{from} s to {to} s ({}): {what}{in_the_way}", span(shortage.to_s - shortage.from_s))
 }
 
 fn list<T>(lines: &mut Vec<String>, heading: &str, items: &[T], say: impl Fn(&T) -> String) {
@@ -132,7 +173,11 @@ fn change(change: &Move) -> String {
         [] => "nobody else changed".into(),
         others => format!("at that moment {}{}", named(others, signed), more(change.n_more)),
     };
-    format!("{} s: {what}; {others}", number(change.at_s))
+    let deadline = match change.gpus_for_deadline {
+        Some(needed) => format!(" (its deadline asked for {needed})"),
+        None => String::new(),
+    };
+    format!("{} s: {what}{deadline}; {others}", number(change.at_s))
 }
 
 fn named(holders: &[Holder], amount: impl Fn(f64) -> String) -> String {
@@ -155,7 +200,11 @@ fn gpus(amount: f64) -> String {
 /// At most two decimals, none that say nothing.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        // A sum of nothing is minus zero.
+        "-0" => "0".to_owned(),
+        text => text.to_owned(),
+    }
 }
 
 /// A length of time as people say it.

@@ -27,7 +27,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     for (index, group) in groups(&results.runs).iter().enumerate() {
         figures.extend(jct_cdf(group, index));
         figures.extend(deadlines(group, index));
-        figures.extend(over_time::queue_length(group, index));
+        figures.extend(over_time::curves(group, index));
         figures.extend(fairness::queueing(group, index));
         figures.extend(fairness::preemptions(group, index));
         figures.extend(fairness::tenants(group, index));
@@ -38,7 +38,8 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     for ((run, suffix), name) in
         results.runs.iter().zip(file_suffixes(&metas)).zip(&names).take(MAX_RUNS_OVER_TIME)
     {
-        figures.extend(over_time::resources(run, &suffix, (names.len() > 1).then_some(name)));
+        let name = (names.len() > 1).then_some(name);
+        figures.extend(over_time::resources(run, &suffix, name));
     }
     figures
 }

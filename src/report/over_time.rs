@@ -30,8 +30,46 @@ struct Resource {
     quantities: Vec<Quantity>,
 }
 
-/// The jobs that wait, one line for each policy.
-pub(super) fn queue_length(group: &[&RunResult], index: usize) -> Option<Figure> {
+/// A quantity of all policies of a group, one line each.
+struct Curve {
+    name: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    axis: &'static str,
+    value: fn(&Sample) -> f64,
+}
+
+const CURVES: [Curve; 3] = [
+    Curve {
+        name: "queue",
+        title: "Jobs waiting",
+        caption: "Jobs without GPUs, right after each decision.",
+        axis: "jobs waiting",
+        value: |sample| f64::from(sample.waiting),
+    },
+    Curve {
+        name: "running",
+        title: "Jobs running",
+        caption: "Jobs with GPUs, right after each decision.",
+        axis: "jobs running",
+        value: |sample| f64::from(sample.running),
+    },
+    Curve {
+        name: "efficiency",
+        title: "Cluster efficiency",
+        caption: "Sum over running jobs of their speed relative to one GPU, divided by the GPUs of the cluster: 100 % is \
+                  a full cluster whose jobs all scale perfectly.",
+        axis: "efficiency (%)",
+        value: |sample| sample.efficiency() * 100.0,
+    },
+];
+
+/// Jobs waiting and running, and what the GPUs were worth to them; one line for each policy.
+pub(super) fn curves(group: &[&RunResult], index: usize) -> Vec<Figure> {
+    CURVES.iter().filter_map(|curve| curve_figure(group, index, curve)).collect()
+}
+
+fn curve_figure(group: &[&RunResult], index: usize, curve: &Curve) -> Option<Figure> {
     let drawn: Vec<&&RunResult> =
         group.iter().filter(|run| !run.samples.is_empty()).take(MAX_LINES).collect();
     if drawn.is_empty() {
@@ -44,19 +82,19 @@ pub(super) fn queue_length(group: &[&RunResult], index: usize) -> Option<Figure>
         .iter()
         .enumerate()
         .map(|(colour, run)| {
-            let (points, part_s) = steps(run, |sample| f64::from(sample.waiting));
+            let (points, part_s) = steps(run, curve.value);
             longest_part_s = longest_part_s.max(part_s.unwrap_or(0.0));
             Line { label: run.meta.policy.clone(), colour, has_dots: false, points }
         })
         .collect();
     let averaged = averaged_note((longest_part_s > 0.0).then_some(longest_part_s));
     Some(Figure {
-        name: group_name("queue", index),
+        name: group_name(curve.name, index),
         section: COMPARISON.into(),
-        title: group_title("Jobs waiting", group),
-        caption: format!("Jobs without GPUs, right after each decision.{averaged}{}", too_many(group.len())),
+        title: group_title(curve.title, group),
+        caption: format!("{}{averaged}{}", curve.caption, too_many(group.len())),
         x: Axis::time("time", begin, end),
-        y: Axis::from_zero("jobs", highest(&lines).max(1.0)),
+        y: Axis::from_zero(curve.axis, highest(&lines).max(1.0)),
         marks: Marks::Lines(lines),
     })
 }

@@ -69,7 +69,7 @@ const fn column(
     Column { heading, unit, better, value }
 }
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 16] = [
     column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
     column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
     column("not done", Unit::Count, Better::Lower, |s| {
@@ -79,9 +79,13 @@ const COLUMNS: [Column; 14] = [
     column("median", Unit::JobTime, Better::Lower, |s| s.median_jct_s),
     column("p95", Unit::JobTime, Better::Lower, |s| s.p95_jct_s),
     column("p99", Unit::JobTime, Better::Lower, |s| s.p99_jct_s),
+    column("best effort", Unit::JobTime, Better::Lower, |s| s.avg_best_effort_jct_s),
     column("queue", Unit::JobTime, Better::Lower, |s| s.avg_queue_s),
     column("makespan", Unit::Time, Better::Lower, |s| s.makespan_s),
     column("in time", Unit::Percent, Better::Higher, |s| s.deadline_ratio),
+    column("efficiency", Unit::Percent, Better::Neither, |s| {
+        s.cluster_efficiency.filter(|_| s.deadline_jobs > 0)
+    }),
     column("GPU use", Unit::Percent, Better::Neither, |s| s.gpu_util),
     column("CPU use", Unit::Percent, Better::Neither, |s| s.cpu_util),
     column("preempted", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),

@@ -18,8 +18,18 @@ const STYLE: TableStyle = TableStyle::new()
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
 /// What a narrow terminal can do without, the most dispensable first.
-const DISPENSABLE: [&str; 8] =
-    ["wall", "preempted", "CPU use", "p95", "makespan", "finished", "GPU use", "queue"];
+const DISPENSABLE: [&str; 10] = [
+    "wall",
+    "preempted",
+    "CPU use",
+    "p95",
+    "makespan",
+    "efficiency",
+    "finished",
+    "GPU use",
+    "best effort",
+    "queue",
+];
 
 /// A table with a row for each run; the best of a column has a star and, on a terminal, is bold. On a terminal that
 /// is too narrow for all columns some are left out, which the last line says.

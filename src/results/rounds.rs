@@ -7,13 +7,14 @@ use rota_core::ledger::{Sample, Use};
 
 use super::{ResultsError, table_file};
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "time_s",
     "waiting",
     "running",
     "gpus_up",
     "gpus_held",
     "gpus_asked",
+    "gpus_worth",
     "cpus_held",
     "cpus_used",
     "cpus_asked",
@@ -59,7 +60,7 @@ pub(super) fn write(
     })
 }
 
-fn record(sample: &Sample, bound: Option<&RoundBound>, remarks: String) -> [String; 17] {
+fn record(sample: &Sample, bound: Option<&RoundBound>, remarks: String) -> [String; 18] {
     let number = |value: f64| format!("{}", (value * 1e6).round() / 1e6);
     let known = |value: Option<f64>| value.map_or_else(String::new, number);
     [
@@ -69,6 +70,7 @@ fn record(sample: &Sample, bound: Option<&RoundBound>, remarks: String) -> [Stri
         sample.gpus_up.to_string(),
         sample.gpus_held.to_string(),
         sample.gpus_asked.to_string(),
+        number(sample.gpus_worth),
         number(sample.cpus.held),
         number(sample.cpus.used),
         number(sample.cpus.asked),
@@ -101,6 +103,7 @@ pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
             gpus_up: row.value("gpus_up", "count")?,
             gpus_held: row.value("gpus_held", "count")?,
             gpus_asked: row.value("gpus_asked", "count")?,
+            gpus_worth: row.value("gpus_worth", "number")?,
             cpus: Use {
                 held: row.value("cpus_held", "number")?,
                 used: row.value("cpus_used", "number")?,

@@ -1,7 +1,8 @@
 //! `summary.json`: the figures of each run.
 //!
 //! JCT is finish - arrival of jobs that finished, queueing is first start - arrival of jobs that started; both are
-//! averaged over the measurement window, if there is one. Counts, deadlines and utilisation are of the whole run.
+//! averaged over the measurement window, if there is one. Counts, deadlines, utilisation and efficiency are of the
+//! whole run. Best-effort jobs are those without a deadline beside others that have one.
 
 use rota_core::ledger::{Ledger, Status};
 use rota_core::time::{Span, Time};
@@ -29,6 +30,9 @@ pub struct Summary {
     pub jobs: u64,
     /// Jobs whose work was done.
     pub finished: u64,
+    /// Jobs that were not refused at admission.
+    #[serde(default)]
+    pub accepted: u64,
     /// Jobs refused at admission.
     pub declined: u64,
     /// Jobs that had not ended when the run did.
@@ -47,6 +51,9 @@ pub struct Summary {
     pub p95_jct_s: Option<f64>,
     /// 99th percentile.
     pub p99_jct_s: Option<f64>,
+    /// Average completion time of best-effort jobs.
+    #[serde(default)]
+    pub avg_best_effort_jct_s: Option<f64>,
     /// Last finish - first arrival.
     pub makespan_s: Option<f64>,
     /// Average time until the first start.
@@ -61,6 +68,9 @@ pub struct Summary {
     pub gpu_util: Option<f64>,
     /// The same of CPUs.
     pub cpu_util: Option<f64>,
+    /// Average over the same time of how fast all jobs run relative to one GPU each, by GPU of the cluster.
+    #[serde(default)]
+    pub cluster_efficiency: Option<f64>,
     /// Decisions taken.
     pub rounds: u64,
     /// Rounds passed over because the answer could not have changed.
@@ -100,6 +110,7 @@ impl Summary {
             seed: meta.seed,
             gpu_util: util(ledger.gpu_time as f64 / 1e6, f64::from(meta.cluster.gpus)),
             cpu_util: util(ledger.cpu_time_s, meta.cluster.cpus),
+            cluster_efficiency: util(ledger.worth_time_s, f64::from(meta.cluster.gpus)),
             rounds: ledger.n_decisions,
             rounds_skipped: ledger.n_skipped,
             wall_s: timing.wall_s,
@@ -119,6 +130,7 @@ impl Summary {
         self.jobs = jobs.len() as u64;
         self.finished = with(Status::Finished);
         self.declined = with(Status::Declined);
+        self.accepted = self.jobs - self.declined;
         self.unfinished = with(Status::Unfinished);
         self.failed = with(Status::Failed);
         self.deadline_jobs = jobs.iter().filter(|j| j.met.is_some()).count() as u64;
@@ -144,6 +156,8 @@ impl Summary {
         self.p95_jct_s = quantile(&jcts, 0.95);
         self.p99_jct_s = quantile(&jcts, 0.99);
         self.avg_queue_s = mean(&queues);
+        let best_effort = jobs.iter().filter(|job| job.met.is_none() && self.deadline_jobs > 0);
+        self.avg_best_effort_jct_s = mean(&best_effort.filter_map(JobRow::jct).collect::<Vec<_>>());
     }
 }
 

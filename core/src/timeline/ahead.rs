@@ -8,6 +8,8 @@
 mod arrange;
 mod follow;
 
+mod judge;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -66,16 +68,24 @@ pub struct Planned {
 
 /// Why a job may not enter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
-    /// It would miss its own deadline.
-    Own(Shortfall),
-    /// Another job, by its row, would miss one that it meets now.
-    Other {
-        /// Whose.
-        row: u32,
-        /// What that one would lack.
-        shortfall: Shortfall,
-    },
+pub struct Refusal {
+    /// Who would miss its deadline: another job, by its row, or itself.
+    pub whose: Option<u32>,
+    /// What that one would lack.
+    pub shortfall: Shortfall,
+    /// Who holds GPUs where they are scarcest, the most first: (row, GPUs).
+    pub in_the_way: Vec<(u32, u32)>,
+}
+
+/// The GPUs a deadline asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareNeeded {
+    /// There is no deadline.
+    NoDeadline,
+    /// The fewest that are enough if they are held from now on.
+    Gpus(u32),
+    /// No number the job can use is enough.
+    OutOfReach,
 }
 
 /// The plans of one instant.
@@ -105,6 +115,11 @@ impl Ahead {
         &self.planned
     }
 
+    /// Whether nothing is planned or blocked yet.
+    pub fn is_unplanned(&self) -> bool {
+        self.planned.is_empty() && self.timeline.steps().len() == 1
+    }
+
     /// What is planned for a row.
     pub fn of(&self, row: u32) -> Option<&Planned> {
         self.planned.iter().find(|planned| planned.row == row)
@@ -123,31 +138,6 @@ impl Ahead {
             planned.plan_on(&mut self.timeline, &self.grid);
             self.planned.push(planned);
         }
-    }
-
-    /// Whether a row may enter: planned behind those with an earlier deadline, it must meet its own, and nobody with a
-    /// later one may miss it for that.
-    pub fn fits(&self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
-        let mut newcomer = Planned::new(snapshot, row, way, &mut self.largest.clone());
-        let mut timeline = self.timeline.clone();
-        let mut later: Vec<&Planned> =
-            self.planned.iter().filter(|p| p.deadline > newcomer.deadline).collect();
-        later.sort_by_key(|planned| planned.deadline);
-        for planned in &later {
-            timeline.release(&planned.plan);
-        }
-        newcomer.plan_on(&mut timeline, &self.grid);
-        if newcomer.is_late {
-            return Err(Refusal::Own(newcomer.shortfall(&timeline)));
-        }
-        for planned in later.into_iter().filter(|planned| !planned.is_late) {
-            let mut again = planned.clone();
-            again.plan_on(&mut timeline, &self.grid);
-            if again.is_late {
-                return Err(Refusal::Other { row: again.row, shortfall: again.shortfall(&timeline) });
-            }
-        }
-        Ok(())
     }
 
     /// Hands out the GPUs that are free now, one level at a time, each to the job for which it saves most GPU time
@@ -171,6 +161,22 @@ impl Ahead {
                 offers.extend(planned.offer(offer.index));
             }
         }
+    }
+
+    /// The share with which a row would still meet its deadline if it had it from now on, whoever else is there.
+    pub fn share_needed(snapshot: &Snapshot, row: u32) -> ShareNeeded {
+        let planned = Planned::new(snapshot, row, Way::LeastShare, &mut Largest::default());
+        if planned.deadline == Need::NEVER {
+            return ShareNeeded::NoDeadline;
+        }
+        let time_left_s = (planned.deadline - snapshot.now).as_secs_f64();
+        let is_enough = |level: &&(u32, f64)| level.1 * time_left_s >= planned.work;
+        planned
+            .speeds
+            .levels()
+            .iter()
+            .find(is_enough)
+            .map_or(ShareNeeded::OutOfReach, |l| ShareNeeded::Gpus(l.0))
     }
 
     /// When the first plan changes, if one does.

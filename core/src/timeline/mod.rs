@@ -14,7 +14,7 @@ mod share;
 mod shortfall;
 mod speeds;
 
-pub use ahead::{Ahead, Course, Part, Planned, Refusal, Way};
+pub use ahead::{Ahead, Course, Part, Planned, Refusal, ShareNeeded, Way};
 pub use grid::Grid;
 pub use reservation::Reservation;
 pub use share::Need;
@@ -122,68 +122,57 @@ impl Timeline {
     /// Sets the number of free GPUs from `from` to `to` (or for ever), whatever was reserved there: for maintenance
     /// windows, and for drivers with rules of their own.
     pub fn set_free(&mut self, from: Time, to: Option<Time>, free: i32) {
-        self.rewrite(from, to, &[], |_, _| free);
+        let from = from.max(self.begin());
+        if to.is_some_and(|to| to <= from) {
+            return;
+        }
+        let first = self.cut(from);
+        let after = to.map_or(self.steps.len(), |to| self.cut(to));
+        self.steps[first].free = free;
+        self.steps.drain(first + 1..after);
+        if first + 1 < self.steps.len() {
+            self.join(first + 1);
+        }
+        self.join(first);
     }
 
     fn change(&mut self, plan: &Reservation, sign: i32) {
-        let Some(first) = plan.steps().first() else { return };
-        let mut held = plan.steps().iter().peekable();
-        let mut gpus = 0;
-        let cuts: Vec<Time> = plan.steps()[1..].iter().map(|s| s.0).collect();
-        self.rewrite(first.0, Some(plan.end()), &cuts, |from, free| {
-            while let Some(step) = held.next_if(|s| s.0 <= from) {
-                gpus = step.1 as i32;
+        let begin = self.begin();
+        let ends = plan.steps().iter().skip(1).map(|step| step.0).chain([plan.end()]);
+        for (&(from, gpus), to) in plan.steps().iter().zip(ends) {
+            let (from, to) = (from.max(begin), to.min(plan.end()));
+            if gpus > 0 && from < to {
+                self.add(from, to, sign * gpus as i32);
             }
-            free + sign * gpus
-        });
+        }
     }
 
-    /// Replaces the values over `[from, to)`, with extra breakpoints at `cuts` (ascending), and merges neighbours.
-    fn rewrite(
-        &mut self,
-        from: Time,
-        to: Option<Time>,
-        cuts: &[Time],
-        mut new: impl FnMut(Time, i32) -> i32,
-    ) {
-        let from = from.max(self.begin());
-        let is_within = |time: Time| to.is_none_or(|to| time < to);
-        if !is_within(from) {
-            return;
+    /// Adds to the values over `[from, to)`. Neighbours inside go on to differ, so only the ends can need joining.
+    fn add(&mut self, from: Time, to: Time, amount: i32) {
+        let first = self.cut(from);
+        let after = self.cut(to);
+        for step in &mut self.steps[first..after] {
+            step.free += amount;
         }
-        let first = self.index_at(from);
-        let after = self.steps.partition_point(|s| is_within(s.from));
-        let mut piece: Vec<Step> = Vec::with_capacity(after - first + cuts.len() + 2);
-        let mut push = |step: Step| {
-            if piece.last().is_none_or(|last| last.free != step.free) {
-                piece.push(step);
-            }
-        };
-        if self.steps[first].from < from {
-            push(self.steps[first]);
+        self.join(after);
+        self.join(first);
+    }
+
+    /// The step that begins at `time`, made if there is none; not before the beginning.
+    fn cut(&mut self, time: Time) -> usize {
+        let at = self.index_at(time);
+        if self.steps[at].from == time {
+            return at;
         }
-        let mut cuts = cuts.iter().copied().filter(|c| *c > from && is_within(*c)).peekable();
-        for index in first..after {
-            let old = self.steps[index];
-            let start = old.from.max(from);
-            push(Step { from: start, free: new(start, old.free) });
-            let next = self.steps.get(index + 1).map(|s| s.from);
-            while let Some(cut) = cuts.next_if(|c| next.is_none_or(|next| *c < next)) {
-                if cut > start {
-                    push(Step { from: cut, free: new(cut, old.free) });
-                }
-            }
+        self.steps.insert(at + 1, Step { from: time, free: self.steps[at].free });
+        at + 1
+    }
+
+    /// Makes one step of this and the one before, if they are alike.
+    fn join(&mut self, at: usize) {
+        if at > 0 && self.steps[at].free == self.steps[at - 1].free {
+            self.steps.remove(at);
         }
-        if let Some(to) = to
-            && self.steps.get(after).is_none_or(|next| next.from > to)
-        {
-            push(Step { from: to, free: self.steps[after - 1].free });
-        }
-        let joins_before = first > 0 && piece.first().is_some_and(|p| p.free == self.steps[first - 1].free);
-        let joins_after =
-            after < self.steps.len() && piece.last().is_some_and(|p| p.free == self.steps[after].free);
-        let after = if joins_after { after + 1 } else { after };
-        self.steps.splice(first..after, piece.into_iter().skip(usize::from(joins_before)));
     }
 
     fn index_at(&self, time: Time) -> usize {

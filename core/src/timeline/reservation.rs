@@ -65,6 +65,12 @@ impl Reservation {
         self.steps.first().map_or(0, |s| s.1)
     }
 
+    /// GPUs held at a time.
+    pub fn held_at(&self, time: Time) -> u32 {
+        let step = self.steps.iter().rev().find(|step| step.0 <= time).filter(|_| time < self.end);
+        step.map_or(0, |step| step.1)
+    }
+
     /// When it first holds a GPU.
     pub fn start(&self) -> Option<Time> {
         self.steps.iter().find(|s| s.1 > 0).map(|s| s.0)
@@ -97,6 +103,7 @@ mod tests {
         let plan = plan.close(Time(50), Time(45));
         assert_eq!(plan.steps(), [(Time(10), 2), (Time(30), 0), (Time(40), 4)]);
         assert_eq!(plan.gpu_time(), Span(20 * 2 + 10 * 4));
+        assert_eq!([5, 10, 29, 30, 49, 50].map(|t| plan.held_at(Time(t))), [0, 2, 2, 0, 4, 0]);
         assert_eq!(
             (plan.first_share(), plan.start(), plan.next_change(Time(30))),
             (2, Some(Time(10)), Some(Time(40)))

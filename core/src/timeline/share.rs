@@ -25,8 +25,13 @@ impl Timeline {
     /// that level alone suffices, it runs at the level below.
     pub fn least_share(&self, need: &Need<'_>, grid: &Grid, from: Time) -> Result<Reservation, Shortfall> {
         let mut below = None;
+        let time_left_s = (need.deadline - from.max(self.begin())).as_secs_f64();
+        let mut best_rate: f64 = 0.0;
         for &level in need.speeds.levels().iter().take_while(|l| l.0 <= self.n_gpus) {
-            if let Some(critical) = self.critical_point(need, level, from) {
+            best_rate = best_rate.max(level.1);
+            // Even alone it would be too slow: no need to look, and the margin is wider than sums of parts can err.
+            let is_hopeless = best_rate * time_left_s * (1.0 + 1e-9) < need.work;
+            if !is_hopeless && let Some(critical) = self.critical_point(need, level, from) {
                 return Ok(self.staircase(need, grid, from, critical, below, level));
             }
             below = Some(level);

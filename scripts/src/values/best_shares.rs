@@ -31,12 +31,13 @@ impl TimelineValue {
 
     /// Looks for a plan that holds the deadlines of late jobs too.
     fn mend(self, options: &Map) -> Outcome<TimelineValue> {
-        let late = self.ahead.planned().iter().filter(|planned| planned.is_late);
+        let ahead = self.ahead()?;
+        let late = ahead.planned().iter().filter(|planned| planned.is_late);
         let rows: Vec<u32> = late.map(|planned| planned.row).collect();
         self.by_model(&rows, options)
     }
 
-    fn by_model(mut self, rows: &[u32], options: &Map) -> Outcome<TimelineValue> {
+    fn by_model(self, rows: &[u32], options: &Map) -> Outcome<TimelineValue> {
         let snapshot = &self.session.snapshot;
         let (settings, worths) = self.settings(options)?;
         let worth = |row: u32| worths.as_ref().map_or(Some(1.0), |worths| worths[row as usize]);
@@ -54,11 +55,12 @@ impl TimelineValue {
                 }
             }
         }
-        let n_planned = self.ahead.planned().len() + rows.len();
+        let ahead = self.ahead()?;
+        let n_planned = ahead.planned().len() + rows.len();
         self.session.meter().charge(n_planned * (ROWS_PER_PLAN + settings.n_slots))?;
         let found = {
             let mut solver = self.session.shared.solving.solver();
-            shares::most(snapshot, &self.ahead, &newcomers, &mut **solver, &settings)
+            shares::most(snapshot, &ahead, &newcomers, &mut **solver, &settings)
         };
         let found = match found {
             Ok(found) => found,
@@ -67,8 +69,7 @@ impl TimelineValue {
         if found.needed_a_model() {
             self.session.shared.note(&found.note());
         }
-        self.ahead = Arc::new(found.ahead);
-        Ok(self)
+        Ok(self.with_plans(Arc::new(found.ahead)))
     }
 
     /// Limits and form of the model, and what each row is worth if that was said.
@@ -113,10 +114,11 @@ impl TimelineValue {
     }
 
     /// Plans jobs as they were planned before, those without a plan that holds with the least share.
-    fn follow(mut self, jobs: Dynamic, plans: &Map) -> Outcome<TimelineValue> {
+    fn follow(self, jobs: Dynamic, plans: &Map) -> Outcome<TimelineValue> {
         let rows = self.unplanned(jobs)?;
         let session = Arc::clone(&self.session);
-        let ahead = Arc::make_mut(&mut self.ahead);
+        let mut made = self.ahead()?;
+        let ahead = Arc::make_mut(&mut made);
         let mut rest = Vec::new();
         for row in rows {
             let id = session.snapshot.jobs.id(row as usize);
@@ -132,12 +134,13 @@ impl TimelineValue {
             }
         }
         ahead.reserve(&session.snapshot, &rest, Way::LeastShare);
-        Ok(self)
+        Ok(self.with_plans(made))
     }
 
     /// Plans of jobs that make their deadline, as plain data: times and GPUs in turn.
     fn plans(&self) -> Outcome<Map> {
-        let planned = self.ahead.planned();
+        let ahead = self.ahead()?;
+        let planned = ahead.planned();
         let meter = self.session.meter();
         meter.charge(planned.len() * 16)?;
         let most = meter.limits().map_entries;
@@ -213,5 +216,5 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     );
     engine.register_get("plans", |t: &mut TimelineValue| t.plans());
     let engine = registrar.field(OWNER, "late: int", "How many planned jobs cannot meet their deadline.");
-    engine.register_get("late", |t: &mut TimelineValue| t.ahead.n_late() as i64);
+    engine.register_get("late", |t: &mut TimelineValue| t.ahead().map(|ahead| ahead.n_late() as i64));
 }

@@ -32,6 +32,7 @@ pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
+pub(crate) use timeline::Judged;
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 

@@ -1,29 +1,26 @@
 //! `rota solve --at ROUND RESULT`: one instant of a finished run, simulated again up to it; what the policy gave each
 //! job beside what is best.
 
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rota_core::allocation::Allocation;
 use rota_core::plan::Plan;
-use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
-use rota_core::simulation::Simulation;
 use rota_core::snapshot::Snapshot;
 use rota_scripts::optimum::{Optimum, Settings, optimum, speed_of};
 use rota_solvers::Highs;
 
-use super::again;
-use crate::commands::run;
-use crate::results::Results;
+use crate::commands::again;
+use crate::results::{Results, RunMeta};
 use crate::solve::given;
 
 /// Prints one instant of a run, job by job.
 pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Settings) -> Result<()> {
     let results = Results::read(dir)?;
-    let args = again::args(&results, policy)?;
-    let instant = instant(round, &results, &args)?;
+    let meta = &again::chosen(&results, policy)?.meta;
+    let instant = instant(round, &results, meta)?;
     let runs = given(&instant.snapshot, &instant.plan);
     let order: Vec<u32> = runs.iter().map(|(row, _)| *row as u32).collect();
     let best = optimum(&instant.snapshot, &order, &mut Room::new(&instant.snapshot), &mut Highs, settings)?;
@@ -32,12 +29,7 @@ pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Setti
         .iter()
         .map(|(row, given)| speed_of(&instant.snapshot, instant.snapshot.jobs.spec(*row), given))
         .sum();
-    println!(
-        "{} at {} s, decision {round}: {} jobs run",
-        args.policies.join(","),
-        instant.snapshot.now,
-        runs.len()
-    );
+    println!("{} at {} s, decision {round}: {} jobs run", meta.policy, instant.snapshot.now, runs.len());
     println!(
         "throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement",
         best.throughput, best.bound
@@ -51,49 +43,17 @@ struct Instant {
     plan: Plan,
 }
 
-fn instant(round: u64, results: &Results, args: &run::RunArgs) -> Result<Instant> {
-    let inputs = run::prepared(args)?;
-    again::same_inputs(results, &inputs.files)?;
-    let load = inputs.loads.first().context("the run has no workload")?;
-    let policy = args.policies.first().context("the run has no policy")?;
-    let mut script = run::load_policy(policy, &args.set)?;
-    let mut watched = Watched { inner: &mut script, left: round, seen: None };
-    let settings = run::settings(args, &load.workload)?;
-    let faults = run::faults(args, &inputs, &load.workload)?;
-    {
-        let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
-        let mut simulation = Simulation::new(cluster, workload, faults, &mut watched, &settings);
-        while simulation.progress().n_decisions <= round && simulation.step()? {}
-        if simulation.progress().n_decisions <= round {
-            bail!(
-                "--at {round}: the run has {} decisions, 0 is the first",
-                simulation.progress().n_decisions
-            );
+fn instant(round: u64, results: &Results, meta: &RunMeta) -> Result<Instant> {
+    let (mut left, mut seen) = (round, None);
+    let n_decisions = again::decisions(results, meta, &mut |snapshot, plan| {
+        if left == 0 {
+            seen = Some(Instant { snapshot: snapshot.clone(), plan: plan.clone() });
+            return ControlFlow::Break(());
         }
-    }
-    watched.seen.context("the decision was not seen")
-}
-
-/// Keeps the decision after so many others.
-struct Watched<'a> {
-    inner: &'a mut dyn Policy,
-    left: u64,
-    seen: Option<Instant>,
-}
-
-impl Policy for Watched<'_> {
-    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
-        let plan = self.inner.decide(snapshot)?;
-        if self.left == 0 && self.seen.is_none() {
-            self.seen = Some(Instant { snapshot: snapshot.clone(), plan: plan.clone() });
-        }
-        self.left = self.left.saturating_sub(1);
-        Ok(plan)
-    }
-
-    fn memory(&self) -> String {
-        self.inner.memory()
-    }
+        left -= 1;
+        ControlFlow::Continue(())
+    })?;
+    seen.with_context(|| format!("--at {round}: the run has {n_decisions} decisions, 0 is the first"))
 }
 
 /// One line for each job: what the policy gives it, and what is best.

@@ -30,7 +30,7 @@ fn the_timeline_and_the_rounds_are_written_as_tables() {
     );
     let rounds = file(dir.path(), "rounds.csv");
     assert!(rounds.ends_with(
-        "1030,2,6,8,6,9,9,6.5,12,200,120,180,1,0.00025,,,solver: optimal; gap 0\n1110,1,3,8,3,6,9,6.5,12,200,120,180,1,0.00025,,,\n"
+        "1030,2,6,8,6,9,3,9,6.5,12,200,120,180,1,0.00025,,,solver: optimal; gap 0\n1110,1,3,8,3,6,1.5,9,6.5,12,200,120,180,1,0.00025,,,\n"
     ));
 }
 

@@ -94,9 +94,61 @@ fn who_would_push_another_over_its_deadline_is_refused_with_its_name() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1], Way::LeastShare);
     let refused = ahead.fits(&view, 2, Way::LeastShare).expect_err("all eight GPUs are needed");
-    assert!(matches!(refused, Refusal::Other { row: 1, .. }), "{refused:?}");
+    assert_eq!(refused.whose, Some(1), "{refused:?}");
+    assert_eq!(refused.in_the_way, [(0, 4), (2, 1)], "at the scarcest time");
     let refused = ahead.fits(&view, 3, Way::LeastShare).expect_err("too slow on any number of GPUs");
-    assert!(matches!(&refused, Refusal::Own(why) if why.share.is_none()), "{refused:?}");
+    assert_eq!((refused.whose, refused.shortfall.share), (None, None), "{refused:?}");
+}
+
+#[test]
+fn newcomers_are_judged_beside_those_let_in_before_them() {
+    // 8 GPUs for 100 s: two jobs of four fill them; whoever comes third is refused, and a small one later too.
+    let jobs =
+        [(290.0, Some(100)), (290.0, Some(100)), (290.0, Some(100)), (90.0, Some(100)), (90.0, Some(200))];
+    let view = snapshot(&jobs);
+    let empty = Ahead::new(&view);
+    let verdicts = empty.judge(&view, &[0, 1, 2, 3, 4], Way::LeastShare);
+    assert_eq!(verdicts.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false, true]);
+    let refusal = verdicts[2].as_ref().expect_err("refused");
+    assert_eq!((refusal.whose, &refusal.in_the_way[..]), (None, &[(0, 4), (1, 4)][..]));
+}
+
+#[test]
+fn judging_together_lets_in_whom_judging_one_by_one_lets_in() {
+    let mut state = 7_u64;
+    let mut draw = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let jobs: Vec<(f64, Option<i64>)> =
+        (0..60).map(|_| (20.0 + draw(900) as f64, Some(50 + draw(900) as i64))).collect();
+    let view = snapshot(&jobs);
+    let rows: Vec<u32> = (20..60).collect();
+    let mut inside = Ahead::new(&view);
+    inside.reserve(&view, &(0..5).collect::<Vec<_>>(), Way::LeastShare);
+    let together: Vec<bool> = inside.judge(&view, &rows, Way::LeastShare).iter().map(Result::is_ok).collect();
+    let mut one_by_one = Vec::new();
+    for row in &rows {
+        let is_in = inside.fits(&view, *row, Way::LeastShare).is_ok();
+        one_by_one.push(is_in);
+        if is_in {
+            let mut entered: Vec<u32> = inside.planned().iter().map(|p| p.row).chain([*row]).collect();
+            entered.sort_by_key(|row| (jobs[*row as usize].1, *row));
+            inside = Ahead::new(&view);
+            inside.reserve(&view, &entered, Way::LeastShare);
+        }
+    }
+    assert_eq!(together, one_by_one);
+    assert!(together.contains(&true) && together.contains(&false), "{together:?}");
+}
+
+#[test]
+fn the_share_a_deadline_asks_for_is_that_of_a_job_alone() {
+    let view = snapshot(&[(100.0, Some(100)), (150.0, Some(100)), (400.0, Some(100)), (1.0, None)]);
+    let needed: Vec<_> = (0..4).map(|row| Ahead::share_needed(&view, row)).collect();
+    let expected =
+        [ShareNeeded::Gpus(1), ShareNeeded::Gpus(2), ShareNeeded::OutOfReach, ShareNeeded::NoDeadline];
+    assert_eq!(needed, expected);
 }
 
 #[test]

@@ -1,10 +1,18 @@
-//! A finished run as a command line again, from what its `config.toml` keeps.
+//! A finished run once more: its options from what `config.toml` keeps, and its decisions, simulated again.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use rota_core::plan::Plan;
+use rota_core::policy::{Policy, PolicyError};
+use rota_core::simulation::Simulation;
+use rota_core::snapshot::Snapshot;
 
-use crate::commands::run::RunArgs;
-use crate::results::{Input, Results, RunMeta};
+use super::run::{self, RunArgs};
+use crate::results::{Input, Results, RunMeta, RunResult};
 
 #[derive(Parser)]
 #[command(no_binary_name = true)]
@@ -13,11 +21,69 @@ struct Line {
     args: RunArgs,
 }
 
-/// The options one of the runs was made with.
-pub(super) fn args(results: &Results, policy: Option<&str>) -> Result<RunArgs> {
-    let meta = chosen(results, policy)?;
+/// Simulates a run again and shows every decision to `watch`, until it has seen enough; says how many there were.
+pub(super) fn decisions(
+    results: &Results,
+    meta: &RunMeta,
+    watch: &mut dyn FnMut(&Snapshot, &Plan) -> ControlFlow<()>,
+) -> Result<u64> {
+    let args = args(results, meta)?;
+    let inputs = run::prepared(&args)?;
+    same_inputs(results, &inputs.files)?;
+    let load = inputs.loads.first().context("the run has no workload")?;
+    let policy = args.policies.first().context("the run has no policy")?;
+    let mut script = run::load_policy(policy, &args.set)?;
+    let has_seen_enough = Cell::new(false);
+    let mut watched = Watched { inner: &mut script, watch, has_seen_enough: &has_seen_enough };
+    let settings = run::settings(&args, &load.workload)?;
+    let faults = run::faults(&args, &inputs, &load.workload)?;
+    let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
+    let mut simulation = Simulation::new(cluster, workload, faults, &mut watched, &settings);
+    while !has_seen_enough.get() && simulation.step()? {}
+    Ok(simulation.progress().n_decisions)
+}
+
+/// Shows every decision to somebody.
+struct Watched<'a> {
+    inner: &'a mut dyn Policy,
+    watch: &'a mut dyn FnMut(&Snapshot, &Plan) -> ControlFlow<()>,
+    has_seen_enough: &'a Cell<bool>,
+}
+
+impl Policy for Watched<'_> {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let plan = self.inner.decide(snapshot)?;
+        if !self.has_seen_enough.get() && (self.watch)(snapshot, &plan).is_break() {
+            self.has_seen_enough.set(true);
+        }
+        Ok(plan)
+    }
+
+    fn memory(&self) -> String {
+        self.inner.memory()
+    }
+}
+
+/// The run of a folder that is meant: by its policy, or as the report calls it where loads or seeds differ.
+pub(super) fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&'a RunResult> {
+    let names = results.run_names();
+    match (policy, results.runs.as_slice()) {
+        (None, [run]) => Ok(run),
+        (None, _) => {
+            bail!("the folder holds several runs: say which with --policy, one of {}", names.join("; "))
+        }
+        (Some(policy), runs) => {
+            let found =
+                runs.iter().zip(&names).find(|(run, name)| *name == policy || run.meta.policy == policy);
+            Ok(found.with_context(|| format!("--policy {policy}: the folder holds {}", names.join("; ")))?.0)
+        }
+    }
+}
+
+/// The options a run was made with.
+fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     if meta.parameters.get("compat").is_some() {
-        bail!("a run with compat=artifact has no instants of the engine");
+        bail!("a run with compat=artifact has no decisions of the engine");
     }
     let mut line: Vec<String> =
         vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];
@@ -93,20 +159,8 @@ fn text(value: &toml::Value) -> Option<String> {
     }
 }
 
-fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&'a RunMeta> {
-    let names = || results.runs.iter().map(|run| run.meta.policy.as_str()).collect::<Vec<_>>().join(", ");
-    match (policy, results.runs.as_slice()) {
-        (None, [run]) => Ok(&run.meta),
-        (None, _) => bail!("the folder holds several runs: say which with --policy, one of {}", names()),
-        (Some(policy), runs) => {
-            let run = runs.iter().find(|run| run.meta.policy == policy);
-            Ok(&run.with_context(|| format!("--policy {policy}: the folder holds {}", names()))?.meta)
-        }
-    }
-}
-
 /// Refuses a run whose files have changed since.
-pub(super) fn same_inputs(results: &Results, now: &[Input]) -> Result<()> {
+fn same_inputs(results: &Results, now: &[Input]) -> Result<()> {
     for then in results.inputs.iter().filter(|input| input.role != "policy") {
         let same = now.iter().find(|input| input.role == then.role);
         match same {

@@ -1,0 +1,126 @@
+//! Who of several newcomers may enter: admission's question for all arrivals of a round.
+//!
+//! Each is judged beside those let in before it. To let one in, everybody with a later deadline is planned anew, which
+//! costs as much as a round; so whole groups are tried together, halved when a try fails and doubled when it succeeds.
+//! Whatever was let in has been planned together, so the answer never rests on a guess.
+
+use super::{Ahead, Planned, Refusal, Timeline, Way};
+use crate::snapshot::Snapshot;
+use crate::time::Time;
+
+impl Ahead {
+    /// Whether each of these rows may enter, beside the rows before it that may: planned behind those with an earlier
+    /// deadline it must meet its own, and nobody with a later one may miss it for that. Who is late already keeps
+    /// nobody out.
+    pub fn judge(&self, snapshot: &Snapshot, rows: &[u32], way: Way) -> Vec<Result<(), Refusal>> {
+        let mut inside = self.clone();
+        let newcomers: Vec<Planned> =
+            rows.iter().map(|row| Planned::new(snapshot, *row, way, &mut inside.largest)).collect();
+        let hopeless = if newcomers.len() > 1 { inside.hopeless(&newcomers) } else { vec![None] };
+        let hopeful = newcomers.iter().zip(&hopeless).filter(|(_, refusal)| refusal.is_none());
+        let hopeful: Vec<Planned> = hopeful.map(|(newcomer, _)| newcomer.clone()).collect();
+        let mut judged = inside.let_in_in_turn(&hopeful).into_iter();
+        let verdict = |refusal: Option<Refusal>| refusal.map_or_else(|| judged.next().unwrap_or(Ok(())), Err);
+        hopeless.into_iter().take(rows.len()).map(verdict).collect()
+    }
+
+    fn let_in_in_turn(&mut self, newcomers: &[Planned]) -> Vec<Result<(), Refusal>> {
+        let mut verdicts = Vec::with_capacity(newcomers.len());
+        let mut n_together = newcomers.len();
+        while let Some(rest) = newcomers.get(verdicts.len()..).filter(|rest| !rest.is_empty()) {
+            let group = &rest[..n_together.min(rest.len())];
+            match self.let_in(group) {
+                Ok(()) => {
+                    verdicts.extend(group.iter().map(|_| Ok(())));
+                    n_together *= 2;
+                }
+                Err(refusal) if group.len() == 1 => verdicts.push(Err(refusal)),
+                Err(_) => n_together = group.len() / 2,
+            }
+        }
+        verdicts
+    }
+
+    /// Who would be late even if none of the other newcomers came: one of them would spoil every group it is in.
+    fn hopeless(&self, newcomers: &[Planned]) -> Vec<Option<Refusal>> {
+        let mut refusals = vec![None; newcomers.len()];
+        let mut order: Vec<usize> = (0..newcomers.len()).collect();
+        order.sort_by_key(|at| newcomers[*at].deadline);
+        let first = order.first().map_or(Time::MAX, |at| newcomers[*at].deadline);
+        let mut later: Vec<&Planned> = self.planned.iter().filter(|p| p.deadline > first).collect();
+        later.sort_by_key(|planned| planned.deadline);
+        let mut timeline = self.timeline.clone();
+        for planned in &later {
+            timeline.release(&planned.plan);
+        }
+        let mut later = later.into_iter().peekable();
+        for at in order {
+            let mut newcomer = newcomers[at].clone();
+            while let Some(planned) = later.next_if(|planned| planned.deadline <= newcomer.deadline) {
+                timeline.reserve(&planned.plan);
+            }
+            newcomer.plan_on(&mut timeline, &self.grid);
+            if newcomer.is_late {
+                let before = self.planned.iter().filter(|p| p.deadline <= newcomer.deadline);
+                refusals[at] = Some(newcomer.refusal(&timeline, before, None));
+            }
+            timeline.release(&newcomer.plan);
+        }
+        refusals
+    }
+
+    /// Whether a row may enter: see [`judge`](Self::judge).
+    pub fn fits(&self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
+        self.judge(snapshot, &[row], way).pop().unwrap_or(Ok(()))
+    }
+
+    /// Plans newcomers and everybody with a later deadline anew; nothing has changed when somebody would be late.
+    fn let_in(&mut self, newcomers: &[Planned]) -> Result<(), Refusal> {
+        let Some(first) = newcomers.iter().map(|newcomer| newcomer.deadline).min() else { return Ok(()) };
+        let is_later = |planned: &&Planned| planned.deadline > first;
+        let mut timeline = self.timeline.clone();
+        for planned in self.planned.iter().filter(is_later) {
+            timeline.release(&planned.plan);
+        }
+        // Who was here before goes first among equal deadlines: the sort is stable.
+        let mut again: Vec<Planned> =
+            self.planned.iter().filter(is_later).chain(newcomers).cloned().collect();
+        again.sort_by_key(|planned| planned.deadline);
+        for at in 0..again.len() {
+            let planned = &mut again[at];
+            if planned.is_late {
+                continue;
+            }
+            planned.plan_on(&mut timeline, &self.grid);
+            if planned.is_late {
+                let planned = &again[at];
+                let is_own = newcomers.iter().any(|newcomer| newcomer.row == planned.row);
+                let before = self.planned.iter().filter(|p| !is_later(p)).chain(&again[..at]);
+                return Err(planned.refusal(&timeline, before, (!is_own).then_some(planned.row)));
+            }
+        }
+        self.planned.retain(|planned| !is_later(&planned));
+        self.planned.extend(again);
+        self.timeline = timeline;
+        Ok(())
+    }
+}
+
+impl Planned {
+    /// What this job lacks, and who of those planned before it holds what where that is scarcest.
+    fn refusal<'p>(
+        &self,
+        timeline: &Timeline,
+        before: impl Iterator<Item = &'p Planned>,
+        whose: Option<u32>,
+    ) -> Refusal {
+        let shortfall = self.shortfall(timeline);
+        let held = |planned: &'p Planned| {
+            let gpus = shortfall.scarcest.map_or(0, |(from, ..)| planned.plan.held_at(from));
+            (gpus > 0).then_some((planned.row, gpus))
+        };
+        let mut in_the_way: Vec<(u32, u32)> = before.filter_map(held).collect();
+        in_the_way.sort_by_key(|(row, gpus)| (std::cmp::Reverse(*gpus), *row));
+        Refusal { whose, shortfall, in_the_way }
+    }
+}
