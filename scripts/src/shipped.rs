@@ -63,9 +63,10 @@ macro_rules! shipped {
 
 shipped! {
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
-        "elasticflow" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
+        "elasticflow" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis"
+        "chronus";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
-    Placement "placement": "first-fit" "consolidate" "local-data";
+    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
 }
 
 /// Names of the original programs: (theirs, ours).
@@ -77,6 +78,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("ef", "elasticflow-open"),
     ("edf-accessctrl", "edf-admission"),
     ("dlas-gpu", "tiresias"),
+    ("time-aware-with-lease", "chronus"),
+    ("local_search", "local-search"),
+    ("consolidate_random", "switch-splits"),
 ];
 
 /// A shipped script by its name, whatever its case, or by an original program's name for it.
