@@ -143,27 +143,28 @@ impl Book {
 
     /// What promises leave of the leases from number `first` on.
     fn ahead(&self, snapshot: &Snapshot, first: i64) -> Ahead {
-        let all = i64::from(snapshot.n_gpus_up());
-        let mut n_leases = 0;
         let mut unplanned = Vec::new();
-        for (job, promise) in &self.promises {
-            match (&promise.plan, snapshot.jobs.row(*job)) {
-                (Some(plan), _) => n_leases = n_leases.max(plan.len()),
-                (None, Some(row)) => {
-                    let levels = self.levels(snapshot, row, first);
-                    unplanned.extend(levels.get(promise.level).map(|level| LeaseRow { level: 0, ..*level }));
-                }
-                (None, None) => {}
+        for (job, promise) in self.promises.iter().filter(|(_, promise)| promise.plan.is_none()) {
+            if let Some(row) = snapshot.jobs.row(*job) {
+                let levels = self.levels(snapshot, row, first);
+                unplanned.extend(levels.get(promise.level).map(|level| LeaseRow { level: 0, ..*level }));
             }
         }
+        Ahead { shelf: self.shelf(snapshot, first), rows: unplanned, all: i64::from(snapshot.n_gpus_up()) }
+    }
+
+    /// What plans leave of the leases from number `first` on, as far as there are plans.
+    pub(super) fn shelf(&self, snapshot: &Snapshot, first: i64) -> Shelf {
+        let plans = self.promises.values().filter_map(|promise| promise.plan.as_ref());
+        let n_leases = plans.map(Vec::len).max().unwrap_or(0).max(self.nodes_on.len());
         let capacity = |lease: usize| self.capacity(snapshot, first + lease as i64);
-        let mut shelf = Shelf::new((0..n_leases.max(self.nodes_on.len())).map(capacity).collect());
+        let mut shelf = Shelf::new((0..n_leases).map(capacity).collect());
         for (job, promise) in &self.promises {
             if let (Some(plan), Some(row)) = (&promise.plan, snapshot.jobs.row(*job)) {
                 shelf.take(plan, snapshot.jobs.gpus()[row]);
             }
         }
-        Ahead { shelf, rows: unplanned, all }
+        shelf
     }
 
     /// GPUs of a lease, by its number.

@@ -63,7 +63,8 @@ impl Book {
         self.leased = self.follow(&frozen);
         self.take_over(&rows, &settled.plan);
         self.next = first + 1;
-        Ok(note(&rows, &settled, frozen.len(), broken))
+        let n_raised = self.raise(snapshot);
+        Ok(note(&rows, &settled, Changes { n_frozen: frozen.len(), n_broken: broken, n_raised }))
     }
 
     /// Plans begin with lease number `first`; what was planned before is over.
@@ -79,7 +80,9 @@ impl Book {
         let n_before = self.promises.len();
         let is_possible = |job: &JobId| {
             let row = snapshot.jobs.row(*job)?;
-            self.levels(snapshot, row, first).iter().any(|level| level.slack() >= 0).then_some(())
+            let levels = self.levels(snapshot, row, first);
+            let promised = levels.iter().skip(self.promises.get(job)?.level);
+            promised.into_iter().any(|level| level.slack() >= 0).then_some(())
         };
         let kept: Vec<JobId> =
             self.promises.keys().filter(|job| is_possible(job).is_some()).copied().collect();
@@ -87,13 +90,46 @@ impl Book {
         n_before - self.promises.len()
     }
 
-    /// Rows of promised jobs, steps that cannot be met left out.
+    /// Lets jobs that were promised a later step of their deadline have an earlier one where the leases that are left
+    /// allow it. Says how many.
+    fn raise(&mut self, snapshot: &Snapshot) -> usize {
+        let lower: Vec<JobId> =
+            self.promises.iter().filter(|(_, promise)| promise.level > 0).map(|(job, _)| *job).collect();
+        if lower.is_empty() {
+            return 0;
+        }
+        let mut shelf = self.shelf(snapshot, self.next);
+        let mut n_raised = 0;
+        for job in lower {
+            let (Some(row), Some(promise)) = (snapshot.jobs.row(job), self.promises.get(&job)) else {
+                continue;
+            };
+            let Promise { level, plan: Some(plan) } = promise.clone() else { continue };
+            let gpus = snapshot.jobs.gpus()[row];
+            let need = plan.iter().filter(|runs| **runs).count() as u32;
+            shelf.give(&plan, gpus);
+            let better = self.levels(snapshot, row, self.next).into_iter().take(level);
+            let found =
+                better.map(|row| LeaseRow { need, ..row }).find_map(|row| Some((row, shelf.put_late(&row)?)));
+            match found {
+                Some((row, plan)) => {
+                    n_raised += 1;
+                    self.promises.insert(job, Promise { level: row.level as usize, plan: Some(plan) });
+                }
+                None => shelf.take(&plan, gpus),
+            }
+        }
+        n_raised
+    }
+
+    /// Rows of promised jobs from the step that was promised on; steps that cannot be met are left out.
     fn rows(&self, snapshot: &Snapshot, first: i64, frozen: &[JobId]) -> Rows {
         let mut found = Rows::default();
-        for job in self.promises.keys().filter(|job| !frozen.contains(job)) {
+        for (job, promise) in self.promises.iter().filter(|(job, _)| !frozen.contains(job)) {
             let Some(row) = snapshot.jobs.row(*job) else { continue };
             let levels = self.levels(snapshot, row, first).into_iter();
-            for (place, level) in levels.filter(|level| level.slack() >= 0).enumerate() {
+            let is_kept = |level: &LeaseRow| level.slack() >= 0 && level.level as usize >= promise.level;
+            for (place, level) in levels.filter(is_kept).enumerate() {
                 found.owners.push((*job, level.level as usize));
                 found.rows.push(LeaseRow { level: place as u32, ..level });
             }
@@ -176,8 +212,16 @@ impl Book {
     }
 }
 
+/// What a term did beside its model.
+struct Changes {
+    n_frozen: usize,
+    n_broken: usize,
+    n_raised: usize,
+}
+
 /// How the term was settled, in one line.
-fn note(rows: &Rows, settled: &Settled, n_frozen: usize, n_broken: usize) -> String {
+fn note(rows: &Rows, settled: &Settled, changes: Changes) -> String {
+    let Changes { n_frozen, n_broken, n_raised } = changes;
     let how = match &settled.how {
         Settlement::Proved => "packed plan proved optimal".to_owned(),
         Settlement::Solved(status) => format!("solved, {status}"),
@@ -192,6 +236,9 @@ fn note(rows: &Rows, settled: &Settled, n_frozen: usize, n_broken: usize) -> Str
     );
     if n_frozen > 0 {
         note.push_str(&format!(", {n_frozen} jobs kept their plans"));
+    }
+    if n_raised > 0 {
+        note.push_str(&format!(", {n_raised} raised to an earlier step"));
     }
     if n_broken > 0 {
         note.push_str(&format!(", {n_broken} promises taken back"));

@@ -45,6 +45,13 @@ impl Shelf {
         Some(taken)
     }
 
+    /// Gives GPUs back in the leases flagged.
+    pub fn give(&mut self, leases: &[bool], gpus: u32) {
+        for (free, _) in self.free.iter_mut().zip(leases).filter(|(_, runs)| **runs) {
+            *free += i64::from(gpus);
+        }
+    }
+
     /// Takes GPUs in the leases flagged; what is promised twice goes below zero, where nothing fits any more.
     pub fn take(&mut self, leases: &[bool], gpus: u32) {
         for (free, _) in self.free.iter_mut().zip(leases).filter(|(_, runs)| **runs) {

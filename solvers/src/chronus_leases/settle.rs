@@ -132,7 +132,9 @@ impl LeaseProblem {
 
     /// The solver's plan, or without one the packed plan.
     fn settled(&self, solved: Option<LeasePlan>, packed: &LeasePlan, status: SolveStatus) -> Settled {
-        let bound = self.bound();
+        let is_optimal = status == SolveStatus::Optimal;
+        let bound =
+            solved.as_ref().filter(|_| is_optimal).map_or_else(|| self.bound(), |plan| self.objective(plan));
         let (plan, how) = match solved {
             Some(plan) => (plan, Settlement::Solved(status)),
             None => (packed.clone(), Settlement::FellBack(status)),
