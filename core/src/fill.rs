@@ -73,6 +73,8 @@ pub struct Walk {
     pub largest_first: bool,
     /// Jobs that run and are selected again stay on their GPUs.
     pub keep_places: bool,
+    /// Nobody is placed anew on nodes from this number on; `None` uses all.
+    pub first_nodes: Option<u32>,
 }
 
 impl Default for Walk {
@@ -84,6 +86,7 @@ impl Default for Walk {
             only_selected: false,
             largest_first: false,
             keep_places: true,
+            first_nodes: None,
         }
     }
 }
@@ -133,16 +136,18 @@ pub struct Fill<'a> {
     granted: Vec<Granted>,
     /// Whether someone may reclaim, so that it must be known who is on which node.
     tracks_occupants: bool,
+    first_nodes: Option<u32>,
 }
 
 impl<'a> Fill<'a> {
     /// A walk that takes from `room`.
     pub fn new(snapshot: &'a Snapshot, room: &'a mut Room, placement: &'a mut dyn Place) -> Self {
-        Fill { snapshot, room, placement, granted: Vec::new(), tracks_occupants: false }
+        Fill { snapshot, room, placement, granted: Vec::new(), tracks_occupants: false, first_nodes: None }
     }
 
     /// Walks `order` (rows, most important first) and says who got what.
     pub fn run(mut self, order: &[u32], walk: &Walk, answers: &mut [Answer<'_>]) -> Vec<Granted> {
+        self.first_nodes = walk.first_nodes;
         let needs_selection = walk.only_selected || walk.keep_places;
         let selected = if needs_selection { self.select(order, &walk.counts) } else { Vec::new() };
         let kept = if walk.keep_places { self.set_aside(&selected, &walk.counts) } else { Vec::new() };
@@ -379,7 +384,14 @@ impl<'a> Fill<'a> {
         per_gpu: &Host,
     ) -> Option<SmallVec<[Slice; 1]>> {
         let only_type = (self.snapshot.cluster.gpu_types().len() > 1).then_some(gpu_type);
-        let ask = Ask { snapshot: self.snapshot, row, gpus, per_gpu: *per_gpu, gpu_type: only_type };
+        let ask = Ask {
+            snapshot: self.snapshot,
+            row,
+            gpus,
+            per_gpu: *per_gpu,
+            gpu_type: only_type,
+            first_nodes: self.first_nodes,
+        };
         let spots = self.placement.place(self.room, &ask)?;
         for (node, set) in &spots {
             self.room.take_gpus(*node, *set);

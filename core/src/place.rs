@@ -1,5 +1,13 @@
 //! Where: strategies that find GPUs for one job in a room. They look and answer; taking is the caller's.
 
+mod random;
+mod search;
+mod switch;
+
+pub use random::RandomNodes;
+pub use search::LocalSearch;
+pub use switch::{SwitchConsolidate, SwitchSplits};
+
 use smallvec::SmallVec;
 
 use crate::allocation::GpuSet;
@@ -25,6 +33,8 @@ pub struct Ask<'a> {
     pub per_gpu: Host,
     /// The GPU type to stay on; `None` when all are alike.
     pub gpu_type: Option<GpuTypeId>,
+    /// Only nodes with lower numbers: the others are left off. `None` allows all.
+    pub first_nodes: Option<u32>,
 }
 
 impl Ask<'_> {
@@ -32,6 +42,7 @@ impl Ask<'_> {
     #[inline]
     pub fn allows(&self, node: &Node) -> bool {
         self.gpu_type.is_none_or(|t| t == node.gpu_type)
+            && self.first_nodes.is_none_or(|n_nodes| node.id.0 < n_nodes)
             && (node.gpu_mem_bytes == 0
                 || self.snapshot.jobs.spec(self.row).profile.gpu_mem_bytes <= node.gpu_mem_bytes)
     }

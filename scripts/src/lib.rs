@@ -11,6 +11,7 @@ mod compose;
 mod engine;
 mod error;
 pub mod fairness;
+mod leases;
 mod limits;
 pub mod memory;
 mod nearest;

@@ -68,9 +68,10 @@ shipped! {
     /// Every policy, and part of one, that comes with Rota.
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
-        "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis";
+        "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis"
+        "chronus";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
-    Placement "placement": "first-fit" "consolidate" "local-data";
+    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
 }
 
 shipped! {
@@ -90,6 +91,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("ef", "elasticflow-open"),
     ("edf-accessctrl", "edf-admission"),
     ("dlas-gpu", "tiresias"),
+    ("time-aware-with-lease", "chronus"),
+    ("local_search", "local-search"),
+    ("consolidate_random", "switch-splits"),
 ];
 
 /// A shipped script by its name, whatever its case, or by an original program's name for it.

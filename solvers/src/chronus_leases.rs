@@ -10,9 +10,12 @@
 //! Leases at or after the horizon have no variable at all, where the original sums them to zero in a row of
 //! their own; a negative horizon counts as 0 (the original's index slips into the row before).
 
+mod classes;
 mod pack;
+mod settle;
 
-pub use pack::{Shelf, greedy, pack};
+pub use pack::{Shelf, greedy, pack, pack_backwards};
+pub use settle::{Settled, Settlement, Unsettled, settle};
 
 use crate::error::FormulationError;
 use crate::model::{Model, Sense, Variable};
@@ -102,13 +105,22 @@ impl LeaseProblem {
         self.with_rows(self.with_objective(lease_model)?)
     }
 
-    fn with_objective(&self, mut m: LeaseModel) -> Result<LeaseModel, FormulationError> {
-        let largest = self.capacity.iter().copied().max().unwrap_or(0).max(1) as f64;
-        let sigma = match self.goal {
+    /// What GPUs of the first lease are measured by.
+    fn largest_capacity(&self) -> f64 {
+        self.capacity.iter().copied().max().unwrap_or(0).max(1) as f64
+    }
+
+    /// Whether GPUs of the first lease count for or against a plan.
+    fn sigma(&self) -> f64 {
+        match self.goal {
             LeaseGoal::Minimize => -1.0,
             LeaseGoal::Maximize => 1.0,
             LeaseGoal::Random => 0.0,
-        };
+        }
+    }
+
+    fn with_objective(&self, mut m: LeaseModel) -> Result<LeaseModel, FormulationError> {
+        let (largest, sigma) = (self.largest_capacity(), self.sigma());
         for (j, row) in self.rows.iter().enumerate() {
             if j == 0 || self.goal != LeaseGoal::Random {
                 m.model.set_cost(m.chosen[j], row.value)?;
@@ -148,8 +160,8 @@ impl LeaseRow {
         usize::try_from(self.horizon).unwrap_or(0)
     }
 
-    /// Leases it could wait.
-    fn slack(&self) -> i64 {
+    /// Leases it could wait; below 0 it cannot make its deadline.
+    pub fn slack(&self) -> i64 {
         self.horizon.saturating_sub(i64::from(self.need))
     }
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use rota_solvers::chronus_leases::{LeaseGoal, LeasePlan, LeaseProblem, LeaseRow};
-use rota_solvers::{Highs, Limits, Recorded, Recording, SolveStatus, Solver, Start};
+use rota_solvers::chronus_leases::{
+    LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, Settlement, Unsettled, settle,
+};
+use rota_solvers::{Highs, Limits, Recorded, Recording, SolveStatus, Solver, Start, check};
 use serde_json::Value;
 
 fn json(path: &Path) -> Value {
@@ -207,4 +209,66 @@ fn random_lease_problems_agree_with_brute_force() {
             }
         }
     }
+}
+
+/// A problem of several jobs with up to three levels; values are close to each other now and then.
+fn random_problem(seed: u64) -> LeaseProblem {
+    let goals = [LeaseGoal::Minimize, LeaseGoal::Maximize, LeaseGoal::Random];
+    let mut random = StdRng::seed_from_u64(seed);
+    let apart = if seed % 5 == 0 { 0.1 } else { 3.0 };
+    let mut rows = Vec::new();
+    for _ in 0..random.random_range(1..=9) {
+        let (gpus, need) = (random.random_range(1..=5), random.random_range(1..=3));
+        let mut horizon = random.random_range(0..=6);
+        for level in 0..random.random_range(1..=3) {
+            rows.push(row(gpus, need, horizon, 10.0 - apart * f64::from(level), level));
+            horizon += random.random_range(1..=3);
+        }
+    }
+    let capacity = (0..12).map(|_| random.random_range(8..=16)).collect();
+    LeaseProblem { rows, capacity, goal: goals[(seed % 3) as usize] }
+}
+
+#[test]
+fn a_settled_problem_is_as_good_as_a_solved_one() {
+    let (mut n_proved, mut n_solved) = (0, 0);
+    for seed in 0..400_u64 {
+        let problem = random_problem(seed);
+        let built = problem.model().unwrap();
+        let solution = Highs.solve(&built.model, &Limits::default(), Start::Cold);
+        let settled = match settle(&problem, &mut Highs, &Limits::default()) {
+            Ok(settled) => settled,
+            Err(Unsettled::NoPlan { .. }) => {
+                assert_eq!(solution.status, SolveStatus::Infeasible, "seed {seed}");
+                continue;
+            }
+            Err(error) => panic!("seed {seed}: {error}"),
+        };
+        let values = built.encode(&settled.plan).expect("a plan within its horizons");
+        let objective =
+            check(&built.model, &values).unwrap_or_else(|v| panic!("seed {seed}: {v} in {problem:?}"));
+        let best = solution.objective.unwrap_or_else(|| panic!("seed {seed}: {}", solution.status));
+        assert!((objective - best).abs() < 1e-6, "seed {seed}: {objective}, not {best}: {problem:?}");
+        assert!((settled.objective - best).abs() < 1e-6 && settled.bound > best - 1e-6, "seed {seed}");
+        match settled.how {
+            Settlement::Proved => n_proved += 1,
+            Settlement::Solved(_) => n_solved += 1,
+            Settlement::FellBack(status) => panic!("seed {seed}: {status}"),
+        }
+    }
+    assert!(n_proved > 50 && n_solved > 20, "{n_proved} proved, {n_solved} solved: both ways are tried");
+}
+
+#[test]
+fn without_an_answer_the_packed_plan_is_taken() {
+    let n_fallen = (0..200_u64).filter(|&seed| {
+        let problem = random_problem(seed);
+        let settled = settle(&problem, &mut Recorded::default(), &Limits::default());
+        let Ok(settled) = settled else { return false };
+        let built = problem.model().unwrap();
+        let values = built.encode(&settled.plan).expect("a plan within its horizons");
+        assert!(check(&built.model, &values).is_ok(), "seed {seed}");
+        matches!(settled.how, Settlement::FellBack(_))
+    });
+    assert!(n_fallen.count() > 5);
 }

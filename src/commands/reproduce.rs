@@ -11,6 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::progress::Meter;
 use super::run::parse_set;
+use crate::reproduce::chronus;
 use crate::reproduce::elasticflow::{self, Figure, Mode, StudyOptions, Watch};
 use crate::reproduce::papers::{ELASTICFLOW, SYNERGY};
 use paper::PaperArgs;
@@ -22,6 +23,25 @@ pub(crate) enum ReproduceCommand {
     Elasticflow(ElasticflowArgs),
     /// Synergy (OSDI'22): Figures 1, 6 to 12
     Synergy(PaperArgs),
+    /// Chronus (SoCC'21): deadlines missed and best-effort completion times beside its baselines, on its traces
+    Chronus(ChronusArgs),
+}
+
+/// How to compare Chronus.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ChronusArgs {
+    /// Only the first 2,000 jobs of each trace, on 40 nodes
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder with the traces; may be given several times [default: traces/philly-chronus below $ROTA_SHARED, else ../shared]
+    #[arg(long, value_name = "DIR")]
+    pub traces: Vec<PathBuf>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// No progress
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// What of ElasticFlow.
@@ -102,10 +122,30 @@ pub(crate) enum What {
 
 /// Runs the command; 1 when the functional test's counts are not the published ones.
 pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
-    let args = match command {
-        ReproduceCommand::Elasticflow(args) => args,
-        ReproduceCommand::Synergy(args) => return paper::run("synergy", SYNERGY, args),
-    };
+    match command {
+        ReproduceCommand::Elasticflow(args) => run_elasticflow(args),
+        ReproduceCommand::Synergy(args) => paper::run("synergy", SYNERGY, args),
+        ReproduceCommand::Chronus(args) => run_chronus(args),
+    }
+}
+
+fn run_chronus(args: &ChronusArgs) -> Result<ExitCode> {
+    let default = || vec![shared().join("traces/philly-chronus")];
+    let folders = if args.traces.is_empty() { default() } else { args.traces.clone() };
+    let n_runs = chronus::POLICIES.len() * chronus::TRACES.len();
+    let meter = Meter::new(n_runs as u64, n_runs, args.quiet || args.json);
+    let options = chronus::ChronusOptions { is_quick: args.quick, folders };
+    let study = chronus::study(&options, &|| {
+        meter.advance(1);
+        meter.run_done();
+    });
+    meter.finish();
+    let study = study?;
+    print!("{}", if args.json { study.to_json() } else { study.to_text() });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_elasticflow(args: &ElasticflowArgs) -> Result<ExitCode> {
     let figure = match args.what {
         What::Functional => return functional(args.json),
         What::Admission => return admission(args),
@@ -162,8 +202,12 @@ fn mode(set: &[String]) -> Result<Mode> {
     Ok(mode)
 }
 
+fn shared() -> PathBuf {
+    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
+}
+
 fn default_folders() -> Vec<PathBuf> {
-    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
+    let shared = shared();
     ["traces/elasticflow-itp/elasticflow", "traces/philly-elasticflow", "golden/elasticflow/traces"]
         .map(|folder| shared.join(folder))
         .to_vec()

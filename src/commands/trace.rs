@@ -9,7 +9,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table};
 use rota_core::ids::JobId;
 use rota_core::workload::Workload;
-use rota_traces::format::{Format, replay, write_rota};
+use rota_traces::format::{Format, replay, write_chronus, write_elasticflow, write_rota};
+use rota_traces::source::Source;
 use rota_traces::stats::{Group, Stats, Summary};
 use rota_traces::{check, stats};
 
@@ -48,6 +49,9 @@ pub(crate) struct ReadArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// List of users that Chronus needs beside a trace: `check` refuses one that lacks some
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
 }
 
 /// A trace to read and where to write it.
@@ -64,6 +68,9 @@ pub(crate) struct WriteArgs {
     /// File to write; standard output when missing
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Also write the list of users that Chronus needs beside a trace
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
 }
 
 /// A part of a trace.
@@ -83,6 +90,12 @@ pub(crate) enum Target {
     Rota,
     /// Synergy's record/replay file: id,model,arrival,iterations,gpus
     Synergy,
+    /// Chronus' table, in minutes; best-effort jobs stay best-effort
+    Chronus,
+    /// Chronus' table in seconds, as ElasticFlow's port reads it
+    ChronusSeconds,
+    /// ElasticFlow's table, with models and batches of --profiles; best-effort jobs stay best-effort
+    Elasticflow,
 }
 
 /// Runs a trace command.
@@ -101,7 +114,7 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
         }
         TraceCommand::Record(args) => write(args, args.to.unwrap_or(Target::Synergy)),
         TraceCommand::Convert(args) => {
-            write(args, args.to.context("say which format: --to rota or --to synergy")?)
+            write(args, args.to.context("say which format, such as --to rota or --to chronus")?)
         }
         TraceCommand::Slice(args) => slice(args),
         TraceCommand::Check(args) => check_trace(args),
@@ -130,6 +143,9 @@ fn write(args: &WriteArgs, target: Target) -> Result<()> {
     let [load] = inputs.loads.as_slice() else {
         bail!("write one load at a time: --jobs-per-hour takes one value here")
     };
+    if let Some(names) = &args.names {
+        replace_file(names, write_chronus::write_names(&load.workload).as_bytes())?;
+    }
     write_workload(&load.workload, &inputs, target, args.out.as_ref())
 }
 
@@ -137,6 +153,9 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
     let text = match target {
         Target::Rota => write_rota(workload, &inputs.cluster),
         Target::Synergy => replay::write(workload),
+        Target::Chronus => write_chronus::write(workload, &inputs.cluster, 60.0),
+        Target::ChronusSeconds => write_chronus::write(workload, &inputs.cluster, 1.0),
+        Target::Elasticflow => elasticflow(workload, inputs)?,
     };
     match out {
         Some(path) => {
@@ -146,6 +165,16 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
         None => std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")?,
     }
     Ok(())
+}
+
+fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
+    let (text, n_replaced) = write_elasticflow::write(workload, &inputs.cluster, &inputs.profiles)?;
+    if n_replaced > 0 {
+        eprintln!(
+            "{n_replaced} jobs of models nobody measured became resnet50, as ElasticFlow itself has it"
+        );
+    }
+    Ok(text)
 }
 
 fn slice(args: &SliceArgs) -> Result<()> {
@@ -183,6 +212,9 @@ fn slice(args: &SliceArgs) -> Result<()> {
 fn check_trace(args: &ReadArgs) -> Result<()> {
     let inputs = resolve(args.file.as_ref(), &args.inputs)?;
     let load = inputs.loads.first().context("no workload")?;
+    if let Some(path) = &args.names {
+        check_names(&load.workload, path)?;
+    }
     let findings = check::check(&load.workload, &inputs.cluster);
     let impossible = findings.iter().filter(|f| f.oddity.is_impossible()).count();
     if args.json {
@@ -215,6 +247,15 @@ fn check_trace(args: &ReadArgs) -> Result<()> {
         bail!("{impossible} jobs can never run on {}", inputs.cluster.name);
     }
     Ok(())
+}
+
+fn check_names(workload: &Workload, path: &std::path::Path) -> Result<()> {
+    let list = Source::open(path)?;
+    let missing = write_chronus::missing_names(workload, &write_chronus::read_names(&list.text));
+    match missing.first() {
+        None => Ok(()),
+        Some(first) => bail!("{} lacks {} users of the trace, {first} first", list.name, missing.len()),
+    }
 }
 
 fn print_stats(args: &ReadArgs) -> Result<()> {

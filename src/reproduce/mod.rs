@@ -1,6 +1,7 @@
 //! The papers' figures again, with the published numbers beside ours.
 //!
 //! ```text
+//! chronus/       study       every published trace under Chronus and its baselines, `table` beside the paper's factors
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
 //!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
 //!                study       runs all of a figure in parallel, `table` shows it beside the paper
@@ -9,5 +10,6 @@
 //!
 //! How the originals behave is in `rota_scripts::artifact`, what the shipped policies decide in their scripts.
 
+pub mod chronus;
 pub mod elasticflow;
 pub mod papers;

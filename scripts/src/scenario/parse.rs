@@ -168,7 +168,7 @@ impl Draft {
                 "priority" => {
                     spec.priority = value.parse().map_err(|_| format!("`{value}` is no priority"))?
                 }
-                "deadline" => spec.deadline = Deadline::Strict(Time::from_secs_f64(number(value)?)),
+                "deadline" => spec.deadline = deadline(value)?,
                 "data" => {
                     let place = self.datasets.iter().position(|d| d.name == value);
                     spec.dataset =
@@ -251,6 +251,18 @@ fn group(text: &str) -> Result<NodeGroup, String> {
 }
 
 /// `imagenet 10 GB [on 1]`
+/// One time is strict; `600:10,900:5` are the steps of a soft one with their values.
+fn deadline(text: &str) -> Result<Deadline, String> {
+    if !text.contains(':') {
+        return Ok(Deadline::Strict(Time::from_secs_f64(number(text)?)));
+    }
+    let step = |step: &str| {
+        let (time, value) = step.split_once(':').ok_or_else(|| format!("`{step}`: write time:value"))?;
+        Ok((Time::from_secs_f64(number(time)?), number(value)?))
+    };
+    text.split(',').map(step).collect::<Result<_, String>>().map(Deadline::Soft)
+}
+
 fn dataset(text: &str) -> Result<Dataset, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {

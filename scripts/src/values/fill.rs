@@ -25,6 +25,7 @@ pub(crate) struct FillValue {
     only_selected: bool,
     largest_first: bool,
     keep_places: bool,
+    first_nodes: Option<u32>,
     placement: Option<Placement>,
 }
 
@@ -56,6 +57,7 @@ impl FillValue {
             only_selected: false,
             largest_first: false,
             keep_places: true,
+            first_nodes: None,
             placement: None,
         }
     }
@@ -76,6 +78,7 @@ impl FillValue {
             only_selected: self.only_selected,
             largest_first: self.largest_first,
             keep_places: self.keep_places,
+            first_nodes: self.first_nodes,
         };
         let failure = Failure::default();
         let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
@@ -278,6 +281,15 @@ fn options(registrar: &mut Registrar<'_>) {
         "Whether jobs that run on stay on their GPUs (they do, unless told otherwise).",
     );
     engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "first_nodes(count: int) -> Fill",
+        "Places nobody anew on other nodes than the first so many: the others are left off, once they are empty.",
+    );
+    engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
+        first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),
+        ..fill
+    });
     let engine = registrar.method(
         OWNER,
         "place(placement: Placement) -> Fill",

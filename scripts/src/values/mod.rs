@@ -8,6 +8,7 @@ mod fill;
 mod gpu_types;
 mod job;
 mod jobs;
+mod leases;
 mod milp;
 mod milp_answer;
 mod milp_linear;
@@ -57,6 +58,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     verdict::register(registrar);
     timeline::register(registrar);
     best_shares::register(registrar);
+    leases::register(registrar);
     service::register(registrar);
     slices::register(registrar);
     gpu_types::register(registrar);
@@ -102,6 +104,7 @@ pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
         "Linear" => "a Linear",
         "Constraint" => "a Constraint",
         "MilpAnswer" => "an Answer",
+        "LeasesValue" => "a book of Leases",
         "OptimumValue" => "an Optimum",
         other => other,
     }

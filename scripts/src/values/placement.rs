@@ -5,7 +5,10 @@ use std::sync::Arc;
 use rhai::{Engine, FnPtr};
 use rota_core::buddy::Buddy;
 use rota_core::ids::NodeId;
-use rota_core::place::{Ask, ByScore, Consolidate, FirstFit, LocalData, Place, Spots};
+use rota_core::place::{
+    Ask, ByScore, Consolidate, FirstFit, LocalData, LocalSearch, Place, RandomNodes, Spots,
+    SwitchConsolidate, SwitchSplits,
+};
 use rota_core::room::Room;
 
 use super::{JobValue, NodeValue, number, type_label};
@@ -18,6 +21,10 @@ pub(crate) enum Placement {
     FirstFit,
     Consolidate,
     Buddy,
+    SwitchConsolidate,
+    SwitchSplits,
+    LocalSearch,
+    Random(u64),
     LocalData(Box<Placement>),
     ByScore(Closure),
 }
@@ -39,6 +46,10 @@ impl<'a> Strategy<'a> {
             Placement::FirstFit => Box::new(FirstFit),
             Placement::Consolidate => Box::new(Consolidate::default()),
             Placement::Buddy => Box::new(Buddy::default()),
+            Placement::SwitchConsolidate => Box::new(SwitchConsolidate),
+            Placement::SwitchSplits => Box::new(SwitchSplits),
+            Placement::LocalSearch => Box::new(LocalSearch),
+            Placement::Random(seed) => Box::new(RandomNodes { seed: *seed }),
             Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
             Placement::ByScore(closure) => Box::new(self.by_score(closure)),
         }
@@ -119,6 +130,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
             "The fullest node that has the job's data set in its cache; where there is none, the other strategy.",
         )
         .register_fn("local_data", |otherwise: Placement| Placement::LocalData(Box::new(otherwise)));
+    register_topology(registrar);
     let shared = Arc::clone(shared);
     registrar
         .function(
@@ -127,4 +139,33 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
              Free but slow: it is asked for every node and job.",
         )
         .register_fn("by_score", move |score: FnPtr| Placement::ByScore(shared.closure(score)));
+}
+
+fn register_topology(registrar: &mut Registrar<'_>) {
+    registrar
+        .function(
+            "switch_consolidate() -> Placement",
+            "The fewest nodes below one switch (rack), the fullest that hold the gang first; a gang waits rather than be \
+             spread over more nodes than it needs.",
+        )
+        .register_fn("switch_consolidate", || Placement::SwitchConsolidate);
+    registrar
+        .function(
+            "switch_splits() -> Placement",
+            "As `switch_consolidate`, but gangs of up to eight may be split in the ways of a short list, such as 4+4 or 6+2.",
+        )
+        .register_fn("switch_splits", || Placement::SwitchSplits);
+    registrar
+        .function(
+            "local_search() -> Placement",
+            "Of all allowed splits of a gang, below one switch or not, the one that runs fastest by its profile, then the \
+             tightest.",
+        )
+        .register_fn("local_search", || Placement::LocalSearch);
+    registrar
+        .function(
+            "random_nodes(seed: int) -> Placement",
+            "Each GPU on a drawn node with room; the draw depends on seed, time and job only.",
+        )
+        .register_fn("random_nodes", |seed: i64| Placement::Random(seed as u64));
 }

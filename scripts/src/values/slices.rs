@@ -49,7 +49,8 @@ impl<'a> Matrix<'a> {
         for &row in rows.iter().filter(|row| !runs(row)) {
             let gpus = snapshot.jobs.gpus()[row as usize];
             let gpu_type = snapshot.jobs.spec(row as usize).gpu_type;
-            let ask = Ask { snapshot, row: row as usize, gpus, per_gpu: Host::NONE, gpu_type };
+            let ask =
+                Ask { snapshot, row: row as usize, gpus, per_gpu: Host::NONE, gpu_type, first_nodes: None };
             matrix.seat(row, |room| if room.free_gpus() < gpus { None } else { strategy.place(room, &ask) });
         }
         matrix

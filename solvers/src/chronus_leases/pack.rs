@@ -45,6 +45,13 @@ impl Shelf {
         Some(taken)
     }
 
+    /// Gives GPUs back in the leases flagged.
+    pub fn give(&mut self, leases: &[bool], gpus: u32) {
+        for (free, _) in self.free.iter_mut().zip(leases).filter(|(_, runs)| **runs) {
+            *free += i64::from(gpus);
+        }
+    }
+
     /// Takes GPUs in the leases flagged; what is promised twice goes below zero, where nothing fits any more.
     pub fn take(&mut self, leases: &[bool], gpus: u32) {
         for (free, _) in self.free.iter_mut().zip(leases).filter(|(_, runs)| **runs) {
@@ -101,6 +108,38 @@ pub fn greedy(rows: &[LeaseRow], mut shelf: Shelf) -> Result<LeasePlan, usize> {
     }
 }
 
+/// Packs from the last lease backwards, in each the jobs that still need most, then the widest: what cannot wait any
+/// longer is what has most left to do, and the first lease gets the least that must be there. Each row is a job of its
+/// own. `None` if somebody's leases do not fit.
+pub fn pack_backwards(rows: &[LeaseRow], capacity: &[i64]) -> Option<Vec<Vec<bool>>> {
+    let n_leases = rows.iter().map(LeaseRow::n_leases).max().unwrap_or(0);
+    let mut leases = vec![vec![false; n_leases]; rows.len()];
+    let mut by_horizon: Vec<usize> = (0..rows.len()).collect();
+    by_horizon.sort_by_key(|&j| rows[j].horizon);
+    let mut left: Vec<u32> = rows.iter().map(|row| row.need).collect();
+    let mut open: Vec<usize> = Vec::new();
+    for lease in (0..n_leases).rev() {
+        while by_horizon.last().is_some_and(|&j| rows[j].n_leases() > lease) {
+            open.extend(by_horizon.pop());
+        }
+        open.retain(|&j| left[j] > 0);
+        // Stable, since it is nearly sorted from the lease before.
+        open.sort_by_key(|&j| (std::cmp::Reverse((left[j], rows[j].gpus)), j));
+        let mut free = capacity.get(lease).copied().unwrap_or(0);
+        for &j in &open {
+            if i64::from(rows[j].gpus) <= free {
+                free -= i64::from(rows[j].gpus);
+                left[j] -= 1;
+                leases[j][lease] = true;
+            }
+            if free <= 0 {
+                break;
+            }
+        }
+    }
+    left.iter().all(|left| *left == 0).then_some(leases)
+}
+
 /// For each row the first row of its job.
 pub(super) fn jobs_of(rows: &[LeaseRow]) -> Vec<usize> {
     let mut first = 0;
@@ -137,6 +176,14 @@ mod tests {
         assert_eq!(pack(&soft, Shelf::new(vec![8; 4])).map(|s| s.free().to_vec()), Ok(vec![0, 0, 8, 8]));
         let both = [soft[0], soft[1], row(8, 1, 1, 10.0, 0)];
         assert_eq!(pack(&both, Shelf::new(vec![8; 4])), Err(2), "though the lesser level would fit");
+    }
+
+    #[test]
+    fn packing_backwards_keeps_the_first_lease_free() {
+        let rows = [row(8, 2, 4, 10.0, 0), row(8, 1, 2, 10.0, 0)];
+        let leases = pack_backwards(&rows, &[8; 4]).expect("there is room");
+        assert_eq!(leases, [[false, false, true, true], [false, true, false, false]]);
+        assert_eq!(pack_backwards(&[rows[0], rows[0], rows[1]], &[8; 4]), None);
     }
 
     #[test]

@@ -9,8 +9,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use rota_core::ledger::Ledger;
 use rota_core::simulation::Progress;
 use rota_core::time::{Span, Time};
+use rota_scripts::artifact::chronus;
 use rota_scripts::artifact::elasticflow::{self, Judgement, Scheduler};
 use rota_scripts::artifact::synergy::{self, Allocation, Scheme};
+
+use rota_solvers::Highs;
 
 use super::{Inputs, Load, RunArgs, keeps_timeline, parse_set};
 
@@ -28,6 +31,7 @@ pub(super) enum Compat {
 enum Original {
     Synergy(Scheme),
     ElasticFlow(Scheduler),
+    Chronus,
 }
 
 /// What an original's driver says.
@@ -66,29 +70,37 @@ impl Original {
     /// ElasticFlow's schedulers have names of their own; everything else is an order of Synergy's, and an order alone
     /// means the same allocation as without compat.
     fn of(policy: &str) -> Result<Self> {
+        if ["chronus", "time-aware-with-lease"].contains(&policy.to_lowercase().as_str()) {
+            return Ok(Original::Chronus);
+        }
         if let Ok(scheduler) = Scheduler::parse(&policy.to_lowercase()) {
             return Ok(Original::ElasticFlow(scheduler));
         }
         let scheme = Scheme::parse(policy, Allocation::Proportional);
         scheme.map(Original::Synergy).map_err(|error| {
             let names: Vec<_> = Scheduler::ALL.iter().map(|(name, _)| *name).collect();
-            anyhow!("compat=artifact: {error}; ElasticFlow's original has {}", names.join(", "))
+            anyhow!(
+                "compat=artifact: {error}; ElasticFlow's original has {}; Chronus' is chronus",
+                names.join(", ")
+            )
         })
     }
 }
 
 fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
+    // Chronus alone reckons with wrong durations.
+    let is_chronus = matches!(original, Original::Chronus);
     let given = [
         (args.every_round, "--every-round"),
         (args.min_run.is_some(), "--min-run"),
         (!args.quota.is_empty(), "--quota"),
         (args.mtbf.is_some(), "--mtbf"),
-        (args.estimate_bias != 1.0, "--estimate-bias"),
-        (args.estimate_noise != 0.0, "--estimate-noise"),
+        (args.estimate_bias != 1.0 && !is_chronus, "--estimate-bias"),
+        (args.estimate_noise != 0.0 && !is_chronus, "--estimate-noise"),
         (args.inputs.restart_cost.is_some(), "--restart-cost"),
         (args.inputs.checkpoint_every.is_some(), "--checkpoint-every"),
     ];
-    let is_elasticflow = matches!(original, Original::ElasticFlow(_));
+    let is_elasticflow = matches!(original, Original::ElasticFlow(_) | Original::Chronus);
     let elasticflow = [
         (args.first_round != Span::ZERO, "--first-round"),
         (args.window.is_some(), "--window"),
@@ -125,6 +137,13 @@ pub(super) fn run(
             let run =
                 elasticflow::run(&inputs.cluster, &load.workload, &settings).context("compat=artifact")?;
             let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
+            Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
+        }
+        Original::Chronus => {
+            let settings = chronus::Settings::minutes();
+            let run = chronus::run(&inputs.cluster, &load.workload, &settings, &mut Highs)
+                .context("compat=artifact, leases of 20 minutes")?;
+            let is_met = run.fates.iter().map(|fate| fate.missed_value < 1.0).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }
     }

@@ -18,6 +18,11 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     read_in_units(source, setting, 60.0)
 }
 
+/// Reads a trace in seconds, as ElasticFlow's port has it.
+pub fn read_seconds(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+    read_in_units(source, setting, 1.0)
+}
+
 /// Reads a trace whose unit of time is so many seconds.
 pub fn read_in_units(source: &Source, setting: &Setting<'_>, unit_s: f64) -> Result<Imported, InputError> {
     let rows = Rows::with_header(source)?;

@@ -9,6 +9,8 @@ pub mod philly;
 pub mod pollux;
 pub mod replay;
 pub mod rota;
+pub mod write_chronus;
+pub mod write_elasticflow;
 mod write_rota;
 
 use std::collections::BTreeMap;
@@ -102,6 +104,8 @@ formats! {
     Itp => "itp", itp::read;
     /// Chronus' table with strict and soft deadlines, in minutes.
     Chronus => "chronus", chronus::read;
+    /// The same in seconds, as ElasticFlow's port of Chronus has it.
+    ChronusSeconds => "chronus-seconds", chronus::read_seconds;
 }
 
 impl Format {

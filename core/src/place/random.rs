@@ -1,0 +1,44 @@
+//! GPUs drawn from a seed, one by one: what any placement should beat.
+
+use super::switch::{spares, spots};
+use super::{Ask, Place, Spots};
+use crate::room::Room;
+use crate::switches::Part;
+
+/// Each GPU on the first node with room from a drawn one on. The draw depends on seed, time, job and GPU only, so that
+/// a run repeats.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RandomNodes {
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Place for RandomNodes {
+    fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
+        let nodes = spares(room, ask);
+        let free: u64 = nodes.iter().map(|spare| u64::from(spare.free)).sum();
+        if free < u64::from(ask.gpus) {
+            return None;
+        }
+        let mut parts: Vec<Part> = nodes.iter().map(|spare| Part { spare: *spare, gpus: 0 }).collect();
+        let n_nodes = parts.len();
+        let job = u64::from(ask.snapshot.jobs.id(ask.row).0);
+        let mut state = self.seed ^ mix(ask.snapshot.now.0 as u64) ^ mix(job.rotate_left(32));
+        for _ in 0..ask.gpus {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let first = (mix(state) % n_nodes as u64) as usize;
+            let has_room = |n: &usize| parts[*n].gpus < parts[*n].spare.free;
+            let node = (0..n_nodes).map(|step| (first + step) % n_nodes).find(has_room)?;
+            parts[node].gpus += 1;
+        }
+        parts.retain(|part| part.gpus > 0);
+        Some(spots(room, &parts))
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA'14).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -1,0 +1,19 @@
+//! Chronus' leases over a view: who holds one, what is promised for the leases to come, and who may be promised more.
+//!
+//! ```text
+//!  memory ─▶ Book ─▶ night   fewer nodes for the leases of the night      (`night`)
+//!             │  └─▶ term    the lease model, at a boundary               (`term`)
+//!             │  └─▶ admit   newcomers, packed beside what is promised    (`book`)
+//!             └─▶ memory (plain numbers), columns for the script
+//! ```
+//!
+//! Packing and model are [`rota_solvers::chronus_leases`]; the order in which jobs without a lease run is the script's.
+
+mod book;
+mod memory;
+mod night;
+mod term;
+
+pub(crate) use book::{Book, Terms};
+pub(crate) use night::Saving;
+pub(crate) use term::TermOptions;
