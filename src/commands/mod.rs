@@ -4,6 +4,7 @@ mod diff;
 mod explain;
 mod export;
 mod inputs;
+mod live;
 mod policy;
 mod progress;
 mod report;
@@ -33,7 +34,8 @@ Try:
   rota policy new mine.rhai          a policy of your own, ready to run
   rota compare -p fifo+tune,./mine.rhai+tune
   rota compare --jobs-per-hour 4,6,8,9 --out sweep
-  rota trace stats traces/data/synergy-100.csv";
+  rota trace stats traces/data/synergy-100.csv
+  rota up 2                          a live cluster of emulated GPUs on this machine, then: rota submit, rota top";
 
 #[derive(Subcommand)]
 enum Command {
@@ -62,6 +64,9 @@ enum Command {
     Reproduce(reproduce::ReproduceCommand),
     /// Run a scripted batch: policies x loads x seeds, on all cores, resumable, with intervals of confidence
     Study(Box<study::StudyArgs>),
+    /// The live cluster
+    #[command(flatten)]
+    Live(live::LiveCommand),
     /// Solve an optimisation model
     Solve(solve::SolveArgs),
     /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
@@ -115,6 +120,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args)?,
         Command::Reproduce(command) => return reproduce::run(&command),
         Command::Study(args) => return study::run(&args),
+        Command::Live(command) => live::run(&command)?,
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => crate::solve::serve()?,
         Command::Completions { shell } => {

@@ -40,8 +40,6 @@ pub enum FromUser {
         job: JobId,
         /// From which byte.
         offset: u64,
-        /// Whether to go on until it ends.
-        follow: bool,
     },
     /// Give a node nothing new and move away what runs there, or take it back into service.
     Drain {
@@ -54,8 +52,6 @@ pub enum FromUser {
     Events {
         /// From which record.
         from: u64,
-        /// Whether to go on.
-        follow: bool,
     },
     /// Decide by another policy from the next round on.
     SetPolicy {
@@ -181,6 +177,8 @@ pub enum ToUser {
         offset: u64,
         /// The bytes.
         bytes: LogBytes,
+        /// Whether the job has ended and nothing follows.
+        is_end: bool,
     },
     /// Some of what happened.
     Events(Vec<EventView>),
