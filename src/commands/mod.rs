@@ -1,6 +1,7 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
 mod diff;
+mod deploy;
 mod explain;
 mod export;
 mod inputs;
@@ -43,6 +44,8 @@ enum Command {
     Simulate(run::RunArgs),
     /// Run several policies side by side: one table, one report
     Compare(run::RunArgs),
+    /// Run a workload on the live cluster: the same options and the same result folder as simulate
+    Deploy(Box<deploy::DeployArgs>),
     /// List, show, check, test and measure policies, or start one
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -111,6 +114,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
                 "las+tune",
             ],
         )?,
+        Command::Deploy(args) => deploy::run(&args)?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(args) => report::run(&args)?,

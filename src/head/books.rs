@@ -72,6 +72,15 @@ impl Standing {
     }
 }
 
+/// What came of a record.
+#[derive(Debug)]
+pub struct Applied {
+    /// What the scheduler heard, if something.
+    pub event: Option<Event>,
+    /// What must be ordered.
+    pub orders: Vec<Command>,
+}
+
 /// The policy that decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
@@ -125,10 +134,11 @@ impl Books {
     }
 
     /// Takes a record in; what must be ordered because of it.
-    pub fn apply(&mut self, now: Time, record: &Record) -> Vec<Command> {
+    pub fn apply(&mut self, now: Time, record: &Record) -> Applied {
         let mut orders = Vec::new();
-        if let Some(event) = self.note(now, record) {
-            if self.scheduler.handle(now, &event, &mut orders) == Impact::Changed {
+        let event = self.note(now, record);
+        if let Some(event) = &event {
+            if self.scheduler.handle(now, event, &mut orders) == Impact::Changed {
                 self.is_changed = true;
             }
         } else if let Record::Planned { plan, memory, .. } = record {
@@ -139,7 +149,7 @@ impl Books {
         for order in &orders {
             self.note_order(now, order);
         }
-        orders
+        Applied { event, orders }
     }
 
     /// A job by number.
@@ -184,19 +194,19 @@ impl Books {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobCheckpointed { job, done, .. } => {
-                self.jobs.get_mut(job.index())?.done = *done;
+                self.keep(*job, *done)?;
                 None
             }
             Record::JobStopped { job, incarnation, done } => {
-                self.jobs.get_mut(job.index())?.done = *done;
-                Some(Event::JobStopped { job: *job, incarnation: *incarnation, done: *done })
+                let done = self.keep(*job, *done)?;
+                Some(Event::JobStopped { job: *job, incarnation: *incarnation, done })
             }
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
+                let done = self.keep(*job, *done)?;
                 let known = self.jobs.get_mut(job.index())?;
-                known.done = *done;
                 known.n_failures += u32::from(*is_failure);
                 known.reason.clone_from(reason);
-                Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done: *done })
+                Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
             Record::JobFinished { job, incarnation, done } => {
                 let known = self.jobs.get_mut(job.index())?;
@@ -224,7 +234,10 @@ impl Books {
                 None
             }
             Record::PolicySet { policy, set, .. } => {
-                self.chosen = Chosen { policy: policy.clone(), set: set.clone(), memory: String::new() };
+                // The same policy with a new text keeps its memory.
+                if (&self.chosen.policy, &self.chosen.set) != (policy, set) {
+                    self.chosen = Chosen { policy: policy.clone(), set: set.clone(), memory: String::new() };
+                }
                 self.is_changed = true;
                 None
             }
@@ -238,6 +251,13 @@ impl Books {
             | Record::Planned { .. }
             | Record::Noted { .. } => None,
         }
+    }
+
+    /// Work that survives grows: what an older launch says late takes nothing back.
+    fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
+        let known = self.jobs.get_mut(job.index())?;
+        known.done = known.done.max(done);
+        Some(known.done)
     }
 
     fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {

@@ -261,7 +261,7 @@ impl Engine {
         self.state.release_held(moment);
         let is_due = self.next_round(moment).is_some_and(|at| at <= moment.now);
         let is_soon = self.last_round.is_some_and(|(_, real)| moment.real < real + self.rounds.least_gap);
-        if !is_due || is_soon {
+        if !is_due || is_soon || self.disk_trouble.is_some() {
             return;
         }
         self.state.note_progress(moment);
@@ -334,9 +334,14 @@ impl Engine {
         let waiting = ticket.and_then(|ticket| self.tickets.remove(&ticket));
         let user = match &waiting {
             Some(Waiting::Desk(_, user)) => user.to_string(),
+            None if ticket.is_some() => "the head's start".into(),
             None => "a changed file".into(),
         };
+        let known = &self.state.books.chosen;
+        let is_known = |taken: &Taken| taken.policy == known.policy && taken.set == known.set;
         let answers = match result {
+            // After a restart the same policy decides on: nothing to write down.
+            Ok(taken) if ticket.is_some() && waiting.is_none() && is_known(&taken) => Vec::new(),
             Ok(Taken { policy, set, digest }) => {
                 self.trouble.clear();
                 self.state.record(moment, Record::PolicySet { policy: policy.clone(), set, user, digest });
@@ -367,7 +372,12 @@ impl Engine {
                     eprintln!("the journal cannot be written, nothing is ordered until it can: {error}");
                 }
                 self.disk_trouble = Some(error.to_string());
-                return;
+                // Refusals rest on nothing that had to be written.
+                let is_refusal = |answers: &[ToUser]| matches!(answers, [ToUser::Failed(_)]);
+                let (out, kept) =
+                    std::mem::take(&mut self.replies).into_iter().partition(|(_, a)| is_refusal(a));
+                self.replies = kept;
+                return send_answers(out);
             }
             self.disk_trouble = None;
             let writes = std::mem::take(&mut self.state.writes);
@@ -379,11 +389,15 @@ impl Engine {
                 link.peer.close("this agent does not keep up");
             }
         }
-        for (reply, answers) in std::mem::take(&mut self.replies) {
-            for answer in answers {
-                // Whoever asked may be gone.
-                let _ = reply.try_send(answer);
-            }
+        send_answers(std::mem::take(&mut self.replies));
+    }
+}
+
+fn send_answers(replies: Vec<(mpsc::Sender<ToUser>, Vec<ToUser>)>) {
+    for (reply, answers) in replies {
+        for answer in answers {
+            // Whoever asked may be gone.
+            let _ = reply.try_send(answer);
         }
     }
 }

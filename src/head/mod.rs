@@ -9,9 +9,11 @@
 //! ```
 //!
 //! `record` is what is written down, `users` and `explain` what people are told, `launch` how an allocation becomes
-//! orders, `clock` the only clock. `replay` reads a journal and asks a policy again. The sessions and the wire are in
+//! orders, `attempts` what becomes of launches, `clock` the only clock. `replay` reads a journal and asks a policy again,
+//! `ledger` turns one into the books of a run. The sessions and the wire are in
 //! `rota-transport`, decisions in `rota-core` and the scripts.
 
+mod attempts;
 mod books;
 mod clock;
 mod desk;
@@ -19,6 +21,7 @@ mod engine;
 mod explain;
 mod fleet;
 mod launch;
+pub mod ledger;
 mod record;
 pub mod replay;
 mod serve;
@@ -26,7 +29,7 @@ mod state;
 mod store;
 mod users;
 
-pub use books::{Books, JobRecord, Standing};
+pub use books::{Applied, Books, JobRecord, Standing};
 pub use record::{PlanRecord, Record};
 pub use store::{Store, StoreError, read_journal};
 

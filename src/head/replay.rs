@@ -7,6 +7,7 @@ use rota_core::guards;
 use rota_core::policy::Policy as _;
 use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
+use rota_scripts::ScriptPolicy;
 use rota_traces::profile::ProfileSet;
 
 use super::books::Books;
@@ -41,7 +42,12 @@ pub fn replay(
     for (now, record) in journal {
         match record {
             Record::PolicySet { policy: name, set, .. } if other.is_none() => {
-                policy = Some(desk::load(name, set)?);
+                let mut script = desk::load(name, set)?;
+                let memory = policy.as_ref().map(|policy: &ScriptPolicy| policy.memory()).unwrap_or_default();
+                if (name, set) == (&books.chosen.policy, &books.chosen.set) && !memory.is_empty() {
+                    script.restore_memory(&memory)?;
+                }
+                policy = Some(script);
             }
             Record::HeadStarted { .. } if other.is_none() && !books.chosen.policy.is_empty() => {
                 let mut script = desk::load(&books.chosen.policy, &books.chosen.set)?;

@@ -23,6 +23,8 @@ use super::state::Moment;
 const PER_MESSAGE: usize = 200;
 /// Lines of the journal in one answer.
 const MOST_EVENTS: usize = 5_000;
+/// Bytes of the journal in one message.
+const JOURNAL_PIECE_BYTES: usize = 200_000;
 /// Jobs in one request.
 const MOST_JOBS_AT_ONCE: usize = 10_000;
 
@@ -52,7 +54,9 @@ pub(super) fn answer(
         FromUser::SetPolicy { policy, set } => {
             let snapshot = Some(engine.state.books.scheduler.snapshot(moment.now));
             let (policy, set) = (policy.to_string(), strings(&set));
-            let memory = String::new();
+            let known = &engine.state.books.chosen;
+            let is_known = (&known.policy, &known.set) == (&policy, &set);
+            let memory = if is_known { known.memory.clone() } else { String::new() };
             return ask(engine, user, reply, |ticket| Ask::Take { ticket, policy, set, memory, snapshot });
         }
         FromUser::ReloadPolicy => {
@@ -201,6 +205,7 @@ fn status(engine: &Engine, moment: Moment) -> Status {
         policy: Text::cut(&books.chosen.policy),
         trouble: Text::cut(trouble),
         round: Wait::cut(engine.rounds.round),
+        time_scale: engine.state.time_scale,
         n_rounds: books.n_rounds,
         n_nodes_up: up.len() as u32,
         n_nodes: books.nodes.len() as u32,
@@ -251,7 +256,7 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
     JobView {
         id,
         name: job.request.name.clone(),
-        user: Name::new(job.user.as_str()).unwrap_or_else(|_| engine_name()),
+        user: Name::new(job.user.as_str()).expect("whoever sent it had a name"),
         model: job.request.model.clone(),
         state,
         reason: Text::cut(&job.reason),
@@ -268,12 +273,6 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         n_failures: job.n_failures,
         n_preemptions: job.n_preemptions,
     }
-}
-
-/// A name that is always one: names of users were checked when they came.
-#[expect(clippy::expect_used, reason = "the text is a name by its very letters")]
-fn engine_name() -> Name {
-    Name::new("unknown").expect("a name")
 }
 
 fn nodes(engine: &Engine) -> Vec<NodeView> {
@@ -332,17 +331,21 @@ fn journal(engine: &Engine) -> Vec<ToUser> {
         Ok(lines) => lines,
         Err(error) => return vec![failed(&error.to_string())],
     };
-    let (mut answers, mut text) = (Vec::new(), String::new());
+    let mut text = String::new();
     for (_, time, record) in lines {
-        let Ok(body) = serde_json::to_string(&(time, &record)) else { continue };
-        if text.len() + body.len() > 200_000 && !text.is_empty() {
-            answers.push(ToUser::Text(LongText::cut(&text)));
-            text.clear();
+        if let Ok(body) = serde_json::to_string(&(time, &record)) {
+            text.push_str(&body);
+            text.push('\n');
         }
-        text.push_str(&body);
-        text.push('\n');
     }
-    answers.push(ToUser::Text(LongText::cut(&text)));
+    let mut answers = Vec::new();
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let end = (0..=rest.len().min(JOURNAL_PIECE_BYTES)).rev().find(|at| rest.is_char_boundary(*at));
+        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
+        answers.push(ToUser::Text(LongText::cut(piece)));
+        rest = after;
+    }
     answers.push(ToUser::End);
     answers
 }

@@ -85,14 +85,17 @@ impl Client {
     ) -> Result<()> {
         let Client { runtime, connector, head, peer } = self;
         runtime.block_on(async {
-            let reached = match peer {
-                Some(peer) => peer,
-                None => peer.insert(connector.connect(head).await?),
+            if peer.is_none() {
+                *peer = Some(connector.connect(head).await?);
+            }
+            let opened = match peer.as_ref() {
+                Some(peer) => peer.open().await.ok(),
+                None => None,
             };
-            let mut channel = match reached.open().await {
-                Ok(channel) => channel,
+            let mut channel = match opened {
+                Some(channel) => channel,
                 // The head may have been restarted since the last request.
-                Err(_) => peer.insert(connector.connect(head).await?).open().await?,
+                None => peer.insert(connector.connect(head).await?).open().await?,
             };
             channel.receiver.trust();
             channel.sender.send(request).await?;

@@ -18,7 +18,8 @@ pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
-pub(crate) use submit::SubmitArgs;
+pub(crate) use show::fetch_jobs;
+pub(crate) use submit::{SubmitArgs, Template, submit as submit_jobs};
 pub(crate) use up::UpArgs;
 
 use super::run::parse_set;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::ids::JobId;
+use rota_core::job::JobSpec;
 use rota_core::time::Span;
 use rota_transport::message::{
     Container, FromUser, JobRequest, JobStart, JobStateView, Launcher, LogLimits, Mount, OnHeadLost,
@@ -117,6 +118,40 @@ struct JobFile {
     most_failures: Option<u32>,
 }
 
+/// How jobs of a trace are started: a job file with places for what differs, or emulated ones.
+pub(crate) struct Template {
+    file: JobFile,
+}
+
+impl Template {
+    /// From a file; without one, jobs are emulated.
+    pub(crate) fn read(path: Option<&Path>) -> Result<Self> {
+        let file = match path {
+            Some(path) => read_file(path)?,
+            None => JobFile { emulate: true, ..JobFile::default() },
+        };
+        Ok(Template { file })
+    }
+
+    /// For one job.
+    pub(crate) fn start(&self, spec: &JobSpec, work: f64) -> Result<JobStart> {
+        let fill = |text: &String| {
+            text.replace("{model}", &spec.profile.name)
+                .replace("{batch}", &spec.batch.to_string())
+                .replace("{iterations}", &work.to_string())
+                .replace("{gpus}", &spec.gpus.asked.to_string())
+                .replace("{name}", &spec.name)
+        };
+        let mut file = self.file.clone();
+        file.env.values_mut().for_each(|value| *value = fill(value));
+        file.checkpoint_dir = file.checkpoint_dir.as_ref().map(fill);
+        file.workdir = file.workdir.as_ref().map(fill);
+        file.image = file.image.as_ref().map(fill);
+        let command: Vec<_> = file.command.iter().map(fill).collect();
+        start(&Overrides::default(), &file, &command)
+    }
+}
+
 /// Submits, and waits if asked to.
 pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
     let file = args.file.as_deref().map(read_file).transpose()?.unwrap_or_default();
@@ -193,6 +228,15 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
     let model = args.model.clone().or(file.model.clone()).unwrap_or_default();
     let deadline = args.deadline.or(span(&file.deadline)?);
     let levels = if args.levels.is_empty() { file.levels.clone() } else { args.levels.clone() };
+    let overrides = Overrides {
+        image: args.image.clone(),
+        emulate: args.emulate,
+        env: args.env.clone(),
+        workdir: args.workdir.clone(),
+        per_gpu: args.per_gpu,
+        keep: args.keep,
+        most_failures: args.most_failures,
+    };
     let gpus = args.gpus.or(file.gpus).or(levels.first().copied()).unwrap_or(1);
     Ok(JobRequest {
         name: Text::new(name)?,
@@ -205,11 +249,23 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
         gpu_type: text(file.gpu_type.as_ref())?,
         work: Iterations::new(work)?,
         deadline: deadline.map(Wait::new).transpose()?,
-        start: start(args, file, command)?,
+        start: start(&overrides, file, command)?,
     })
 }
 
-fn start(args: &SubmitArgs, file: &JobFile, command: &[String]) -> Result<JobStart> {
+/// Flags that go before what a file says.
+#[derive(Default)]
+struct Overrides {
+    image: Option<String>,
+    emulate: bool,
+    env: Vec<String>,
+    workdir: Option<String>,
+    per_gpu: bool,
+    keep: bool,
+    most_failures: Option<u32>,
+}
+
+fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStart> {
     let span = |text: &Option<String>| text.as_deref().map(Span::parse).transpose();
     let mut env = Vec::new();
     for (key, value) in &file.env {
@@ -236,7 +292,7 @@ fn start(args: &SubmitArgs, file: &JobFile, command: &[String]) -> Result<JobSta
     })
 }
 
-fn launcher(args: &SubmitArgs, file: &JobFile, command: &[String]) -> Result<Launcher> {
+fn launcher(args: &Overrides, file: &JobFile, command: &[String]) -> Result<Launcher> {
     let image = args.image.as_ref().or(file.image.as_ref());
     match (args.emulate || file.emulate, image) {
         (true, _) => Ok(Launcher::Emulated),

@@ -5,7 +5,7 @@ use rota_core::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{Epoch, Launcher, LogLimits, OnHeadLost};
-use crate::value::{Iterations, LogBytes, LongText, Name, Text, Wait};
+use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
 /// What somebody asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,6 +203,8 @@ pub struct Status {
     pub trouble: Text,
     /// Time between rounds.
     pub round: Wait,
+    /// Seconds of the head's time in a real one.
+    pub time_scale: TimeScale,
     /// Decisions taken since the head started.
     pub n_rounds: u64,
     /// Nodes that are up.

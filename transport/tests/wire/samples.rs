@@ -286,6 +286,7 @@ pub(crate) fn to_user() -> Vec<ToUser> {
             policy: text("las+tune"),
             trouble: text(""),
             round: wait(60),
+            time_scale: TimeScale::REAL,
             n_rounds: 8,
             n_nodes_up: 7,
             n_nodes: 8,
