@@ -152,6 +152,11 @@ impl Books {
         Applied { event, orders }
     }
 
+    /// Models that jobs may name.
+    pub fn profiles(&self) -> &ProfileSet {
+        &self.profiles
+    }
+
     /// A job by number.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
         self.jobs.get(id.index())

@@ -3,6 +3,7 @@
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
 use rota_core::table::Phase as JobPhase;
+use rota_traces::profile::ProfileSet;
 
 use rota_transport::message::{
     Attempt, EventView, FromUser, JobRequest, JobStateView, JobView, NodeStateView, NodeView,
@@ -107,7 +108,8 @@ fn submit(engine: &mut Engine, moment: Moment, user: &Name, jobs: Vec<JobRequest
             jobs.len()
         ))];
     }
-    if let Some(why) = jobs.iter().find_map(|job| check_request(job).err()) {
+    let profiles = engine.state.books.profiles();
+    if let Some(why) = jobs.iter().find_map(|job| check_request(job, profiles).err()) {
         return vec![failed(&why)];
     }
     let mut ids = Vec::new();
@@ -120,8 +122,13 @@ fn submit(engine: &mut Engine, moment: Moment, user: &Name, jobs: Vec<JobRequest
     vec![ToUser::Submitted(ids), ToUser::End]
 }
 
-fn check_request(job: &JobRequest) -> Result<(), String> {
+fn check_request(job: &JobRequest, profiles: &ProfileSet) -> Result<(), String> {
     let wrong = |why: String| Err(format!("job `{}`: {why}", job.name));
+    let model = job.model.as_str();
+    if !model.is_empty() && profiles.get(model).is_none() {
+        let known: Vec<_> = profiles.entries().iter().map(|entry| entry.profile.name.as_str()).collect();
+        return wrong(format!("no model `{model}` in the head's profiles: there are {}", known.join(", ")));
+    }
     if job.gpus == 0 || job.gpus > 100_000 {
         return wrong(format!("asks for {} GPUs", job.gpus));
     }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod faults;
+mod journal;
 
 use cluster::Cluster;
 
@@ -17,8 +18,8 @@ fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal()
     let is_full = std::env::var_os("ROTA_FULL").is_some();
     let (n_agents, n_gpus, copies) = if is_full { (8, 8, "12") } else { (3, 4, "2") };
     let Some(cluster) = Cluster::start(n_agents, n_gpus, &FAST) else { return };
-    submit(&cluster, &["--model", "resnet50", "--gpus", "1", "--iterations", "300", "--array", copies]);
-    submit(&cluster, &["--model", "resnet50", "--gpus", "4", "--iterations", "200", "--array", copies]);
+    submit(&cluster, &["--model", "res50", "--gpus", "1", "--iterations", "300", "--array", copies]);
+    submit(&cluster, &["--model", "res50", "--gpus", "4", "--iterations", "200", "--array", copies]);
     // A gang that fits no node alone.
     let gang = (n_gpus + 2).to_string();
     submit(&cluster, &["--gpus", &gang, "--time", "120s", "--array", copies]);
@@ -79,6 +80,7 @@ fn commands_answer_and_refuse_in_plain_words() {
         (&["drain", "nowhere"], "no such node"),
         (&["policy", "set", "nonsense"], "nonsense"),
         (&["submit", "--gpus", "1", "--", "/bin/true"], "how much work"),
+        (&["submit", "--emulate", "--model", "nonsense", "--iterations", "9"], "no model `nonsense`"),
     ] {
         let error = cluster.try_rota(args).expect_err("refused");
         assert!(error.contains(word), "{args:?}: {error}");

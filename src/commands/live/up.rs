@@ -106,7 +106,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     fs::write(home.join("client.toml"), toml::to_string(&file)?)?;
     wait_until_ready(args, home, &address, &user)?;
     println!("ready: a head at {address}, {} agents with {} emulated GPUs each", args.agents, args.gpus);
-    println!("try:  rota submit --emulate --model resnet50 --gpus 2 --iterations 1000\n      rota top");
+    println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("end:  rota up --stop");
     Ok(())
 }
