@@ -1,7 +1,7 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
-mod diff;
 mod deploy;
+mod diff;
 mod explain;
 mod export;
 mod inputs;
