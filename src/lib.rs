@@ -5,6 +5,7 @@ pub mod conform;
 pub mod diff;
 pub mod explain;
 pub mod export;
+pub mod head;
 pub mod report;
 pub mod reproduce;
 pub mod results;

@@ -107,6 +107,10 @@ fn foreign_types_stay_in_their_rooms() {
         ("rhai", "scripts/Cargo.toml"),
         ("highs", "solvers/Cargo.toml"),
         ("highs-sys", "solvers/Cargo.toml"),
+        ("quinn", "transport/Cargo.toml"),
+        ("rustls", "transport/Cargo.toml"),
+        ("rcgen", "transport/Cargo.toml"),
+        ("rusqlite", "Cargo.toml"),
     ];
     for (file, text) in files_ending("Cargo.toml") {
         let found = dependencies(&text.parse().expect("a manifest"));
@@ -130,6 +134,16 @@ fn foreign_types_stay_in_their_rooms() {
     {
         let found = [lines_with(&file, &text, "::highs::"), lines_with(&file, &text, "highs_sys")].concat();
         assert!(found.is_empty(), "HiGHS is spoken to in solvers/src/highs.rs only:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn the_wire_is_spoken_in_one_room() {
+    let is_outside =
+        |file: &str| file.starts_with("transport/src/") && !file.starts_with("transport/src/quic/");
+    for (file, text) in files_ending(".rs").filter(|(file, _)| is_outside(file)) {
+        let found = lines_with(&file, &text, "quinn::");
+        assert!(found.is_empty(), "quinn is spoken in transport/src/quic only:\n{}", found.join("\n"));
     }
 }
 

@@ -107,21 +107,41 @@ impl Cluster {
         if let Some(group) = groups.iter().find(|g| g.n_gpus > MAX_GPUS_PER_NODE) {
             return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
         }
-        let mut cluster = Cluster {
-            name: name.into(),
-            nodes: Vec::with_capacity(n_nodes as usize),
-            gpu_types: Vec::new(),
-            n_gpus: n_gpus as u32,
-            largest: Vec::new(),
-            n_gpus_by_type: Vec::new(),
-            types: Vec::new(),
-            hosts: Vec::new(),
-        };
+        let mut cluster = Cluster { n_gpus: n_gpus as u32, ..Cluster::empty(name) };
         let mut first_rack = 0;
         for group in groups {
             cluster.add_group(group, first_rack);
             first_rack += group.racks.max(1);
         }
+        cluster.note_extremes();
+        Ok(cluster)
+    }
+
+    /// A cluster without nodes, for `join`.
+    pub fn empty(name: impl Into<String>) -> Self {
+        Cluster {
+            name: name.into(),
+            nodes: Vec::new(),
+            gpu_types: Vec::new(),
+            n_gpus: 0,
+            largest: Vec::new(),
+            n_gpus_by_type: Vec::new(),
+            types: Vec::new(),
+            hosts: Vec::new(),
+        }
+    }
+
+    /// The same cluster with one more node at its end: the first of the group, under a name and in a rack.
+    pub fn join(&self, name: &str, rack: u32, group: &NodeGroup) -> Result<Self, ClusterError> {
+        if group.n_gpus > MAX_GPUS_PER_NODE {
+            return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
+        }
+        let mut cluster = self.clone();
+        cluster.add_group(&NodeGroup { count: 1, racks: 1, ..group.clone() }, rack);
+        if let Some(node) = cluster.nodes.last_mut() {
+            node.name = name.to_owned();
+        }
+        cluster.n_gpus += group.n_gpus;
         cluster.note_extremes();
         Ok(cluster)
     }

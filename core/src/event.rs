@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::allocation::Allocation;
+use crate::cluster::NodeGroup;
 use crate::ids::{DatasetId, Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
 
@@ -36,10 +37,28 @@ pub enum Event {
         /// Which launch of it.
         incarnation: Incarnation,
     },
+    /// A launch ended before its work was done, and nobody had ordered it: the job waits again.
+    JobRequeued {
+        /// Which.
+        job: JobId,
+        /// Which launch of it.
+        incarnation: Incarnation,
+        /// Iterations that survive.
+        done: f64,
+    },
     /// A job was withdrawn by its owner.
     JobCancelled {
         /// Which.
         job: JobId,
+    },
+    /// A node came for the first time: the cluster is larger by it.
+    NodeJoined {
+        /// Its name.
+        name: Box<str>,
+        /// The rack it stands in.
+        rack: u32,
+        /// What it has, as a group of one.
+        group: Arc<NodeGroup>,
     },
     /// A node is gone, and what ran on it.
     NodeLost {

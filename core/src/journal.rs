@@ -21,6 +21,11 @@ impl Digest {
             Event::JobStopped { job, done, .. } => self.line(3, now, job.0, done.to_bits()),
             Event::JobFinished { job, incarnation } => self.line(4, now, job.0, incarnation.0.into()),
             Event::JobCancelled { job } => self.line(5, now, job.0, 0),
+            Event::JobRequeued { job, done, .. } => self.line(10, now, job.0, done.to_bits()),
+            Event::NodeJoined { name, group, .. } => {
+                self.line(11, now, group.n_gpus, name.len() as u64);
+                self.hasher.update(name.as_bytes());
+            }
             Event::NodeLost { node } => self.line(6, now, node.0, 0),
             Event::NodeReturned { node } => self.line(7, now, node.0, 0),
             Event::DataCached { node, dataset } => self.line(8, now, node.0, dataset.0.into()),

@@ -80,6 +80,10 @@ impl Recorder {
                 (outcome.status, outcome.finish) = (Status::Finished, Some(now));
                 self.ledger.last = Some(now);
             }
+            Event::JobRequeued { job, .. } => {
+                self.release(now, *job);
+                self.ledger.outcomes[job.index()].preemptions += 1;
+            }
             _ => {}
         }
     }

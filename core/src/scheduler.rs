@@ -74,13 +74,31 @@ impl Scheduler {
                 Impact::Same
             }
             Event::JobFinished { job, incarnation } => match self.current(*job, *incarnation) {
-                Some(row) if self.jobs.phase(row) == Phase::Running => {
+                // Also when it was told to stop meanwhile: what is done is done.
+                Some(row) if self.jobs.phase(row) != Phase::Asking => {
                     Arc::make_mut(&mut self.jobs).remove(row);
                     Impact::Changed
                 }
                 _ => Impact::Same,
             },
+            Event::JobRequeued { job, incarnation, done } => match self.current(*job, *incarnation) {
+                Some(row) if self.jobs.phase(row) == Phase::Running => {
+                    let jobs = Arc::make_mut(&mut self.jobs);
+                    jobs.stop(row, now);
+                    jobs.report_done(row, now, *done);
+                    Impact::Changed
+                }
+                _ => Impact::Same,
+            },
             Event::JobCancelled { job } => self.cancel(*job, orders),
+            Event::NodeJoined { name, rack, group } => match self.cluster.join(name, *rack, group) {
+                Ok(cluster) => {
+                    self.cluster = Arc::new(cluster);
+                    Arc::make_mut(&mut self.nodes).is_up.push(true);
+                    Impact::Changed
+                }
+                Err(_) => Impact::Same,
+            },
             Event::NodeLost { node } => self.lose(now, *node, orders),
             Event::NodeReturned { node } => {
                 match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {

@@ -2,46 +2,55 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use rota_core::time::Time;
 
 use super::again;
+use super::live::{self, HeadArgs};
 use crate::explain::{DeadlineShare, Explanation, Shortage, Watch, explain};
 use crate::results::{Results, RunResult};
 
 /// Which job of which run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Result folder (what `--out` wrote)
-    #[arg(value_name = "RESULT")]
-    pub result: PathBuf,
-    /// The job, as the trace names it
-    #[arg(value_name = "JOB")]
-    pub job: String,
+    /// Result folder (what `--out` wrote) and job, as the trace names it; a job's number alone asks the live head
+    #[arg(value_name = "[RESULT] JOB", num_args = 1..=2, required = true)]
+    pub which: Vec<String>,
     /// The run to look at, where the folder holds several
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
     /// Only what the folder holds: the run is not simulated again, and what was missing when is not said
     #[arg(long)]
     pub recorded: bool,
-    /// Print JSON instead of sentences
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub head: HeadArgs,
 }
 
 /// Prints why the job fared as it did.
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
-    let results = Results::read(&args.result)?;
+    let (result, job) = match args.which.as_slice() {
+        [result, job] => (PathBuf::from(result), job),
+        [job] => {
+            let number = job.parse().with_context(|| {
+                format!(
+                    "`{job}` is no number of a live job; for a simulated one give its result folder first"
+                )
+            })?;
+            return live::explain_job(&args.head, number);
+        }
+        _ => bail!("give a result folder and a job, or the number of a live job"),
+    };
+    let results = Results::read(&result)?;
     let run = again::chosen(&results, args.policy.as_deref())?;
-    let mut explanation = explain(run, &args.job)?;
+    let mut explanation = explain(run, job)?;
     if !args.recorded {
-        match decisions(&results, run, &args.job) {
+        match decisions(&results, run, job) {
             Ok((shortages, shares)) => explanation.add_decisions(shortages, shares),
             Err(why) => explanation.without_decisions(format!("{why:#}")),
         }
     }
-    print!("{}", if args.json { explanation.to_json() } else { explanation.to_text() });
+    print!("{}", if args.head.json { explanation.to_json() } else { explanation.to_text() });
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
 mod again;
+mod deploy;
 mod diff;
 mod explain;
 mod export;
 mod inputs;
+mod live;
 mod policy;
 mod progress;
 mod report;
@@ -34,7 +36,8 @@ Try:
   rota policy new mine.rhai          a policy of your own, ready to run
   rota compare -p fifo+tune,./mine.rhai+tune
   rota compare --jobs-per-hour 4,6,8,9 --out sweep
-  rota trace stats traces/data/synergy-100.csv";
+  rota trace stats traces/data/synergy-100.csv
+  rota up 2                          a live cluster of emulated GPUs on this machine, then: rota submit, rota top";
 
 #[derive(Subcommand)]
 enum Command {
@@ -42,6 +45,8 @@ enum Command {
     Simulate(run::RunArgs),
     /// Run several policies side by side: one table, one report
     Compare(run::RunArgs),
+    /// Run a workload on the live cluster: the same options and the same result folder as simulate
+    Deploy(Box<deploy::DeployArgs>),
     /// List, show, check, test and measure policies, or start one
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -63,6 +68,9 @@ enum Command {
     Reproduce(reproduce::ReproduceCommand),
     /// Run a scripted batch: policies x loads x seeds, on all cores, resumable, with intervals of confidence
     Study(Box<study::StudyArgs>),
+    /// The live cluster
+    #[command(flatten)]
+    Live(live::LiveCommand),
     /// Solve an optimisation model
     Solve(solve::SolveArgs),
     /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
@@ -107,6 +115,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
                 "las+tune",
             ],
         )?,
+        Command::Deploy(args) => deploy::run(&args)?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(args) => report::run(&args)?,
@@ -116,6 +125,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args)?,
         Command::Reproduce(command) => return reproduce::run(&command),
         Command::Study(args) => return study::run(&args),
+        Command::Live(command) => live::run(&command)?,
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => crate::solve::serve()?,
         Command::Completions { shell } => {

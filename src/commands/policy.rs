@@ -7,6 +7,8 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use rota_scripts::commands;
 
+use super::live::{self, HeadArgs, PolicyArgs};
+
 /// What to do with a policy.
 #[derive(Subcommand)]
 pub(crate) enum PolicyCommand {
@@ -37,6 +39,19 @@ pub(crate) enum PolicyCommand {
         /// The policy
         policy: String,
     },
+    /// Let the live cluster decide by another policy
+    Set {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// The policy
+        #[arg(value_name = "P")]
+        policy: String,
+        /// Set a parameter of it
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// Let the live cluster read its policy's scripts again
+    Reload(HeadArgs),
     /// Print a Rhai definition file from which editors complete Rota's names
     Defs,
 }
@@ -59,6 +74,10 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode> {
             Ok(timings) => timings.iter().for_each(print_timing),
             Err(report) => bail!(report),
         },
+        PolicyCommand::Set { head, policy, set } => {
+            live::set_policy(head, &PolicyArgs { policy: policy.clone(), set: set.clone() })?;
+        }
+        PolicyCommand::Reload(head) => live::reload_policy(head)?,
         PolicyCommand::Defs => print!("{}", commands::defs()),
     }
     Ok(ExitCode::SUCCESS)

@@ -216,7 +216,7 @@ fn out_dir(args: &RunArgs) -> Option<PathBuf> {
     args.out.clone().or_else(|| args.plot.then(|| PathBuf::from("rota-out")))
 }
 
-fn write(args: &RunArgs, results: &Results) -> Result<()> {
+pub(super) fn write(args: &RunArgs, results: &Results) -> Result<()> {
     let Some(dir) = out_dir(args) else { return Ok(()) };
     let staging = Staging::new(&dir)?;
     results.write_files(staging.path())?;

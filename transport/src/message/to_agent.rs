@@ -61,7 +61,7 @@ pub enum Task {
         /// Where its ranks meet.
         rendezvous: Rendezvous,
     },
-    /// Stop a launch, or drop what was prepared. What is gone already is no failure.
+    /// Stop a launch, or drop what was prepared; its end is reported either way. What is gone already is no failure.
     Stop {
         /// Which.
         attempt: Attempt,

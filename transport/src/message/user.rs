@@ -5,7 +5,7 @@ use rota_core::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{Epoch, Launcher, LogLimits, OnHeadLost};
-use crate::value::{Iterations, LogBytes, LongText, Name, Text, Wait};
+use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
 /// What somebody asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,8 +40,6 @@ pub enum FromUser {
         job: JobId,
         /// From which byte.
         offset: u64,
-        /// Whether to go on until it ends.
-        follow: bool,
     },
     /// Give a node nothing new and move away what runs there, or take it back into service.
     Drain {
@@ -54,8 +52,6 @@ pub enum FromUser {
     Events {
         /// From which record.
         from: u64,
-        /// Whether to go on.
-        follow: bool,
     },
     /// Decide by another policy from the next round on.
     SetPolicy {
@@ -181,6 +177,8 @@ pub enum ToUser {
         offset: u64,
         /// The bytes.
         bytes: LogBytes,
+        /// Whether the job has ended and nothing follows.
+        is_end: bool,
     },
     /// Some of what happened.
     Events(Vec<EventView>),
@@ -205,6 +203,8 @@ pub struct Status {
     pub trouble: Text,
     /// Time between rounds.
     pub round: Wait,
+    /// Seconds of the head's time in a real one.
+    pub time_scale: TimeScale,
     /// Decisions taken since the head started.
     pub n_rounds: u64,
     /// Nodes that are up.

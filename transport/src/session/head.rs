@@ -6,8 +6,8 @@ use rota_core::time::{Span, Time};
 
 use super::SessionError;
 use crate::message::{
-    BootId, Epoch, Fact, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome, PROTOCOL_VERSION,
-    Report, Sequence, Task, ToAgent, ToHead, Welcome,
+    Attempt, BootId, Epoch, Fact, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome,
+    PROTOCOL_VERSION, Report, Sequence, Task, ToAgent, ToHead, Welcome,
 };
 use crate::value::{Name, Text, Wait};
 
@@ -159,6 +159,12 @@ impl HeadSession {
     /// Orders whose outcome is not known.
     pub fn n_outstanding(&self) -> usize {
         self.outstanding.len()
+    }
+
+    /// Whether the launch of an attempt was ordered and has no outcome yet.
+    pub fn awaits_launch(&self, attempt: Attempt) -> bool {
+        let is_it = |task: &Task| matches!(task, Task::Launch(launch) if launch.attempt == attempt);
+        self.outstanding.values().any(|outstanding| is_it(&outstanding.task))
     }
 
     /// A connection was made.

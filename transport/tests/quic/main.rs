@@ -216,7 +216,7 @@ async fn messages_arrive_whole_and_in_order() {
         let peer = connector.connect_to(address).await.expect("connected");
         let mut channel = peer.open().await.expect("a stream");
         for index in 0..500 {
-            let request = FromUser::Events { from: index, follow: false };
+            let request = FromUser::Events { from: index };
             channel.sender.send(&request).await.expect("sent");
         }
         channel.sender.finished().await;

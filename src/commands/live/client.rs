@@ -1,0 +1,146 @@
+//! A person's connection to the head: one request, its answers.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::Args;
+use rota_transport::identity::{Credentials, Role};
+use rota_transport::message::{FromUser, PROTOCOL_VERSION, Status, ToUser};
+use rota_transport::quic::{Connector, Peer};
+use serde::{Deserialize, Serialize};
+
+/// Where the head is, and who asks.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "The head")]
+pub(crate) struct HeadArgs {
+    /// The head, as host:port [default: $ROTA_HEAD, else what `rota up` wrote]
+    #[arg(long, value_name = "HOST:PORT", global = true)]
+    pub head: Option<String>,
+    /// Your certificate and key, as `rota pki issue` wrote them [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub credentials: Option<PathBuf>,
+    /// Print JSON instead of a table
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What `rota up` leaves for the commands that follow.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClientFile {
+    pub(super) head: String,
+    pub(super) credentials: PathBuf,
+}
+
+/// Where Rota keeps what belongs to a person: `$ROTA_HOME`, else `~/.rota`.
+pub(super) fn home() -> Result<PathBuf> {
+    if let Some(home) = std::env::var_os("ROTA_HOME") {
+        return Ok(home.into());
+    }
+    let home = std::env::var_os("HOME").context("neither ROTA_HOME nor HOME is set")?;
+    Ok(PathBuf::from(home).join(".rota"))
+}
+
+/// A connection that answers.
+pub(crate) struct Client {
+    runtime: tokio::runtime::Runtime,
+    connector: Connector,
+    head: String,
+    peer: Option<Peer>,
+}
+
+impl Client {
+    /// Finds the head and the credentials. Connects at the first request.
+    pub(crate) fn new(args: &HeadArgs) -> Result<Self> {
+        let file = || -> Result<Option<ClientFile>> {
+            let path = home()?.join("client.toml");
+            match std::fs::read_to_string(&path) {
+                Ok(text) => Ok(Some(toml::from_str(&text).with_context(|| path.display().to_string())?)),
+                Err(_) => Ok(None),
+            }
+        };
+        let file = file()?;
+        let head = args.head.clone().or_else(|| std::env::var("ROTA_HEAD").ok());
+        let head = head.or_else(|| file.as_ref().map(|file| file.head.clone()));
+        let head = head.ok_or_else(|| {
+            anyhow!("where is the head? Give --head HOST:PORT, or start one with `rota up`")
+        })?;
+        let own =
+            args.credentials.clone().or_else(|| std::env::var_os("ROTA_CREDENTIALS").map(PathBuf::from));
+        let own = own.or_else(|| file.map(|file| file.credentials));
+        let own = own.ok_or_else(|| {
+            anyhow!("who are you? Give --credentials DIR, as `rota pki issue --user NAME` wrote it")
+        })?;
+        let credentials = Credentials::load_for(&own, Role::User)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let connector = runtime.block_on(async { Connector::new(&credentials) })?;
+        Ok(Client { runtime, connector, head, peer: None })
+    }
+
+    /// Asks, and hands each answer out as it comes.
+    pub(crate) fn ask(
+        &mut self,
+        request: &FromUser,
+        mut take: impl FnMut(ToUser) -> Result<()>,
+    ) -> Result<()> {
+        let Client { runtime, connector, head, peer } = self;
+        runtime.block_on(async {
+            if peer.is_none() {
+                *peer = Some(connector.connect(head).await?);
+            }
+            let opened = match peer.as_ref() {
+                Some(peer) => peer.open().await.ok(),
+                None => None,
+            };
+            let mut channel = match opened {
+                Some(channel) => channel,
+                // The head may have been restarted since the last request.
+                None => peer.insert(connector.connect(head).await?).open().await?,
+            };
+            channel.receiver.trust();
+            channel.sender.send(request).await?;
+            channel.sender.finish();
+            loop {
+                match channel.receiver.receive::<ToUser>().await? {
+                    Some(ToUser::End) => return Ok(()),
+                    Some(ToUser::Failed(why)) => bail!("{why}"),
+                    Some(answer) => take(answer)?,
+                    None => bail!("the head ended the conversation"),
+                }
+            }
+        })
+    }
+
+    /// Asks for a text.
+    pub(crate) fn text(&mut self, request: &FromUser) -> Result<String> {
+        let mut text = String::new();
+        self.ask(request, |answer| {
+            if let ToUser::Text(more) = answer {
+                text.push_str(more.as_str());
+            }
+            Ok(())
+        })?;
+        Ok(text)
+    }
+
+    /// How things stand.
+    pub(crate) fn status(&mut self) -> Result<Status> {
+        let mut status = None;
+        self.ask(&FromUser::Status { protocol: PROTOCOL_VERSION }, |answer| {
+            if let ToUser::Status(is) = answer {
+                status = Some(is);
+            }
+            Ok(())
+        })?;
+        status.context("the head did not say how things stand")
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(peer) = self.peer.take() {
+            peer.close("done");
+            self.runtime.block_on(self.connector.closed());
+        }
+    }
+}

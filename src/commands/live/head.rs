@@ -1,0 +1,92 @@
+//! `rota head`: options of the scheduler of a live cluster.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use rota_core::snapshot::Guards;
+use rota_core::time::Span;
+use rota_transport::session::Terms;
+
+use crate::commands::run::parse_set;
+use crate::head::{self, HeadSettings};
+
+/// How the head runs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct HeadRunArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "[::]:4433")]
+    pub listen: SocketAddr,
+    /// Where everything is kept that must survive
+    #[arg(long, value_name = "DIR", default_value = "rota-head")]
+    pub state: PathBuf,
+    /// The head's certificate and key, as `rota pki init` wrote them
+    #[arg(long, value_name = "DIR", default_value = "pki/head")]
+    pub credentials: PathBuf,
+    /// The policy [default: the one that decided last, at first las+tune]
+    #[arg(short, long, value_name = "P")]
+    pub policy: Option<String>,
+    /// Set a parameter of the policy
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
+    pub set: Vec<String>,
+    /// Profiles that jobs may name with --model: a file or a built-in set
+    #[arg(long, value_name = "F", default_value = "synergy")]
+    pub profiles: String,
+    /// Time between rounds
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1m")]
+    pub round: Span,
+    /// Hold rounds only when they are due, not early when a job comes or ends or a node fails
+    #[arg(long)]
+    pub on_grid: bool,
+    /// The least real time between two rounds
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100ms")]
+    pub least_gap: Span,
+    /// Agents that must be there before the first round
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub wait_for: usize,
+    /// How long an agent goes on without a word from the head
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
+    pub lease: Span,
+    /// Time between heartbeats
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "2s")]
+    pub heartbeat: Span,
+    /// A job that has run for less is not preempted
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
+    pub min_run: Span,
+    /// Seconds of jobs' time in a real second: emulated jobs only
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub time_scale: f64,
+}
+
+/// Runs the head until it is told to end.
+pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
+    if args.round <= Span::ZERO {
+        bail!("--round {}: rounds must be apart", args.round);
+    }
+    if args.heartbeat <= Span::ZERO || args.lease < args.heartbeat * 3 {
+        bail!("--lease {}: must be three heartbeats at least, one is {} s", args.lease, args.heartbeat);
+    }
+    let set = parse_set(&args.set)?;
+    head::run(&HeadSettings {
+        listen: args.listen,
+        state: args.state.clone(),
+        credentials: args.credentials.clone(),
+        policy: args.policy.clone().map(|policy| (policy, set)),
+        profiles: args.profiles.clone(),
+        round: args.round,
+        wakes_early: !args.on_grid,
+        least_gap: args.least_gap,
+        wait_for: args.wait_for,
+        terms: Terms {
+            lease: args.lease,
+            heartbeat: args.heartbeat,
+            silent_after: args.heartbeat * 3,
+            // A tenth for clocks that do not run alike, and a moment for what is on its way.
+            margin: Span(args.lease.0 / 10) + Span(500_000),
+        },
+        time_scale: args.time_scale,
+        guards: Guards { min_run: args.min_run, quota_gpus: BTreeMap::new() },
+    })
+}

@@ -1,0 +1,220 @@
+//! Commands of the live cluster: `head`, `up`, `pki`, and what people ask a running head.
+
+mod client;
+mod head;
+mod pki;
+mod replay;
+mod show;
+mod submit;
+mod up;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use rota_core::ids::JobId;
+use rota_transport::message::{FromUser, WhichJobs};
+use rota_transport::value::{Name, Text};
+
+pub(crate) use client::{Client, HeadArgs};
+pub(crate) use head::HeadRunArgs;
+pub(crate) use pki::PkiCommand;
+pub(crate) use replay::ReplayArgs;
+pub(crate) use show::fetch_jobs;
+pub(crate) use submit::{SubmitArgs, Template, submit as submit_jobs};
+pub(crate) use up::UpArgs;
+
+use super::run::parse_set;
+
+/// Commands of the live cluster.
+#[derive(Subcommand)]
+pub(crate) enum LiveCommand {
+    /// Run the head of a live cluster
+    Head(Box<HeadRunArgs>),
+    /// Start a head and emulated agents on this machine, for a first try
+    Up(UpArgs),
+    /// The cluster's certificate authority: make it, issue certificates, revoke them
+    #[command(subcommand)]
+    Pki(PkiCommand),
+    /// Submit a job to the live cluster: `rota submit --gpus 2 --time 1h -- python train.py`
+    Submit(Box<SubmitArgs>),
+    /// Show the jobs of the live cluster
+    Jobs {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Jobs that have ended too
+        #[arg(short, long)]
+        all: bool,
+        /// These jobs only
+        #[arg(value_name = "JOB")]
+        jobs: Vec<u32>,
+    },
+    /// Withdraw jobs
+    Cancel {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Which
+        #[arg(value_name = "JOB", required = true)]
+        jobs: Vec<u32>,
+    },
+    /// Show a job's output
+    Logs {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Which
+        #[arg(value_name = "JOB")]
+        job: u32,
+        /// Go on until it has ended
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Show the nodes of the live cluster
+    Nodes(HeadArgs),
+    /// Give a node nothing new and move away what runs there
+    Drain {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Which
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// Take it back into service
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Show what happened on the live cluster
+    Events {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// From which line of the journal
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        from: u64,
+        /// Go on
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// What another policy would do with the live cluster now
+    Whatif {
+        #[command(flatten)]
+        head: HeadArgs,
+        #[command(flatten)]
+        policy: PolicyArgs,
+    },
+    /// Watch the live cluster
+    Top {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Draw it once
+        #[arg(long)]
+        once: bool,
+    },
+    /// Play a head's journal again: the same policy must decide the same, another shows what it would have done
+    Replay(ReplayArgs),
+}
+
+/// A policy and its parameters.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PolicyArgs {
+    /// The policy
+    #[arg(short, long, value_name = "P")]
+    pub policy: String,
+    /// Set a parameter of it
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &LiveCommand) -> Result<()> {
+    match command {
+        LiveCommand::Head(args) => head::run(args),
+        LiveCommand::Up(args) => up::run(args),
+        LiveCommand::Pki(command) => pki::run(command),
+        LiveCommand::Submit(args) => submit::run(args),
+        LiveCommand::Replay(args) => replay::run(args),
+        LiveCommand::Jobs { head, all, jobs } => show_jobs(head, *all, jobs),
+        LiveCommand::Cancel { head, jobs } => {
+            let jobs: Vec<_> = jobs.iter().map(|job| JobId(*job)).collect();
+            Client::new(head)?.text(&FromUser::Cancel { jobs }).map(|_| ())
+        }
+        LiveCommand::Logs { head, job, follow } => show::logs(&mut Client::new(head)?, JobId(*job), *follow),
+        LiveCommand::Nodes(head) => {
+            let views = show::fetch_nodes(&mut Client::new(head)?)?;
+            match head.json {
+                true => println!("{}", serde_json::to_string(&views)?),
+                false => print!("{}", show::nodes_text(&views)),
+            }
+            Ok(())
+        }
+        LiveCommand::Drain { head, node, undo } => {
+            let request = FromUser::Drain { node: Name::new(node.as_str())?, is_drained: !undo };
+            Client::new(head)?.text(&request).map(|_| ())
+        }
+        LiveCommand::Events { head, from, follow } => {
+            show::events(&mut Client::new(head)?, *from, *follow, head.json)
+        }
+        LiveCommand::Whatif { head, policy } => {
+            let (policy, set) = wire_policy(policy)?;
+            say(head, &Client::new(head)?.text(&FromUser::WhatIf { policy, set })?)
+        }
+        LiveCommand::Top { head, once } => match head.json {
+            true => say_json(&Client::new(head)?.status()?),
+            false => show::top(&mut Client::new(head)?, *once),
+        },
+    }
+}
+
+/// Lets the head decide by another policy.
+pub(crate) fn set_policy(head: &HeadArgs, policy: &PolicyArgs) -> Result<()> {
+    let (policy, set) = wire_policy(policy)?;
+    say(head, &Client::new(head)?.text(&FromUser::SetPolicy { policy, set })?)
+}
+
+/// Lets the head read its policy's scripts again.
+pub(crate) fn reload_policy(head: &HeadArgs) -> Result<()> {
+    say(head, &Client::new(head)?.text(&FromUser::ReloadPolicy)?)
+}
+
+/// Lets the head explain a job.
+pub(crate) fn explain_job(head: &HeadArgs, job: u32) -> Result<()> {
+    say(head, &Client::new(head)?.text(&FromUser::Explain { job: JobId(job) })?)
+}
+
+fn show_jobs(head: &HeadArgs, all: bool, jobs: &[u32]) -> Result<()> {
+    let which = match (jobs, all) {
+        ([], true) => WhichJobs::All,
+        ([], false) => WhichJobs::Active,
+        (jobs, _) => WhichJobs::These(jobs.iter().map(|job| JobId(*job)).collect()),
+    };
+    let mut client = Client::new(head)?;
+    let views = show::fetch_jobs(&mut client, which)?;
+    match head.json {
+        true => say_json(&views),
+        false => {
+            print!("{}", show::jobs_text(&views, client.status()?.now));
+            Ok(())
+        }
+    }
+}
+
+fn wire_policy(args: &PolicyArgs) -> Result<(Text, Vec<(Text, Text)>)> {
+    // The head may have another working directory: a path is sent whole.
+    let whole = |part: &str| match std::fs::canonicalize(part) {
+        Ok(path) if part.ends_with(".rhai") => path.display().to_string(),
+        _ => part.to_owned(),
+    };
+    let policy: Vec<_> = args.policy.split('+').map(whole).collect();
+    let set = parse_set(&args.set)?.into_iter().map(|(key, value)| Ok((Text::new(key)?, Text::new(value)?)));
+    Ok((Text::new(policy.join("+"))?, set.collect::<Result<_>>()?))
+}
+
+fn say(head: &HeadArgs, text: &str) -> Result<()> {
+    match head.json {
+        true => say_json(&text),
+        false => {
+            println!("{text}");
+            Ok(())
+        }
+    }
+}
+
+fn say_json(value: &impl serde::Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(value)?);
+    Ok(())
+}

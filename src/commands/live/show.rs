@@ -1,0 +1,189 @@
+//! What the live cluster looks like: jobs, nodes, events, output.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Result;
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use rota_core::ids::JobId;
+use rota_core::time::Time;
+use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, WhichJobs};
+
+use super::client::Client;
+
+/// How often something that is followed is asked for again.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// Jobs, as the head knows them.
+pub(crate) fn fetch_jobs(client: &mut Client, which: WhichJobs) -> Result<Vec<JobView>> {
+    let mut views = Vec::new();
+    client.ask(&FromUser::Jobs { which }, |answer| {
+        if let ToUser::Jobs(some) = answer {
+            views.extend(some);
+        }
+        Ok(())
+    })?;
+    Ok(views)
+}
+
+/// Some jobs by number.
+pub(crate) fn fetch(client: &mut Client, ids: &[JobId]) -> Result<Vec<JobView>> {
+    fetch_jobs(client, WhichJobs::These(ids.to_vec()))
+}
+
+/// Nodes, as the head knows them.
+pub(crate) fn fetch_nodes(client: &mut Client) -> Result<Vec<NodeView>> {
+    let mut views = Vec::new();
+    client.ask(&FromUser::Nodes, |answer| {
+        if let ToUser::Nodes(some) = answer {
+            views.extend(some);
+        }
+        Ok(())
+    })?;
+    Ok(views)
+}
+
+/// Jobs as a table.
+pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(["JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "LAUNCH", "NODES", "REASON"]);
+    for view in views {
+        let share = 100.0 * view.done.count() / view.work.count().max(f64::MIN_POSITIVE);
+        let nodes: Vec<_> = view.nodes.iter().map(|node| node.as_str()).collect();
+        table.add_row([
+            view.id.to_string(),
+            view.name.to_string(),
+            view.user.to_string(),
+            format!("{:?}", view.state).to_lowercase(),
+            format!("{}/{}", view.gpus_held, view.gpus_asked),
+            format!("{:.0} %", share.min(100.0)),
+            age((view.ended.unwrap_or(now) - view.arrival).as_secs_f64()),
+            view.incarnation.to_string(),
+            nodes.join(","),
+            view.reason.to_string(),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+/// Nodes as a table.
+pub(crate) fn nodes_text(views: &[NodeView]) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(["NODE", "STATE", "GPUS", "TYPE", "CPUS", "MEMORY", "JOBS", "REASON"]);
+    for view in views {
+        let jobs: Vec<_> = view.jobs.iter().map(ToString::to_string).collect();
+        table.add_row([
+            view.name.to_string(),
+            format!("{:?}", view.state).to_lowercase(),
+            format!("{}/{}", view.n_busy, view.n_gpus),
+            view.gpu_type.to_string(),
+            format!("{:.0}", view.cpus),
+            format!("{:.0} GB", view.mem_bytes as f64 / 1e9),
+            jobs.join(","),
+            view.reason.to_string(),
+        ]);
+    }
+    format!("{table}\n")
+}
+
+fn age(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0}s"),
+        s if s < 7_200.0 => format!("{:.0}m", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1}h", s / 3_600.0),
+        s => format!("{:.1}d", s / 86_400.0),
+    }
+}
+
+/// Prints what happened, and goes on if asked to.
+pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -> Result<()> {
+    let mut next = from;
+    loop {
+        let mut found: Vec<EventView> = Vec::new();
+        client.ask(&FromUser::Events { from: next }, |answer| {
+            if let ToUser::Events(some) = answer {
+                found.extend(some);
+            }
+            Ok(())
+        })?;
+        for event in &found {
+            match json {
+                true => println!("{}", serde_json::to_string(event)?),
+                false => println!(
+                    "{:>6} {:>12.3} {:<16} {}",
+                    event.index,
+                    event.time.as_secs_f64(),
+                    event.kind,
+                    event.text
+                ),
+            }
+        }
+        match found.last() {
+            Some(last) => next = last.index + 1,
+            None if follow => std::thread::sleep(FOLLOW_EVERY),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Prints a job's output, and goes on until it has ended if asked to.
+pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool) -> Result<()> {
+    let mut next = 0;
+    loop {
+        let (mut n_bytes, mut has_ended) = (0, false);
+        client.ask(&FromUser::Logs { job, offset: next }, |answer| {
+            if let ToUser::Log { offset, bytes, is_end } = answer {
+                n_bytes = bytes.as_bytes().len() as u64;
+                next = offset + n_bytes;
+                has_ended = is_end;
+                std::io::stdout().write_all(bytes.as_bytes())?;
+                std::io::stdout().flush()?;
+            }
+            Ok(())
+        })?;
+        match (n_bytes, has_ended, follow) {
+            (0, true, _) | (0, _, false) => return Ok(()),
+            (0, false, true) => std::thread::sleep(FOLLOW_EVERY),
+            _ => {}
+        }
+    }
+}
+
+/// A view of everything that is drawn again and again, until it is interrupted.
+pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
+    loop {
+        let status = client.status()?;
+        let (jobs, nodes) = (fetch_jobs(client, WhichJobs::Active)?, fetch_nodes(client)?);
+        let mut text = format!(
+            "rota {}  epoch {}  {}  {:.0} s  round {}  policy {}\nnodes {}/{}  GPUs {}/{}  running {}  waiting {}\n",
+            status.version,
+            status.epoch,
+            if status.is_ready { "ready" } else { "waiting for agents" },
+            status.now.as_secs_f64(),
+            status.n_rounds,
+            status.policy,
+            status.n_nodes_up,
+            status.n_nodes,
+            status.n_gpus_busy,
+            status.n_gpus_up,
+            status.n_running,
+            status.n_waiting,
+        );
+        if !status.trouble.as_str().is_empty() {
+            text.push_str(&format!("trouble: {}\n", status.trouble));
+        }
+        text.push_str(&format!("\n{}\n{}", nodes_text(&nodes), jobs_text(&jobs, status.now)));
+        if once {
+            print!("{text}");
+            return Ok(());
+        }
+        print!("\x1b[2J\x1b[H{text}");
+        std::io::stdout().flush()?;
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}

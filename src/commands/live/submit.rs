@@ -1,0 +1,330 @@
+//! `rota submit`: a job from flags or a file, once or as an array.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use rota_core::ids::JobId;
+use rota_core::job::JobSpec;
+use rota_core::time::Span;
+use rota_transport::message::{
+    Container, FromUser, JobRequest, JobStart, JobStateView, Launcher, LogLimits, Mount, OnHeadLost,
+    Processes, Pull, ToUser,
+};
+use rota_transport::value::{Iterations, Text, Wait};
+use serde::Deserialize;
+
+use super::client::{Client, HeadArgs};
+use super::show;
+
+/// A job.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SubmitArgs {
+    #[command(flatten)]
+    pub head: HeadArgs,
+    /// Read the job from a TOML file; flags go before what it says
+    #[arg(short, long, value_name = "F")]
+    pub file: Option<PathBuf>,
+    /// Its name
+    #[arg(short, long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// GPUs
+    #[arg(short, long, value_name = "N")]
+    pub gpus: Option<u32>,
+    /// GPU counts an elastic job can run with, such as 1,2,4
+    #[arg(long, value_name = "N,N…", value_delimiter = ',')]
+    pub levels: Vec<u32>,
+    /// The model, by its name in the head's profiles
+    #[arg(short, long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Global batch size
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u32>,
+    /// Iterations to do
+    #[arg(short, long, value_name = "N")]
+    pub iterations: Option<f64>,
+    /// How long it is thought to run, for a job without a model
+    #[arg(short, long, value_name = "TIME", value_parser = Span::parse)]
+    pub time: Option<Span>,
+    /// When it should be done, counted from now
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub deadline: Option<Span>,
+    /// Larger goes first where an order respects it
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub priority: Option<i32>,
+    /// Who pays
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
+    /// Run in a container of this image
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Pretend: sleep as the model's profile says, needing no program
+    #[arg(long)]
+    pub emulate: bool,
+    /// A variable for the job
+    #[arg(short, long, value_name = "KEY=VALUE")]
+    pub env: Vec<String>,
+    /// Where it runs
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// One process for each GPU instead of one for each node
+    #[arg(long)]
+    pub per_gpu: bool,
+    /// When its node loses the head for a whole lease, keep it running instead of stopping it
+    #[arg(long)]
+    pub keep: bool,
+    /// Failures after which it is given up
+    #[arg(long, value_name = "N")]
+    pub most_failures: Option<u32>,
+    /// Submit it so many times; ROTA_ARRAY_INDEX tells them apart
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub array: u32,
+    /// Wait until it has ended; fails if it does
+    #[arg(short, long)]
+    pub wait: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// A job file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct JobFile {
+    name: Option<String>,
+    gpus: Option<u32>,
+    levels: Vec<u32>,
+    model: Option<String>,
+    batch: Option<u32>,
+    iterations: Option<f64>,
+    time: Option<String>,
+    deadline: Option<String>,
+    priority: Option<i32>,
+    tenant: Option<String>,
+    gpu_type: Option<String>,
+    image: Option<String>,
+    pull: Option<String>,
+    mounts: Vec<String>,
+    network: Option<String>,
+    emulate: bool,
+    command: Vec<String>,
+    env: std::collections::BTreeMap<String, String>,
+    workdir: Option<String>,
+    checkpoint_dir: Option<String>,
+    checkpoint_every: Option<String>,
+    per_gpu: bool,
+    keep: bool,
+    grace: Option<String>,
+    most_failures: Option<u32>,
+}
+
+/// How jobs of a trace are started: a job file with places for what differs, or emulated ones.
+pub(crate) struct Template {
+    file: JobFile,
+}
+
+impl Template {
+    /// From a file; without one, jobs are emulated.
+    pub(crate) fn read(path: Option<&Path>) -> Result<Self> {
+        let file = match path {
+            Some(path) => read_file(path)?,
+            None => JobFile { emulate: true, ..JobFile::default() },
+        };
+        Ok(Template { file })
+    }
+
+    /// For one job.
+    pub(crate) fn start(&self, spec: &JobSpec, work: f64) -> Result<JobStart> {
+        let fill = |text: &String| {
+            text.replace("{model}", &spec.profile.name)
+                .replace("{batch}", &spec.batch.to_string())
+                .replace("{iterations}", &work.to_string())
+                .replace("{gpus}", &spec.gpus.asked.to_string())
+                .replace("{name}", &spec.name)
+        };
+        let mut file = self.file.clone();
+        file.env.values_mut().for_each(|value| *value = fill(value));
+        file.checkpoint_dir = file.checkpoint_dir.as_ref().map(fill);
+        file.workdir = file.workdir.as_ref().map(fill);
+        file.image = file.image.as_ref().map(fill);
+        let command: Vec<_> = file.command.iter().map(fill).collect();
+        start(&Overrides::default(), &file, &command)
+    }
+}
+
+/// Submits, and waits if asked to.
+pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
+    let file = args.file.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let job = request(args, &file)?;
+    let jobs = (0..args.array.max(1))
+        .map(|index| {
+            let mut job = job.clone();
+            if args.array > 1 {
+                job.start.env.push((Text::new("ROTA_ARRAY_INDEX")?, Text::new(index.to_string())?));
+            }
+            Ok(job)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut client = Client::new(&args.head)?;
+    let ids = submit(&mut client, jobs)?;
+    if args.head.json {
+        println!("{}", serde_json::to_string(&ids)?);
+    } else {
+        for id in &ids {
+            println!("job {id}");
+        }
+    }
+    if args.wait { wait(&mut client, &ids) } else { Ok(()) }
+}
+
+/// Hands jobs to the head; asking again after a broken connection makes no second ones.
+pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<JobId>> {
+    let request = FromUser::Submit { jobs, key: rand::random() };
+    let mut ids = Vec::new();
+    client.ask(&request, |answer| {
+        if let ToUser::Submitted(found) = answer {
+            ids = found;
+        }
+        Ok(())
+    })?;
+    Ok(ids)
+}
+
+fn wait(client: &mut Client, ids: &[JobId]) -> Result<()> {
+    loop {
+        let views = show::fetch(client, ids)?;
+        let is_over = |state: JobStateView| {
+            use JobStateView::{Cancelled, Declined, Failed, Finished};
+            matches!(state, Finished | Declined | Cancelled | Failed)
+        };
+        if views.iter().all(|view| is_over(view.state)) {
+            let bad = views.iter().find(|view| view.state != JobStateView::Finished);
+            return match bad {
+                None => Ok(()),
+                Some(view) => bail!("job {} was not finished: {}", view.id, view.reason),
+            };
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+}
+
+fn read_file(path: &Path) -> Result<JobFile> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
+    let span = |text: &Option<String>| text.as_deref().map(Span::parse).transpose();
+    let command = if args.command.is_empty() { &file.command } else { &args.command };
+    let time = args.time.or(span(&file.time)?);
+    let iterations = args.iterations.or(file.iterations);
+    let work = match (iterations, time) {
+        (Some(iterations), _) => iterations,
+        (None, Some(time)) => time.as_secs_f64(),
+        (None, None) => bail!("how much work is it? Give --iterations N, or --time TIME"),
+    };
+    let name = args.name.clone().or(file.name.clone());
+    let name = name.or_else(|| command.first().cloned()).unwrap_or_else(|| "job".into());
+    let model = args.model.clone().or(file.model.clone()).unwrap_or_default();
+    let deadline = args.deadline.or(span(&file.deadline)?);
+    let levels = if args.levels.is_empty() { file.levels.clone() } else { args.levels.clone() };
+    let overrides = Overrides {
+        image: args.image.clone(),
+        emulate: args.emulate,
+        env: args.env.clone(),
+        workdir: args.workdir.clone(),
+        per_gpu: args.per_gpu,
+        keep: args.keep,
+        most_failures: args.most_failures,
+    };
+    let gpus = args.gpus.or(file.gpus).or(levels.first().copied()).unwrap_or(1);
+    Ok(JobRequest {
+        name: Text::new(name)?,
+        tenant: text(args.tenant.as_ref().or(file.tenant.as_ref()))?,
+        priority: args.priority.or(file.priority).unwrap_or(0),
+        model: Text::new(model)?,
+        batch: args.batch.or(file.batch).unwrap_or(0),
+        gpus,
+        levels,
+        gpu_type: text(file.gpu_type.as_ref())?,
+        work: Iterations::new(work)?,
+        deadline: deadline.map(Wait::new).transpose()?,
+        start: start(&overrides, file, command)?,
+    })
+}
+
+/// Flags that go before what a file says.
+#[derive(Default)]
+struct Overrides {
+    image: Option<String>,
+    emulate: bool,
+    env: Vec<String>,
+    workdir: Option<String>,
+    per_gpu: bool,
+    keep: bool,
+    most_failures: Option<u32>,
+}
+
+fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStart> {
+    let span = |text: &Option<String>| text.as_deref().map(Span::parse).transpose();
+    let mut env = Vec::new();
+    for (key, value) in &file.env {
+        env.push((Text::new(key.as_str())?, Text::new(value.as_str())?));
+    }
+    for pair in &args.env {
+        let (key, value) = pair.split_once('=').with_context(|| format!("--env {pair}: write KEY=VALUE"))?;
+        env.push((Text::new(key)?, Text::new(value)?));
+    }
+    let is_per_gpu = args.per_gpu || file.per_gpu;
+    Ok(JobStart {
+        launcher: launcher(args, file, command)?,
+        argv: command.iter().map(|word| Text::new(word.as_str())).collect::<Result<_, _>>()?,
+        env,
+        working_directory: text(args.workdir.as_ref().or(file.workdir.as_ref()))?,
+        checkpoint_directory: text(file.checkpoint_dir.as_ref())?,
+        processes: if is_per_gpu { Processes::PerGpu } else { Processes::PerNode },
+        on_head_lost: if args.keep || file.keep { OnHeadLost::Keep } else { OnHeadLost::Stop },
+        log: LogLimits { file_bytes: 16 << 20, n_files: 4 },
+        grace: Wait::new(span(&file.grace)?.unwrap_or(Span::from_secs(30)))?,
+        restart: Wait::NONE,
+        checkpoint_every: Wait::new(span(&file.checkpoint_every)?.unwrap_or(Span::ZERO))?,
+        most_failures: args.most_failures.or(file.most_failures).unwrap_or(5),
+    })
+}
+
+fn launcher(args: &Overrides, file: &JobFile, command: &[String]) -> Result<Launcher> {
+    let image = args.image.as_ref().or(file.image.as_ref());
+    match (args.emulate || file.emulate, image) {
+        (true, _) => Ok(Launcher::Emulated),
+        (false, None) if command.is_empty() => {
+            bail!("what shall run? Give a command after --, an --image, or --emulate")
+        }
+        (false, None) => Ok(Launcher::Process),
+        (false, Some(image)) => Ok(Launcher::Container(Container {
+            image: Text::new(image.as_str())?,
+            pull: match file.pull.as_deref() {
+                None | Some("missing") => Pull::Missing,
+                Some("always") => Pull::Always,
+                Some("never") => Pull::Never,
+                Some(other) => bail!("pull = \"{other}\": write missing, always or never"),
+            },
+            mounts: file.mounts.iter().map(|mount| parse_mount(mount)).collect::<Result<_>>()?,
+            network: text(file.network.as_ref())?,
+            gpu_flag: Text::new("")?,
+        })),
+    }
+}
+
+fn parse_mount(mount: &str) -> Result<Mount> {
+    let mut parts = mount.split(':');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(source), Some(target), mode @ (None | Some("ro")), None) => {
+            Ok(Mount { source: Text::new(source)?, target: Text::new(target)?, is_read_only: mode.is_some() })
+        }
+        _ => bail!("mount `{mount}`: write SOURCE:TARGET or SOURCE:TARGET:ro"),
+    }
+}
+
+fn text(text: Option<&String>) -> Result<Text> {
+    Ok(Text::new(text.cloned().unwrap_or_default())?)
+}

@@ -1,0 +1,172 @@
+//! Launches that are alive, or may be: which rank is how far on which node.
+//!
+//! The scheduler gives a stopped job's GPUs away at once; on the nodes that takes time. So a launch waits here until
+//! the GPUs it was given are really free and no older launch of its job can be alive anywhere.
+
+use std::collections::BTreeMap;
+
+use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
+use rota_core::ids::{JobId, NodeId};
+use rota_transport::message::Attempt;
+
+/// A launch.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Live {
+    pub(super) allocation: Allocation,
+    pub(super) ranks: BTreeMap<NodeId, Rank>,
+    pub(super) phase: Phase,
+    /// Iterations in its last checkpoint.
+    pub(super) checkpointed: f64,
+    /// Iterations it last reported and the books do not know yet.
+    pub(super) progress: Option<f64>,
+    /// Iterations it last reported.
+    pub(super) iterations: f64,
+}
+
+/// How far a launch is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// Not yet ordered: something is in its way.
+    Waiting,
+    /// Ordered.
+    Starting,
+    /// Every rank is up.
+    Running,
+    /// Told to stop by the scheduler.
+    Stopping,
+    /// Something went wrong: the rest is told to stop, then the job is queued again.
+    Failing {
+        /// What.
+        reason: String,
+        /// Whether the job is to blame.
+        is_failure: bool,
+    },
+}
+
+/// A launch on one node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Rank {
+    /// Nothing was ordered.
+    Unordered,
+    /// The node was told, or may have been: what it says decides.
+    Ordered,
+    /// Ready, waiting for `Go`; ranks can meet at this port.
+    Prepared(u16),
+    /// Told to go.
+    Going,
+    /// Running.
+    Up,
+    /// Gone, and whether its work was done.
+    Exited {
+        /// Whether its work was done.
+        is_done: bool,
+    },
+}
+
+impl Live {
+    pub(super) fn new(allocation: Allocation) -> Self {
+        let ranks = allocation.slices.iter().map(|slice| (slice.node, Rank::Unordered)).collect();
+        Live { allocation, ranks, phase: Phase::Waiting, checkpointed: 0.0, progress: None, iterations: 0.0 }
+    }
+
+    /// Whether no rank is alive.
+    pub(super) fn is_gone(&self) -> bool {
+        self.ranks.values().all(|rank| matches!(rank, Rank::Exited { .. } | Rank::Unordered))
+    }
+
+    /// Whether every rank has done its work.
+    pub(super) fn is_done(&self) -> bool {
+        self.ranks.values().all(|rank| *rank == Rank::Exited { is_done: true })
+    }
+
+    /// Nodes where it is alive, or may be.
+    pub(super) fn alive_on(&self) -> Vec<NodeId> {
+        let is_alive = |rank: &Rank| !matches!(rank, Rank::Exited { .. } | Rank::Unordered);
+        self.ranks.iter().filter(|(_, rank)| is_alive(rank)).map(|(node, _)| *node).collect()
+    }
+
+    fn slice(&self, node: NodeId) -> Option<&Slice> {
+        self.allocation.slices.iter().find(|slice| slice.node == node)
+    }
+}
+
+/// All launches that are alive or may be.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    pub(super) lives: BTreeMap<Attempt, Live>,
+}
+
+impl Fleet {
+    /// Launches that wait and have nothing in their way, in the order of their jobs.
+    pub(super) fn ready(&self) -> Vec<Attempt> {
+        let is_ready = |(attempt, live): &(&Attempt, &Live)| {
+            live.phase == Phase::Waiting && !self.is_hindered(attempt, live)
+        };
+        self.lives.iter().filter(is_ready).map(|(attempt, _)| *attempt).collect()
+    }
+
+    fn is_hindered(&self, attempt: &Attempt, live: &Live) -> bool {
+        self.lives.iter().filter(|(other, _)| *other != attempt).any(|(other, theirs)| {
+            let alive_on = theirs.alive_on();
+            let is_older_self = other.job == attempt.job && !alive_on.is_empty();
+            is_older_self || alive_on.iter().any(|node| collide(live.slice(*node), theirs.slice(*node)))
+        })
+    }
+
+    /// Launches that hold something on a node.
+    pub(super) fn on_node(&self, node: NodeId) -> Vec<Attempt> {
+        let is_there = |(_, live): &(&Attempt, &Live)| live.alive_on().contains(&node);
+        self.lives.iter().filter(is_there).map(|(attempt, _)| *attempt).collect()
+    }
+
+    /// The newest launch of a job.
+    pub(super) fn newest(&self, job: JobId) -> Option<(&Attempt, &Live)> {
+        self.lives.iter().rfind(|(attempt, _)| attempt.job == job)
+    }
+
+    /// GPUs of a node that are in use.
+    pub(super) fn busy(&self, node: NodeId) -> GpuSet {
+        let held = self.lives.values().filter(|live| live.alive_on().contains(&node));
+        held.filter_map(|live| live.slice(node)).fold(GpuSet::NONE, |sum, slice| sum.or(slice.gpus))
+    }
+}
+
+/// Whether two slices cannot be on one node together. Shares of one GPU can; what fits was checked by the scheduler.
+fn collide(a: Option<&Slice>, b: Option<&Slice>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
+    !a.gpus.and(b.gpus).is_empty() && a.share + b.share > WHOLE_GPU
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_core::ids::Incarnation;
+    use rota_core::resources::Host;
+
+    use super::*;
+
+    fn attempt(job: u32, incarnation: u32) -> Attempt {
+        Attempt { job: JobId(job), incarnation: Incarnation(incarnation) }
+    }
+
+    fn live(node: u32, gpus: u64, rank: Rank) -> Live {
+        let slice = Slice { node: NodeId(node), gpus: GpuSet(gpus), share: WHOLE_GPU, host: Host::NONE };
+        let mut live = Live::new(Allocation { slices: [slice].into_iter().collect() });
+        live.ranks.insert(NodeId(node), rank);
+        live
+    }
+
+    #[test]
+    fn a_launch_waits_for_its_gpus_and_for_its_older_self() {
+        let mut fleet = Fleet::default();
+        fleet.lives.insert(attempt(0, 1), live(0, 0b0011, Rank::Up));
+        fleet.lives.insert(attempt(1, 1), live(0, 0b0110, Rank::Unordered));
+        fleet.lives.insert(attempt(2, 1), live(0, 0b1000, Rank::Unordered));
+        fleet.lives.insert(attempt(0, 2), live(1, 0b0001, Rank::Unordered));
+        assert_eq!(fleet.ready(), [attempt(2, 1)]);
+        if let Some(old) = fleet.lives.get_mut(&attempt(0, 1)) {
+            old.phase = Phase::Stopping;
+            old.ranks.insert(NodeId(0), Rank::Exited { is_done: false });
+        }
+        assert_eq!(fleet.ready(), [attempt(0, 2), attempt(1, 1), attempt(2, 1)]);
+    }
+}

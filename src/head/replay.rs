@@ -1,0 +1,116 @@
+//! A journal played again: the same policy must give the same plans, another one shows what it would have done.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rota_core::guards;
+use rota_core::policy::Policy as _;
+use rota_core::snapshot::Guards;
+use rota_core::time::{Span, Time};
+use rota_scripts::ScriptPolicy;
+use rota_traces::profile::ProfileSet;
+
+use super::books::Books;
+use super::desk;
+use super::record::{PlanRecord, Record};
+
+/// What came of a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Decisions in the journal that were made true.
+    pub n_plans: u64,
+    /// Decisions that came out equal.
+    pub n_equal: u64,
+    /// Rounds without a plan: the policy failed, or events overtook it.
+    pub n_without: u64,
+    /// The first difference.
+    pub first_difference: Option<String>,
+}
+
+/// Plays a journal, asking the policy at every round; `other` instead of the one that decided.
+pub fn replay(
+    journal: &[(Time, Record)],
+    profiles: Arc<ProfileSet>,
+    guards: Guards,
+    round: Span,
+    other: Option<(&str, &[(String, String)])>,
+) -> Result<Replayed> {
+    let mut books = Books::new(profiles, guards, round);
+    let mut policy = other.map(|(name, set)| desk::load(name, set)).transpose()?;
+    let mut asked: Option<(u64, Result<PlanRecord, String>)> = None;
+    let mut replayed = Replayed::default();
+    for (now, record) in journal {
+        match record {
+            Record::PolicySet { policy: name, set, .. } if other.is_none() => {
+                let mut script = desk::load(name, set)?;
+                let memory = policy.as_ref().map(|policy: &ScriptPolicy| policy.memory()).unwrap_or_default();
+                if (name, set) == (&books.chosen.policy, &books.chosen.set) && !memory.is_empty() {
+                    script.restore_memory(&memory)?;
+                }
+                policy = Some(script);
+            }
+            Record::HeadStarted { .. } if other.is_none() && !books.chosen.policy.is_empty() => {
+                let mut script = desk::load(&books.chosen.policy, &books.chosen.set)?;
+                if !books.chosen.memory.is_empty() {
+                    script.restore_memory(&books.chosen.memory)?;
+                }
+                policy = Some(script);
+            }
+            Record::Planned { round, plan, .. } => {
+                let mine = asked.take().filter(|(mine, _)| mine == round).map(|(_, plan)| plan);
+                compare(&mut replayed, *now, *round, plan, mine);
+            }
+            _ => {}
+        }
+        books.apply(*now, record);
+        if let Record::RoundBegan { round } = record {
+            replayed.n_without += u64::from(asked.is_some());
+            let snapshot = books.scheduler.snapshot(*now);
+            let plan = policy.as_mut().map(|policy| {
+                policy.decide(&snapshot).map_err(|error| error.to_string()).map(|mut plan| {
+                    guards::mend(&snapshot, &mut plan);
+                    PlanRecord::from(&plan)
+                })
+            });
+            asked = plan.map(|plan| (*round, plan));
+        }
+    }
+    Ok(replayed)
+}
+
+fn compare(
+    replayed: &mut Replayed,
+    now: Time,
+    round: u64,
+    theirs: &PlanRecord,
+    mine: Option<Result<PlanRecord, String>>,
+) {
+    replayed.n_plans += 1;
+    let difference = match mine {
+        None => Some("nobody was asked".to_owned()),
+        Some(Err(error)) => Some(error),
+        Some(Ok(mine)) => differs(theirs, &mine),
+    };
+    match difference {
+        None => replayed.n_equal += 1,
+        Some(text) => {
+            let text = format!("at {now} s, round {round}: {text}");
+            replayed.first_difference.get_or_insert(text);
+        }
+    }
+}
+
+/// Jobs that ended while the policy decided were taken out of the plan that was made true: they are no difference.
+fn differs(theirs: &PlanRecord, mine: &PlanRecord) -> Option<String> {
+    for (job, allocation) in &theirs.run {
+        match mine.run.iter().find(|(mine, _)| mine == job) {
+            None => return Some(format!("job {job} ran, and would not")),
+            Some((_, mine)) if mine != allocation => {
+                return Some(format!("job {job} ran with {allocation:?}, and would with {mine:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+    let verdict = theirs.verdicts.iter().find(|verdict| !mine.verdicts.contains(verdict));
+    verdict.map(|(job, verdict)| format!("job {job} was given the verdict {verdict:?}, and would not"))
+}

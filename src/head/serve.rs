@@ -1,0 +1,133 @@
+//! The head's door: takes connections in and carries messages between them and the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rota_transport::identity::Role;
+use rota_transport::message::{FromUser, ToAgent, ToHead};
+use rota_transport::quic::{Channel, ChannelError, Listener, Peer};
+use tokio::sync::mpsc;
+
+use super::engine::{Input, failed};
+
+/// Messages to an agent that may wait for it.
+const MOST_WAITING: usize = 8_192;
+/// Answers to a user that may wait.
+const MOST_ANSWERS: usize = 100_000;
+/// A peer that says nothing for this long after it was let in is sent away.
+const FIRST_WORD: Duration = Duration::from_secs(10);
+
+/// Serves until the listener is closed.
+pub(super) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) {
+    let links = Arc::new(AtomicU64::new(0));
+    let mut look = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            arrival = listener.accept() => {
+                let Some(arrival) = arrival else { return };
+                let (engine, links) = (engine.clone(), Arc::clone(&links));
+                tokio::spawn(async move {
+                    match arrival.admit().await {
+                        Ok(peer) => attend(peer, engine, &links).await,
+                        Err(refusal) => eprintln!("refused {refusal}"),
+                    }
+                });
+            }
+            _ = look.tick() => match listener.refresh() {
+                Ok(true) => {
+                    eprintln!("the list of revoked certificates was read again");
+                    let _ = engine.send(Input::CertificatesChanged).await;
+                }
+                Ok(false) => {}
+                Err(error) => eprintln!("the list of revoked certificates cannot be read, the old one holds: {error}"),
+            },
+        }
+    }
+}
+
+async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64) {
+    match peer.identity().role {
+        Role::Agent => {
+            let link = links.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = attend_agent(&peer, link, &engine).await {
+                peer.close(&error.to_string());
+            }
+            let name = peer.identity().name.clone();
+            let _ = engine.send(Input::AgentGone { name, link }).await;
+        }
+        Role::User => {
+            while let Ok(channel) = peer.accept().await {
+                let (peer, engine) = (peer.clone(), engine.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = attend_user(&peer, channel, &engine).await {
+                        peer.close(&error.to_string());
+                    }
+                });
+            }
+        }
+        Role::Head => peer.close("heads do not visit each other"),
+    }
+}
+
+async fn attend_agent(peer: &Peer, link: u64, engine: &mpsc::Sender<Input>) -> Result<(), ChannelError> {
+    let gone = |_| ChannelError::Closed { why: "it said nothing".into() };
+    let mut channel = tokio::time::timeout(FIRST_WORD, peer.accept()).await.map_err(gone)??;
+    let name = peer.identity().name.clone();
+    let first =
+        tokio::time::timeout(FIRST_WORD, channel.receiver.receive::<ToHead>()).await.map_err(gone)??;
+    let Some(first) = first else { return Ok(()) };
+    channel.receiver.trust();
+    let (sender, messages) = mpsc::channel::<ToAgent>(MOST_WAITING);
+    let connected = Input::AgentConnected { name: name.clone(), link, sender, peer: peer.clone() };
+    let is_open = engine.send(connected).await.is_ok()
+        && engine.send(Input::FromAgent { name: name.clone(), link, message: first }).await.is_ok();
+    if !is_open {
+        return Ok(());
+    }
+    let writing = tokio::spawn(write(channel.sender, messages, peer.clone()));
+    let result = loop {
+        match channel.receiver.receive::<ToHead>().await {
+            Ok(Some(message)) => {
+                let input = Input::FromAgent { name: name.clone(), link, message };
+                if engine.send(input).await.is_err() {
+                    break Ok(());
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    writing.abort();
+    result
+}
+
+/// Sends until the engine lets go, then hangs up.
+async fn write(mut sender: rota_transport::quic::Sender, mut messages: mpsc::Receiver<ToAgent>, peer: Peer) {
+    while let Some(message) = messages.recv().await {
+        if sender.send(&message).await.is_err() {
+            return;
+        }
+    }
+    let _ = tokio::time::timeout(Duration::from_secs(2), sender.finished()).await;
+    peer.close("the head ended the conversation");
+}
+
+async fn attend_user(
+    peer: &Peer,
+    mut channel: Channel,
+    engine: &mpsc::Sender<Input>,
+) -> Result<(), ChannelError> {
+    channel.receiver.trust();
+    let Some(request) = channel.receiver.receive::<FromUser>().await? else { return Ok(()) };
+    let (reply, mut answers) = mpsc::channel(MOST_ANSWERS);
+    let input = Input::User { user: peer.identity().name.clone(), request, reply };
+    if engine.send(input).await.is_err() {
+        channel.sender.send(&failed("the head is ending")).await?;
+    }
+    while let Some(answer) = answers.recv().await {
+        channel.sender.send(&answer).await?;
+    }
+    channel.sender.finish();
+    Ok(())
+}

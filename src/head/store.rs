@@ -1,0 +1,305 @@
+//! The head's disk: one SQLite file with the journal and what belongs to it. What was committed survives anything
+//! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use rota_core::time::Time;
+use rota_transport::message::{BootId, Epoch, Sequence};
+use rota_transport::session::SeenReports;
+use rota_transport::value::Name;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::record::Record;
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS agents (name TEXT PRIMARY KEY, boot INTEGER NOT NULL, last_report INTEGER NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS journal (
+        id INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL
+    ) STRICT;
+";
+const FORMAT: &str = "1";
+
+/// A state directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another head is there.
+    #[error("{}: another head uses this state directory", path.display())]
+    Locked {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file cannot be used.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// SQLite says no.
+    #[error("{}: {error}", path.display())]
+    Database {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: rusqlite::Error,
+    },
+    /// Another version wrote it.
+    #[error("{}: written in format {found}, this program reads format {FORMAT}", path.display())]
+    Format {
+        /// Which.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// A line of the journal that is none.
+    #[error("{}: journal line {line}: {why}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: i64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// One thing to write.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Write {
+    /// A line of the journal.
+    Record(Time, Record),
+    /// Reports of an agent are in the journal up to this one.
+    Seen(Name, SeenReports),
+}
+
+/// An open state directory.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    database: Connection,
+    /// Held as long as the head lives.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens a state directory, or makes one, and keeps others out.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let file_error = |path: &Path, error| StoreError::File { path: path.to_owned(), error };
+        std::fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+        let lock_path = folder.join("lock");
+        let lock = File::create(&lock_path).map_err(|error| file_error(&lock_path, error))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => StoreError::Locked { path: folder.to_owned() },
+            TryLockError::Error(error) => file_error(&lock_path, error),
+        })?;
+        let path = folder.join("head.sqlite");
+        let database =
+            open_database(&path).map_err(|error| StoreError::Database { path: path.clone(), error })?;
+        let store = Store { path, database, _lock: lock };
+        match store.meta("format")? {
+            Some(found) if found != FORMAT => Err(StoreError::Format { path: store.path, found }),
+            Some(_) => Ok(store),
+            None => store.set_meta("format", FORMAT).map(|()| store),
+        }
+    }
+
+    /// A value kept under a key.
+    pub fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let query = "SELECT value FROM meta WHERE key = ?1";
+        self.database.query_row(query, [key], |row| row.get(0)).optional().map_err(|e| self.error(e))
+    }
+
+    /// Keeps a value under a key.
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        let query = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+        self.database.execute(query, [key, value]).map(|_| ()).map_err(|e| self.error(e))
+    }
+
+    /// A higher epoch than any before, on disk before anybody hears of it.
+    pub fn next_epoch(&self) -> Result<Epoch, StoreError> {
+        let last = self.meta("epoch")?.and_then(|text| text.parse().ok()).map_or(Epoch(0), Epoch);
+        self.set_meta("epoch", &last.next().to_string())?;
+        Ok(last.next())
+    }
+
+    /// Writes a batch, all or nothing, and waits until it is on the disk.
+    pub(super) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        let path = &self.path;
+        let wrong = |error| StoreError::Database { path: path.clone(), error };
+        let transaction = self.database.transaction().map_err(wrong)?;
+        for write in writes {
+            match write {
+                Write::Record(time, record) => {
+                    let body = serde_json::to_string(record).map_err(|error| StoreError::Line {
+                        path: path.clone(),
+                        line: 0,
+                        why: error.to_string(),
+                    })?;
+                    transaction
+                        .prepare_cached("INSERT INTO journal (time_us, kind, body) VALUES (?1, ?2, ?3)")
+                        .and_then(|mut insert| insert.execute(params![time.0, record.kind(), body]))
+                        .map_err(wrong)?;
+                }
+                Write::Seen(name, seen) => {
+                    // SQLite's integers have a sign: the bits are kept, not the number.
+                    let (boot, last) = (seen.boot.0 as i64, seen.last.0 as i64);
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO agents VALUES (?1, ?2, ?3)
+                             ON CONFLICT (name) DO UPDATE SET boot = ?2, last_report = ?3",
+                        )
+                        .and_then(|mut insert| insert.execute(params![name.as_str(), boot, last]))
+                        .map_err(wrong)?;
+                }
+            }
+        }
+        transaction.commit().map_err(wrong)
+    }
+
+    /// Reports of agents that are in the journal.
+    pub fn seen(&self) -> Result<Vec<(Name, SeenReports)>, StoreError> {
+        let wrong = |error| self.error(error);
+        let mut query = self.database.prepare("SELECT name, boot, last_report FROM agents").map_err(wrong)?;
+        let rows = query
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+            .map_err(wrong)?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (name, boot, last) = row.map_err(wrong)?;
+            let seen = SeenReports { boot: BootId(boot as u64), last: Sequence(last as u64) };
+            let name = Name::new(name).map_err(|error| StoreError::Line {
+                path: self.path.clone(),
+                line: 0,
+                why: error.to_string(),
+            })?;
+            found.push((name, seen));
+        }
+        Ok(found)
+    }
+
+    /// Lines of the journal from one on, with their numbers; at most so many.
+    pub fn journal(&self, from: u64, most: usize) -> Result<Vec<(u64, Time, Record)>, StoreError> {
+        let wrong = |error| self.error(error);
+        let mut query = self
+            .database
+            .prepare_cached("SELECT id, time_us, body FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2")
+            .map_err(wrong)?;
+        let rows = query
+            .query_map(params![from as i64, most as i64], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+            })
+            .map_err(wrong)?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (line, time_us, body) = row.map_err(wrong)?;
+            let record = serde_json::from_str(&body).map_err(|error| StoreError::Line {
+                path: self.path.clone(),
+                line,
+                why: error.to_string(),
+            })?;
+            found.push((line as u64, Time(time_us), record));
+        }
+        Ok(found)
+    }
+
+    fn error(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::Database { path: self.path.clone(), error }
+    }
+}
+
+/// Reads the journal of a state directory whose head may be running.
+pub fn read_journal(folder: &Path) -> Result<Vec<(Time, Record)>, StoreError> {
+    let path = folder.join("head.sqlite");
+    let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+    if !path.exists() {
+        return Err(StoreError::File { path, error: missing });
+    }
+    let wrong = |error| StoreError::Database { path: path.clone(), error };
+    let database =
+        Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+    let mut query = database.prepare("SELECT id, time_us, body FROM journal ORDER BY id").map_err(wrong)?;
+    let rows = query
+        .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)))
+        .map_err(wrong)?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (line, time_us, body) = row.map_err(wrong)?;
+        let record = serde_json::from_str(&body).map_err(|error| StoreError::Line {
+            path: path.clone(),
+            line,
+            why: error.to_string(),
+        })?;
+        found.push((Time(time_us), record));
+    }
+    Ok(found)
+}
+
+fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let database = Connection::open(path)?;
+    database.pragma_update(None, "journal_mode", "WAL")?;
+    database.pragma_update(None, "synchronous", "FULL")?;
+    database.execute_batch(SCHEMA)?;
+    Ok(database)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(text: &str) -> Write {
+        Write::Record(Time(7), Record::Noted { text: text.into() })
+    }
+
+    #[test]
+    fn a_second_head_is_refused_until_the_first_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = Store::open(folder.path()).expect("opened");
+        assert!(matches!(Store::open(folder.path()), Err(StoreError::Locked { .. })));
+        drop(first);
+        Store::open(folder.path()).expect("opened again");
+    }
+
+    #[test]
+    fn what_was_committed_is_there_after_reopening_and_epochs_rise() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = Name::new("node0").expect("a name");
+        let seen = SeenReports { boot: BootId(u64::MAX - 1), last: Sequence(3) };
+        let mut store = Store::open(folder.path()).expect("opened");
+        assert_eq!(store.next_epoch().expect("an epoch"), Epoch(1));
+        store.commit(&[noted("a"), Write::Seen(name.clone(), seen), noted("b")]).expect("written");
+        drop(store);
+        let store = Store::open(folder.path()).expect("opened");
+        assert_eq!(store.next_epoch().expect("an epoch"), Epoch(2));
+        let texts: Vec<_> =
+            store.journal(1, 100).expect("read").into_iter().map(|(_, _, r)| r.to_text()).collect();
+        assert_eq!(texts, ["a", "b"]);
+        assert_eq!(store.seen().expect("read"), [(name, seen)]);
+        assert_eq!(read_journal(folder.path()).expect("read while open").len(), 2);
+    }
+
+    #[test]
+    fn a_torn_log_loses_the_tail_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(folder.path()).expect("opened");
+        for text in ["a", "b", "c"] {
+            store.commit(&[noted(text)]).expect("written");
+        }
+        let (from, to) = (folder.path().join("head.sqlite"), tempfile::tempdir().expect("a folder"));
+        let log = std::fs::read(folder.path().join("head.sqlite-wal")).expect("a log");
+        for cut in (0..log.len()).step_by(997) {
+            std::fs::copy(&from, to.path().join("head.sqlite")).expect("copied");
+            std::fs::write(to.path().join("head.sqlite-wal"), &log[..cut]).expect("written");
+            let _ = std::fs::remove_file(to.path().join("head.sqlite-shm"));
+            let store = Store::open(to.path()).expect("a cut log is opened");
+            let texts: Vec<_> =
+                store.journal(1, 9).expect("read").into_iter().map(|(_, _, r)| r.to_text()).collect();
+            assert!(
+                ["a", "b", "c"].starts_with(&texts.iter().map(String::as_str).collect::<Vec<_>>()),
+                "{texts:?}"
+            );
+        }
+    }
+}

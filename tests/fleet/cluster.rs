@@ -1,0 +1,206 @@
+//! A live cluster of real processes on loopback: one head, agents with emulated GPUs, and the commands of a user.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+pub(crate) struct Cluster {
+    pub(crate) folder: TempDir,
+    address: String,
+    head_args: Vec<String>,
+    head: Option<Child>,
+    agents: Vec<Option<Child>>,
+    agent_program: PathBuf,
+}
+
+/// The agent's program beside ours; without it there is nothing to test.
+pub(crate) fn agent_program() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent");
+    if !beside.exists() {
+        eprintln!("{} is not built: nothing is tested here", beside.display());
+        return None;
+    }
+    Some(beside)
+}
+
+impl Cluster {
+    /// Starts a head and agents and waits until the head is ready.
+    pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Option<Self> {
+        let agent_program = agent_program()?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
+        let mut cluster = Cluster {
+            address: format!("127.0.0.1:{port}"),
+            head_args: head_args.iter().map(|arg| (*arg).to_owned()).collect(),
+            folder,
+            head: None,
+            agents: Vec::new(),
+            agent_program,
+        };
+        let pki = cluster.path("pki");
+        cluster.plain(&["pki", "init", &pki]);
+        let names: Vec<_> = (0..n_agents).map(|index| format!("node{index}")).collect();
+        cluster.plain(&["pki", "issue", "--pki", &pki, "--user", "ada", "--agent", &names.join(",")]);
+        cluster.head_args.extend(["--wait-for".into(), n_agents.to_string()]);
+        cluster.start_head();
+        for index in 0..n_agents {
+            cluster.agents.push(None);
+            cluster.start_agent(index, n_gpus);
+        }
+        cluster.until("the head is ready", |cluster| cluster.status()["is_ready"] == true);
+        Some(cluster)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    pub(crate) fn start_head(&mut self) {
+        let (state, credentials) = (self.path("head"), self.path("pki/head"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        command.args(["head", "--listen", &self.address, "--state", &state, "--credentials", &credentials]);
+        command.args(&self.head_args);
+        self.head = Some(spawn(&mut command, &self.folder.path().join("head.log")));
+    }
+
+    pub(crate) fn start_agent(&mut self, index: usize, n_gpus: u32) {
+        let name = format!("node{index}");
+        let (identity, run) = (self.path(&format!("pki/agents/{name}")), self.path(&name));
+        let checkpoints = self.path("checkpoints");
+        let mut command = Command::new(&self.agent_program);
+        command.args(["--head", &self.address, "--identity", &identity, "--address", "127.0.0.1"]);
+        command.args(["--run-dir", &run, "--checkpoint-dir", &checkpoints, "--memory", "500GB"]);
+        command.args([
+            "--emulate-gpus",
+            &n_gpus.to_string(),
+            "--emulate-cpus",
+            "24",
+            "--retry-at-most",
+            "1s",
+        ]);
+        self.agents[index] = Some(spawn(&mut command, &self.folder.path().join(format!("{name}.log"))));
+    }
+
+    /// Kills the head as a power cut would.
+    pub(crate) fn kill_head(&mut self) {
+        kill(self.head.take());
+    }
+
+    pub(crate) fn kill_agent(&mut self, index: usize) {
+        kill(self.agents[index].take());
+    }
+
+    /// A command of a user; what it printed, or what it complained about.
+    pub(crate) fn try_rota(&self, args: &[&str]) -> Result<String, String> {
+        let credentials = self.path("pki/users/ada");
+        let output = Command::new(env!("CARGO_BIN_EXE_rota"))
+            .args(args)
+            .env("ROTA_HEAD", &self.address)
+            .env("ROTA_CREDENTIALS", &credentials)
+            .env("ROTA_HOME", self.folder.path())
+            .output()
+            .expect("rota runs");
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    pub(crate) fn rota(&self, args: &[&str]) -> String {
+        self.try_rota(args).unwrap_or_else(|error| panic!("rota {args:?}: {error}\n{}", self.head_log()))
+    }
+
+    fn plain(&self, args: &[&str]) {
+        self.rota(args);
+    }
+
+    pub(crate) fn head_log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("head.log")).unwrap_or_default()
+    }
+
+    /// How things stand; null while the head cannot be reached.
+    pub(crate) fn status(&self) -> Value {
+        self.try_rota(&["top", "--json"])
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn jobs(&self) -> Vec<Value> {
+        let text = self.try_rota(&["jobs", "--all", "--json"]).unwrap_or_else(|_| "[]".into());
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Value> {
+        let text = self.try_rota(&["nodes", "--json"]).unwrap_or_else(|_| "[]".into());
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Waits for a condition.
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Cluster) -> bool) {
+        let limit = Instant::now() + PATIENCE;
+        while !holds(self) {
+            assert!(
+                Instant::now() < limit,
+                "waited in vain: {what}\n{}\njobs: {:#?}\nnodes: {:#?}",
+                self.head_log(),
+                self.jobs(),
+                self.nodes()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    pub(crate) fn until_all_finished(&self, n_jobs: usize) {
+        self.until("every job is finished", |cluster| {
+            let jobs = cluster.jobs();
+            jobs.len() == n_jobs && jobs.iter().all(|job| job["state"] == "finished")
+        });
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Jobs outlive their agents by design: they are withdrawn first.
+        let active: Vec<_> = self
+            .jobs()
+            .iter()
+            .filter(|job| {
+                !["finished", "declined", "cancelled", "failed"].iter().any(|end| job["state"] == *end)
+            })
+            .map(|job| job["id"].to_string())
+            .collect();
+        if !active.is_empty() {
+            let ids: Vec<_> = active.iter().map(String::as_str).collect();
+            let _ = self.try_rota(&[&["cancel"], ids.as_slice()].concat());
+            let limit = Instant::now() + Duration::from_secs(20);
+            while self.nodes().iter().any(|node| node["n_busy"] != 0) && Instant::now() < limit {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        for agent in &mut self.agents {
+            kill(agent.take());
+        }
+        kill(self.head.take());
+    }
+}
+
+fn spawn(command: &mut Command, log: &Path) -> Child {
+    let out = std::fs::File::options().create(true).append(true).open(log).expect("a log");
+    let errors = out.try_clone().expect("a log");
+    command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn().expect("it starts")
+}
+
+fn kill(child: Option<Child>) {
+    if let Some(mut child) = child {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

@@ -1,0 +1,112 @@
+//! Heads and agents that are killed. Jobs hold a lock while they live, which the kernel lets go when they die: whoever
+//! finds it held is a second live launch of one job. The log they append to is the oracle.
+
+use std::time::{Duration, Instant};
+
+use crate::cluster::Cluster;
+
+const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "6s", "--heartbeat", "1s"];
+
+/// Submits jobs that run so many seconds and write down when they begin and end, and if they are not alone.
+fn submit_witnesses(cluster: &Cluster, n_jobs: u32, seconds: u32) {
+    let folder = cluster.folder.path().display();
+    let script = format!(
+        "flock -n -E 99 {folder}/$ROTA_JOB.lock sh -c \
+         'echo begin $ROTA_JOB $ROTA_INCARNATION >> {folder}/oracle; sleep {seconds}; echo end $ROTA_JOB >> {folder}/oracle'; \
+         code=$?; [ $code -ne 99 ] || echo double $ROTA_JOB >> {folder}/oracle; exit $code"
+    );
+    let (array, time) = (n_jobs.to_string(), format!("{seconds}s"));
+    cluster
+        .rota(&["submit", "--gpus", "1", "--time", &time, "--array", &array, "--", "/bin/sh", "-c", &script]);
+}
+
+fn oracle(cluster: &Cluster) -> String {
+    std::fs::read_to_string(cluster.folder.path().join("oracle")).unwrap_or_default()
+}
+
+fn assert_no_doubles(cluster: &Cluster, n_jobs: usize) {
+    let oracle = oracle(cluster);
+    assert!(!oracle.contains("double"), "two live launches of one job:\n{oracle}");
+    for job in 0..n_jobs {
+        assert!(oracle.contains(&format!("end {job}\n")), "job {job} never ended:\n{oracle}");
+    }
+}
+
+#[test]
+fn a_head_that_is_killed_again_and_again_loses_and_doubles_nothing() {
+    let n_kills = if std::env::var_os("ROTA_FULL").is_some() { 20 } else { 3 };
+    let Some(mut cluster) = Cluster::start(2, 4, &SHORT_LEASE) else { return };
+    let per_kill = 3;
+    for kill in 0..n_kills {
+        submit_witnesses(&cluster, per_kill, 2);
+        // Anywhere between the submission and the end of what was submitted.
+        std::thread::sleep(Duration::from_millis(137 * (kill * 7 % 13)));
+        cluster.kill_head();
+        cluster.start_head();
+        cluster.until("the head is back", |cluster| cluster.status()["is_ready"] == true);
+    }
+    let n_jobs = n_kills as usize * per_kill as usize;
+    cluster.until_all_finished(n_jobs);
+    assert_no_doubles(&cluster, n_jobs);
+    assert_eq!(cluster.status()["epoch"], n_kills + 1);
+}
+
+#[test]
+fn running_jobs_do_not_notice_that_the_head_was_restarted() {
+    let Some(mut cluster) = Cluster::start(1, 2, &SHORT_LEASE) else { return };
+    submit_witnesses(&cluster, 2, 5);
+    cluster.until("both run", |cluster| cluster.jobs().iter().all(|job| job["state"] == "running"));
+    cluster.kill_head();
+    cluster.start_head();
+    cluster.until_all_finished(2);
+    for job in cluster.jobs() {
+        assert_eq!(job["incarnation"], 1, "{job:#}");
+    }
+    assert_no_doubles(&cluster, 2);
+}
+
+#[test]
+fn a_dead_agent_is_noticed_and_its_jobs_run_elsewhere_after_its_lease() {
+    let Some(mut cluster) = Cluster::start(2, 2, &SHORT_LEASE) else { return };
+    submit_witnesses(&cluster, 2, 8);
+    cluster.until("both run", |cluster| cluster.jobs().iter().all(|job| job["state"] == "running"));
+    let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
+    let index = node.trim_start_matches("node").parse().expect("a number");
+    cluster.kill_agent(index);
+    let killed = Instant::now();
+    let state_of = |cluster: &Cluster| {
+        let nodes = cluster.nodes();
+        nodes.iter().find(|n| n["name"] == *node).map(|n| n["state"].clone()).unwrap_or_default()
+    };
+    cluster.until("it is noticed", |cluster| state_of(cluster) != "up");
+    assert!(killed.elapsed() < Duration::from_secs(10), "noticed after {:?}", killed.elapsed());
+    cluster.until("it is lost", |cluster| state_of(cluster) == "lost");
+    cluster.until_all_finished(2);
+    assert_no_doubles(&cluster, 2);
+    cluster.start_agent(index, 2);
+    cluster.until("it is back", |cluster| state_of(cluster) == "up");
+}
+
+#[test]
+fn an_agent_that_comes_back_within_its_lease_keeps_its_jobs() {
+    let Some(mut cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
+    submit_witnesses(&cluster, 2, 6);
+    cluster.until("both run", |cluster| cluster.jobs().iter().all(|job| job["state"] == "running"));
+    cluster.kill_agent(0);
+    cluster.start_agent(0, 2);
+    cluster.until_all_finished(2);
+    for job in cluster.jobs() {
+        assert_eq!(job["incarnation"], 1, "{job:#}");
+    }
+    assert_no_doubles(&cluster, 2);
+}
+
+#[test]
+fn a_second_head_on_one_state_directory_is_refused() {
+    let Some(cluster) = Cluster::start(1, 1, &[]) else { return };
+    let (state, credentials) = (cluster.path("head"), cluster.path("pki/head"));
+    let error = cluster
+        .try_rota(&["head", "--listen", "127.0.0.1:0", "--state", &state, "--credentials", &credentials])
+        .expect_err("refused");
+    assert!(error.contains("another head uses this state directory"), "{error}");
+}

@@ -1,0 +1,163 @@
+//! The head's books without processes: what records do to them, and that reading them back does the same.
+
+use std::sync::Arc;
+
+use rota::head::replay::replay;
+use rota::head::{Books, PlanRecord, Record, Standing};
+use rota_core::ids::{Incarnation, JobId, NodeId};
+use rota_core::plan::Plan;
+use rota_core::policy::Policy as _;
+use rota_core::snapshot::Guards;
+use rota_core::time::{Span, Time};
+use rota_scripts::{Limits, ScriptPolicy};
+use rota_traces::profile;
+use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
+use rota_transport::value::{Iterations, Text, Wait};
+use serde_json::json;
+
+const ROUND: Span = Span::from_secs(60);
+
+fn books() -> Books {
+    Books::new(Arc::new(profile::load("synergy").expect("built in")), Guards::default(), ROUND)
+}
+
+fn request(gpus: u32) -> Box<JobRequest> {
+    let text = |text: &str| Text::new(text).expect("short");
+    Box::new(JobRequest {
+        name: text("j"),
+        tenant: text(""),
+        priority: 0,
+        model: text("res50"),
+        batch: 0,
+        gpus,
+        levels: Vec::new(),
+        gpu_type: text(""),
+        work: Iterations::new(1000.0).expect("a count"),
+        deadline: None,
+        start: JobStart {
+            launcher: Launcher::Emulated,
+            argv: Vec::new(),
+            env: Vec::new(),
+            working_directory: text(""),
+            checkpoint_directory: text(""),
+            processes: Processes::PerNode,
+            on_head_lost: OnHeadLost::Stop,
+            log: LogLimits { file_bytes: 1, n_files: 1 },
+            grace: Wait::NONE,
+            restart: Wait::NONE,
+            checkpoint_every: Wait::NONE,
+            most_failures: 2,
+        },
+    })
+}
+
+fn at(seconds: i64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+/// A journal as a head would write it: two nodes, three jobs, rounds decided by the policy, a failure and a lost node.
+fn written(policy: &str) -> Vec<(Time, Record)> {
+    let mut script = ScriptPolicy::load(policy, Limits::default()).expect("shipped");
+    let (mut books, mut journal) = (books(), Vec::new());
+    let mut write = |books: &mut Books, seconds: i64, record: Record| {
+        books.apply(at(seconds), &record);
+        journal.push((at(seconds), record));
+    };
+    let policy_set = Record::PolicySet {
+        policy: policy.into(),
+        set: Vec::new(),
+        user: "ada".into(),
+        digest: String::new(),
+    };
+    write(&mut books, 0, policy_set);
+    for node in 0..2 {
+        let record = json!({ "kind": "node-joined", "node": node, "name": format!("node{node}"), "rack": 0, "has": {
+            "gpu_type": "V100", "n_gpus": 4, "gpu_mem_bytes": 0,
+            "host": { "cpu_micro": 24_000_000, "mem_bytes": 500_000_000_000_u64, "storage_bps": 500_000_000 },
+        }});
+        write(&mut books, 1, serde_json::from_value(record).expect("a record"));
+    }
+    for (job, gpus) in [(0, 1), (1, 4), (2, 2)] {
+        let (job, user) = (JobId(job), "ada".to_owned());
+        write(&mut books, 2, Record::JobReceived { job, user, key: 7, request: request(gpus) });
+        write(&mut books, 2, Record::JobSubmitted { job });
+    }
+    for round in 1..=6_u64 {
+        let seconds = 60 * round as i64;
+        if round == 3 {
+            let (job, incarnation, done) = (JobId(0), Incarnation(1), 33.3);
+            let reason = "on node0 it ended with code 1".to_owned();
+            write(
+                &mut books,
+                seconds,
+                Record::JobRequeued { job, incarnation, done, reason, is_failure: true },
+            );
+        }
+        if round == 5 {
+            write(&mut books, seconds, Record::NodeLost { node: NodeId(1), reason: "gone".into() });
+        }
+        write(&mut books, seconds, Record::RoundBegan { round });
+        let snapshot = books.scheduler.snapshot(at(seconds));
+        let plan: Plan = script.decide(&snapshot).expect("decides");
+        drop(snapshot);
+        let planned = Record::Planned { round, plan: PlanRecord::from(&plan), memory: script.memory() };
+        write(&mut books, seconds, planned);
+        books.scheduler.assert_sane();
+    }
+    journal
+}
+
+#[test]
+fn a_journal_read_back_from_its_text_gives_the_same_books() {
+    let journal = written("las+tune");
+    let (mut first, mut again) = (books(), books());
+    for (time, record) in &journal {
+        let text = serde_json::to_string(record).expect("JSON");
+        let back: Record = serde_json::from_str(&text).expect("a record");
+        assert_eq!(&back, record);
+        let (first, again) = (first.apply(*time, record), again.apply(*time, &back));
+        assert_eq!(first.orders, again.orders);
+    }
+    assert_eq!(first.jobs.len(), 3);
+    assert_eq!(first.jobs[0].n_failures, 1);
+    assert_eq!(first.answered[&("ada".to_owned(), 7)], [JobId(0), JobId(1), JobId(2)]);
+    again.scheduler.assert_sane();
+}
+
+#[test]
+fn the_same_policy_replays_equal_and_another_does_not() {
+    for policy in ["las+tune", "fifo+proportional", "elasticflow"] {
+        let journal = written(policy);
+        let profiles = Arc::new(profile::load("synergy").expect("built in"));
+        let same = replay(&journal, Arc::clone(&profiles), Guards::default(), ROUND, None).expect("replays");
+        assert_eq!((same.n_plans, same.n_equal, same.first_difference), (6, 6, None), "{policy}");
+    }
+    let profiles = Arc::new(profile::load("synergy").expect("built in"));
+    let journal = written("las+tune");
+    let other = Some(("las+proportional", &[][..]));
+    let other = replay(&journal, profiles, Guards::default(), ROUND, other).expect("replays");
+    assert!(other.n_equal < other.n_plans, "{other:?}");
+}
+
+#[test]
+fn work_that_was_saved_is_not_taken_back_by_a_late_report() {
+    let mut books = books();
+    let job = JobId(0);
+    books.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
+    for (incarnation, done) in [(1, 50.0), (2, 80.0), (1, 50.0)] {
+        let incarnation = Incarnation(incarnation);
+        books.apply(at(1), &Record::JobStopped { job, incarnation, done });
+    }
+    assert_eq!(books.jobs[0].done, 80.0);
+}
+
+#[test]
+fn a_job_is_held_until_it_is_submitted_and_can_be_withdrawn_before() {
+    let mut books = books();
+    let job = JobId(0);
+    books.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
+    assert_eq!((books.jobs[0].standing, books.scheduler.jobs().len()), (Standing::Held, 0));
+    let applied = books.apply(at(1), &Record::JobCancelled { job, user: "ada".into() });
+    assert!(applied.orders.is_empty() && applied.event.is_none());
+    assert_eq!(books.jobs[0].standing, Standing::Cancelled);
+}

@@ -1,0 +1,118 @@
+//! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
+
+mod cluster;
+mod faults;
+mod journal;
+
+use cluster::Cluster;
+
+/// Rounds every 30 s of jobs' time, sixty of which are a second here.
+const FAST: [&str; 6] = ["--time-scale", "60", "--round", "30s", "--profiles", "synergy"];
+
+fn submit(cluster: &Cluster, args: &[&str]) {
+    cluster.rota(&[&["submit", "--emulate"], args].concat());
+}
+
+#[test]
+fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal() {
+    let is_full = std::env::var_os("ROTA_FULL").is_some();
+    let (n_agents, n_gpus, copies) = if is_full { (8, 8, "12") } else { (3, 4, "2") };
+    let Some(cluster) = Cluster::start(n_agents, n_gpus, &FAST) else { return };
+    submit(&cluster, &["--model", "res50", "--gpus", "1", "--iterations", "300", "--array", copies]);
+    submit(&cluster, &["--model", "res50", "--gpus", "4", "--iterations", "200", "--array", copies]);
+    // A gang that fits no node alone.
+    let gang = (n_gpus + 2).to_string();
+    submit(&cluster, &["--gpus", &gang, "--time", "120s", "--array", copies]);
+    cluster.until("a job runs", |cluster| cluster.jobs().iter().any(|job| job["state"] == "running"));
+    cluster.rota(&["policy", "set", "elasticflow"]);
+    submit(&cluster, &["--levels", "1,2,4", "--time", "100s", "--deadline", "1h", "--array", copies]);
+    submit(&cluster, &["--gpus", "2", "--time", "60s", "--deadline", "2h", "--array", copies]);
+    let n_jobs = 5 * copies.parse::<usize>().expect("a number");
+    cluster.until_all_finished(n_jobs);
+    for job in cluster.jobs() {
+        assert_eq!(job["done"], job["work"], "{job:#}");
+    }
+    let replayed = cluster.rota(&["replay", &cluster.path("head"), "--round", "30s", "--json"]);
+    let replayed: serde_json::Value = serde_json::from_str(&replayed).expect("JSON");
+    assert!(replayed["plans"].as_u64() > Some(2), "{replayed}");
+    assert_eq!(replayed["equal"], replayed["plans"], "{replayed}");
+}
+
+#[test]
+fn commands_answer_and_refuse_in_plain_words() {
+    let Some(cluster) = Cluster::start(2, 2, &["--round", "1s"]) else { return };
+    let nodes = cluster.rota(&["nodes"]);
+    assert!(nodes.contains("node0") && nodes.contains("up"), "{nodes}");
+    assert!(cluster.rota(&["top", "--once"]).contains("policy las+tune"));
+    let out = cluster.rota(&[
+        "submit",
+        "--gpus",
+        "1",
+        "--time",
+        "1m",
+        "--wait",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo rank $RANK of $WORLD_SIZE",
+    ]);
+    assert_eq!(out, "job 0\n");
+    assert_eq!(cluster.rota(&["logs", "0"]), "rank 0 of 1\n");
+    assert!(cluster.rota(&["explain", "0"]).contains("finished"));
+    let error = cluster.try_rota(&[
+        "submit",
+        "--gpus",
+        "1",
+        "--time",
+        "1m",
+        "--wait",
+        "--most-failures",
+        "1",
+        "--",
+        "/bin/false",
+    ]);
+    assert!(error.as_ref().is_err_and(|e| e.contains("ended with code 1")), "{error:?}");
+    cluster.rota(&["submit", "--gpus", "99", "--time", "1m", "--", "/bin/true"]);
+    cluster.until("too large a job is declined", |cluster| cluster.jobs()[2]["state"] == "declined");
+    for (args, word) in [
+        (&["cancel", "77"][..], "no such job"),
+        (&["logs", "77"], "no such job"),
+        (&["drain", "nowhere"], "no such node"),
+        (&["policy", "set", "nonsense"], "nonsense"),
+        (&["submit", "--gpus", "1", "--", "/bin/true"], "how much work"),
+        (&["submit", "--emulate", "--model", "nonsense", "--iterations", "9"], "no model `nonsense`"),
+    ] {
+        let error = cluster.try_rota(args).expect_err("refused");
+        assert!(error.contains(word), "{args:?}: {error}");
+    }
+    cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
+    cluster.until("it runs", |cluster| cluster.jobs()[3]["state"] == "running");
+    assert!(cluster.rota(&["whatif", "-p", "fifo+proportional"]).contains("nothing would change"));
+    let node = cluster.jobs()[3]["nodes"][0].as_str().expect("a node").to_owned();
+    cluster.rota(&["drain", &node]);
+    cluster.until("it moved away", |cluster| {
+        let job = &cluster.jobs()[3];
+        job["state"] == "running" && job["nodes"][0] != *node
+    });
+    cluster.rota(&["cancel", "3"]);
+    cluster.until("it is gone", |cluster| cluster.nodes().iter().all(|node| node["n_busy"] == 0));
+    assert!(cluster.rota(&["events"]).contains("job-cancelled"));
+}
+
+#[test]
+fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
+    let Some(cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
+    let script = cluster.path("mine.rhai");
+    std::fs::write(&script, "fn order(jobs, now) { rank(jobs.arrival) }\n").expect("written");
+    cluster.rota(&["policy", "set", &script]);
+    cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
+    cluster.until("it runs", |cluster| cluster.jobs()[0]["state"] == "running");
+    std::fs::write(&script, "fn order(jobs, now) { rank(jobs.nonsense) }\n").expect("written");
+    cluster.until("the head complains", |cluster| {
+        cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("nonsense"))
+    });
+    assert_eq!(cluster.jobs()[0]["state"], "running", "what runs is kept");
+    std::fs::write(&script, "fn order(jobs, now) { rank(-jobs.arrival) }\n").expect("written");
+    cluster.until("the good text is taken", |cluster| cluster.status()["trouble"] == "");
+    assert_eq!(cluster.jobs()[0]["state"], "running");
+}
