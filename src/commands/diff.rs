@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::diff::{Parting, difference};
+use crate::diff::{Parting, difference, different_options};
 use crate::results::{Results, RunResult};
 
 /// Which runs.
@@ -23,15 +23,16 @@ pub(crate) struct DiffArgs {
 
 /// Prints the difference; 1 when there is one, as `diff` does.
 pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
-    let a = chosen(&args.a, None)?;
-    let b = chosen(&args.b, Some(&a.meta.policy))?;
-    let difference = difference(&a, &b);
+    let (a, options_a) = chosen(&args.a, None)?;
+    let (b, options_b) = chosen(&args.b, Some(&a.meta.policy))?;
+    let mut difference = difference(&a, &b);
+    difference.settings.extend(different_options(&options_a, &options_b));
     print!("{}", if args.json { difference.to_json() } else { difference.to_text(&args.a, &args.b) });
     Ok(if matches!(difference.parting, Parting::Nowhere) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The run that a text names.
-pub(crate) fn chosen(text: &str, otherwise: Option<&str>) -> Result<RunResult> {
+/// The run that a text names, and the options of its folder.
+fn chosen(text: &str, otherwise: Option<&str>) -> Result<(RunResult, toml::Table)> {
     let (dir, policy) = split(text);
     let mut results = Results::read(&dir)?;
     let names = results.run_names();
@@ -42,7 +43,7 @@ pub(crate) fn chosen(text: &str, otherwise: Option<&str>) -> Result<RunResult> {
         (Some(policy), n) => (0..n).find(|at| is_it(policy, *at)),
     };
     match (found, policy) {
-        (Some(at), _) => Ok(results.runs.swap_remove(at)),
+        (Some(at), _) => Ok((results.runs.swap_remove(at), results.settings)),
         (None, Some(policy)) => bail!("{}: no run `{policy}`, there are {}", dir.display(), names.join("; ")),
         (None, None) => bail!(
             "{0} holds several runs: say which as {0}:POLICY, one of {1}",

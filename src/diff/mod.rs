@@ -106,6 +106,14 @@ pub struct Involved {
     pub finish_s: (Option<f64>, Option<f64>),
 }
 
+/// Options of the command line that differ: name, of A, of B.
+pub fn different_options(a: &toml::Table, b: &toml::Table) -> Vec<(String, String, String)> {
+    let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let text = |table: &toml::Table, name: &str| table.get(name).map(ToString::to_string).unwrap_or_default();
+    let all = names.into_iter().map(|name| (name.clone(), text(a, name), text(b, name)));
+    all.filter(|(_, a, b)| a != b).collect()
+}
+
 /// Compares two runs.
 pub fn difference(a: &RunResult, b: &RunResult) -> Difference {
     Difference { settings: settings(a, b), parting: parting(a, b), figures: figures(a, b) }
@@ -189,7 +197,8 @@ fn involved(a: &RunResult, b: &RunResult, job: usize, time: Time, has_timeline: 
 fn held_gpu_s(run: &RunResult, job: usize, until: Time) -> f64 {
     let stretches = run.timeline.iter().filter(|stretch| stretch.job.index() == job && stretch.from < until);
     let held = stretches.map(|s| (s.to.min(until) - s.from).as_secs_f64() * f64::from(s.slice.gpus.len()));
-    held.sum()
+    // A sum of nothing is minus zero.
+    held.fold(0.0, |sum, gpu_s| sum + gpu_s)
 }
 
 /// The first job that was not submitted alike.

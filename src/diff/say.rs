@@ -108,7 +108,11 @@ impl fmt::Display for What {
 impl fmt::Display for Involved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Involved { job_id, model, tenant, gpus, arrival_s, .. } = self;
-        write!(f, "{job_id}: {model} of {tenant}, asks {gpus} GPUs, arrived at {arrival_s} s")?;
+        write!(
+            f,
+            "{job_id}: {model} of {tenant}, asks {gpus} GPU{}, arrived at {arrival_s} s",
+            if *gpus == 1 { "" } else { "s" }
+        )?;
         if let Some((a, b)) = self.held_gpu_s {
             write!(f, ", had held {a:.0} | {b:.0} GPU-seconds")?;
         }

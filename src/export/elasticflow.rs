@@ -2,7 +2,7 @@
 //! each GPU).
 //!
 //! `promote` is always 0: nothing is demoted here. Jobs without a deadline are best effort and have the original's
-//! largest whole number as theirs. Rounds at which nothing was decided are not in it, as in the original.
+//! largest whole number as theirs. `ce` is empty: results do not hold the speed of each job on one GPU. Rounds at which nothing was decided are not in it, as in the original.
 
 use std::collections::BTreeMap;
 

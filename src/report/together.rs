@@ -94,8 +94,10 @@ fn figures_table(base: &Results, other: &Results) -> String {
     for (at, (before, after)) in pairs.iter().enumerate() {
         for (figure, from, to) in changed(before, after) {
             let cell = match from {
-                0.0 => format!("{from} → {to}"),
-                _ => format!("{from:.6} → {to:.6} ({:+.1} %)", (to - from) / from.abs() * 100.0),
+                0.0 => format!("{} → {}", short(from), short(to)),
+                _ => {
+                    format!("{} → {} ({:+.1} %)", short(from), short(to), (to - from) / from.abs() * 100.0)
+                }
             };
             rows.entry(figure).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
         }
@@ -118,6 +120,15 @@ fn figures_table(base: &Results, other: &Results) -> String {
     }
     html.push_str("</tbody>\n</table></div>\n");
     html
+}
+
+/// As many digits as a reader can use.
+fn short(value: f64) -> String {
+    match value.abs() {
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.4}"),
+    }
 }
 
 /// Runs of the same policy, load and seed; where each folder has one run, these two whatever they are.

@@ -39,7 +39,6 @@ fn to_html(
     );
     let mut body = String::new();
     body.push_str(&remarks(study));
-    body.push_str(&group_table(groups));
     if !figures.is_empty() {
         body.push_str("<section>\n<h2>Figures</h2>\n<div class=\"plots\">\n");
         for figure in figures {
@@ -47,6 +46,7 @@ fn to_html(
         }
         body.push_str("</div>\n</section>\n");
     }
+    body.push_str(&group_table(groups));
     body.push_str(&comparisons(pairs));
     body.push_str(&runs(study));
     Ok(frame(&study.title, &facts, &body, ""))
@@ -95,7 +95,7 @@ fn group_table(groups: &[Group]) -> String {
         })
         .collect();
     format!(
-        "<section>\n<h2>Results</h2>\n{}<p>Means over seeds, ± half of the 95 % interval of confidence (bootstrap, 2000 resamples).</p>\n</section>\n",
+        "<section>\n<h2>Results</h2>\n<div class=\"tall\">{}</div><p>Means over seeds, ± half of the 95 % interval of confidence (bootstrap, 2000 resamples).</p>\n</section>\n",
         html_table(&headings, &rows, names.len())
     )
 }
@@ -111,7 +111,7 @@ fn comparisons(pairs: &[Pair]) -> String {
         .map(|pair| {
             let ratio = &pair.comparison.ratio;
             vec![
-                asked(&pair.settings),
+                asked(pair, pairs),
                 FIGURES
                     .iter()
                     .find(|(name, _)| *name == pair.figure)
@@ -129,7 +129,7 @@ fn comparisons(pairs: &[Pair]) -> String {
     let first: String = pairs
         .iter()
         .take(1)
-        .map(|pair| format!("<p>For example:{}.</p>\n", escape(&sentence(pair))))
+        .map(|pair| format!("<p>For example:{}.</p>\n", escape(&sentence(pair, pairs))))
         .collect();
     format!(
         "<details open>\n<summary><h2>Compared on the same seeds</h2></summary>\n{first}{}</details>\n",
@@ -212,13 +212,16 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
         });
         let scale = scale(figure, unit);
         lines[colour].points.push((x, spread.mean.mean * scale));
+        values.push(x);
+        if spread.mean.n < 2 {
+            continue;
+        }
         whiskers.push(Whisker {
             colour,
             at: x,
             low: spread.mean.low * scale,
             high: spread.mean.high * scale,
         });
-        values.push(x);
     }
     lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
     lines.truncate(MAX_LINES);
@@ -228,7 +231,8 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
     if values.len() < 2 {
         return None;
     }
-    let highest = whiskers.iter().map(|whisker| whisker.high).fold(0.0, f64::max);
+    let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
+    let highest = whiskers.iter().map(|whisker| whisker.high).fold(highest, f64::max);
     let y = match figure.ends_with("_s") {
         true => Axis::from_zero(format!("{heading} ({})", unit.sign), highest),
         false => Axis::percent(format!("{heading} (%)")),
@@ -237,7 +241,10 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
         name: figure.trim_end_matches("_s").replace('_', "-"),
         section: "Figures".into(),
         title: format!("{heading} against {}", against.replace('_', " ")),
-        caption: "Means over seeds; the whiskers are 95 % intervals of confidence.".into(),
+        caption: match whiskers.is_empty() {
+            true => "One run at each point.".into(),
+            false => "Means over seeds; the whiskers are 95 % intervals of confidence.".into(),
+        },
         x: Axis::at_values(against.replace('_', " "), &values),
         y,
         marks: Marks::Measured(lines, whiskers),

@@ -1,9 +1,9 @@
 //! Policies compared on the same seeds: what a seed does to both cancels out, so that few runs tell more.
 
-use rota_scripts::study::{Comparison, Setting, Settings};
+use rota_scripts::study::{Comparison, Settings};
 
 use super::statistics::compare;
-use super::table::settings_columns;
+use super::table::{setting_text, settings_columns};
 use super::{Column, FIGURES, Group, Ran, Table, groups};
 
 /// Policies up to which each is compared with each; beyond, with the first alone.
@@ -100,11 +100,14 @@ pub(super) fn table(pairs: &[Pair]) -> Table {
     Table { columns }
 }
 
-/// Names a comparison's setting, for people.
-pub(super) fn asked(settings: &[(String, Setting)]) -> String {
-    let named =
-        settings.iter().map(|(name, setting)| format!("{name} {}", super::table::setting_text(setting)));
-    named.collect::<Vec<_>>().join(", ")
+/// What a comparison was asked, for people: the settings that tell it from the others.
+pub(super) fn asked(pair: &Pair, all: &[Pair]) -> String {
+    let value = |pair: &Pair, name: &str| {
+        pair.settings.iter().find(|(key, _)| key == name).map(|(_, setting)| setting_text(setting))
+    };
+    let tells = |name: &str| all.iter().any(|other| value(other, name) != value(pair, name));
+    let named = pair.settings.iter().filter(|(name, _)| tells(name));
+    named.map(|(name, setting)| format!("{name} {}", setting_text(setting))).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -129,6 +132,8 @@ mod tests {
         assert_eq!(pair.comparison.difference.n, 2);
         assert_eq!((pair.comparison.difference.mean, pair.comparison.ratio.mean), (-7.5, 0.5));
         assert_eq!(pair.comparison.n_smaller, 2);
-        assert_eq!(asked(&pair.settings), "jobs_per_hour 4");
+        assert_eq!(asked(pair, &pairs), "", "there is nothing to tell it from");
+        let other = Pair { settings: Vec::new(), ..pair.clone() };
+        assert_eq!(asked(pair, &[pair.clone(), other]), "jobs_per_hour 4");
     }
 }

@@ -92,7 +92,7 @@ fn comparisons(pairs: &[Pair]) -> String {
     let mut text = String::new();
     let mut seen: Vec<(String, &str)> = Vec::new();
     for pair in pairs {
-        let what = (asked(&pair.settings), pair.policy.as_str());
+        let what = (asked(pair, pairs), pair.policy.as_str());
         let is_first =
             pairs.iter().find(|other| other.settings == pair.settings).map(|first| &first.baseline);
         if is_first != Some(&pair.baseline) || seen.contains(&what) {
@@ -103,15 +103,15 @@ fn comparisons(pairs: &[Pair]) -> String {
             text.push_str("more comparisons are in pairs.csv\n");
             break;
         }
-        let _ = writeln!(text, "{}", sentence(pair));
+        let _ = writeln!(text, "{}", sentence(pair, pairs));
     }
     if text.is_empty() { text } else { format!("\nCompared on the same seeds:\n{text}") }
 }
 
 /// A comparison in words.
-pub(super) fn sentence(pair: &Pair) -> String {
+pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     let ratio = &pair.comparison.ratio;
-    let (name, asked) = (figure_name(pair.figure), asked(&pair.settings));
+    let (name, asked) = (figure_name(pair.figure), asked(pair, all));
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
     let verdict = match ratio {
         ratio if ratio.high < 1.0 => "lower",

@@ -52,7 +52,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
         published: &SIX_B_NUMBERS,
         claim: Claim::ElasticflowLeads,
         caveats: &[TESTBED, OTHERS],
-        full_minutes: 0.5,
+        full_minutes: 0.1,
     },
     PaperFigure {
         name: "7",
@@ -66,7 +66,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
              simulated counterpart of 7(a), declined jobs in its table of 7(b).",
             TESTBED,
         ],
-        full_minutes: 0.5,
+        full_minutes: 0.1,
     },
     PaperFigure {
         name: "8a",
@@ -92,7 +92,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
             "Pollux (.523 in the figure, .5026 in its README) is another simulator, whose input is not public.",
             OTHERS,
         ],
-        full_minutes: 1.0,
+        full_minutes: 0.1,
     },
     PaperFigure {
         name: "9",
@@ -110,7 +110,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
             "The thousand jobs were drawn without a seed: ours are other jobs of the same distributions, three seeds of them.",
             "The paper's EDF+elasticity is the artifact's `ef`, ElasticFlow without admission control.",
         ],
-        full_minutes: 4.0,
+        full_minutes: 0.2,
     },
     PaperFigure {
         name: "10",
@@ -135,7 +135,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
              the same logs.",
             OTHERS,
         ],
-        full_minutes: 0.5,
+        full_minutes: 0.1,
     },
     PaperFigure {
         name: "11",
@@ -159,7 +159,7 @@ pub const ELASTICFLOW: &[PaperFigure] = &[
              seeds of them.",
             OTHERS,
         ],
-        full_minutes: 5.0,
+        full_minutes: 0.3,
     },
 ];
 
