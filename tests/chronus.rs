@@ -174,7 +174,7 @@ fn an_expired_step_harms_no_other_job() {
         (8, 1, 40, &[(25, 10.0), (300, 8.0)]),
         (8, 41, 40, &[(300, 10.0)]),
     ]);
-    let ledger = run_on(1, &jobs, &mut policy("chronus", &[("refused", "decline")]));
+    let ledger = run_on(1, &jobs, &mut policy("chronus", &[("refused", "decline"), ("steps", "9")]));
     assert!((0..3).all(|job| is_met(&jobs, &ledger, job)), "{:?}", ledger.outcomes);
 }
 
@@ -189,8 +189,8 @@ impl Solver for Silent {
 
 #[test]
 fn a_solve_without_an_answer_falls_back_and_says_so() {
-    // Nobody can wait, but not all fit: no packed plan is proved, so the solver is asked.
-    let steps: &[(i64, f64)] = &[(61, 10.0), (121, 9.5)];
+    // The widest gang first leaves the lease unfilled, which five and three would fill: nothing is proved.
+    let steps: &[(i64, f64)] = &[(201, 10.0)];
     let jobs = workload(&[(6, 1, 30, steps), (5, 1, 30, steps), (3, 1, 30, steps), (2, 1, 30, &[])]);
     let mut chronus = policy("chronus", &[("objective", "maximize")]);
     chronus.use_solver(Box::new(Silent));

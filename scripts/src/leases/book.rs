@@ -97,9 +97,9 @@ impl Book {
         self.refused.get(&job).map(String::as_str)
     }
 
-    /// Judges newcomers in the order given: each that packs beside all promises is promised the first step of its
-    /// deadline that does. One that does not is promised nothing and counts for nothing.
-    pub(crate) fn admit(&mut self, snapshot: &Snapshot, rows: &[u32]) {
+    /// Judges newcomers in the order given: each that packs beside all promises is promised the first of the first
+    /// `n_steps` of its deadline that does. One that does not is promised nothing and counts for nothing.
+    pub(crate) fn admit(&mut self, snapshot: &Snapshot, rows: &[u32], n_steps: usize) {
         let first = self.current(snapshot.now) + 1;
         let mut ahead = self.ahead(snapshot, first);
         for &row in rows {
@@ -110,14 +110,15 @@ impl Book {
             }
             let levels = self.levels(snapshot, row, first);
             let packs = |level: &&LeaseRow| level.slack() >= 0 && ahead.packs_with(level);
-            match levels.iter().find(packs).copied() {
+            match levels.iter().take(n_steps).find(packs).copied() {
                 Some(level) => {
                     ahead.rows.push(LeaseRow { level: 0, ..level });
                     let promise = Promise { level: level.level as usize, plan: None };
                     self.promises.insert(spec.id, promise);
                 }
                 None => {
-                    self.refused.insert(spec.id, self.reason(snapshot, &levels));
+                    let tried = &levels[..n_steps.min(levels.len())];
+                    self.refused.insert(spec.id, self.reason(snapshot, tried));
                 }
             }
         }

@@ -231,8 +231,9 @@ fn note(rows: &Rows, settled: &Settled, changes: Changes) -> String {
     let mut note = format!(
         "chronus: {} rows x {n_leases} leases, {how}, objective {:.4} of at most {:.4}",
         rows.rows.len(),
-        settled.objective,
-        settled.bound
+        // An empty sum is a negative zero.
+        settled.objective + 0.0,
+        settled.bound + 0.0
     );
     if n_frozen > 0 {
         note.push_str(&format!(", {n_frozen} jobs kept their plans"));

@@ -38,10 +38,10 @@ impl LeasesValue {
         Ok(LeasesValue { session, book })
     }
 
-    fn admit(&mut self, jobs: Dynamic) -> Outcome<()> {
+    fn admit(&mut self, jobs: Dynamic, n_steps: i64) -> Outcome<()> {
         let queue = Queue::from_value(&self.session, jobs)?;
         self.session.meter().charge(queue.rows.len() * STEPS_PER_PROMISE)?;
-        self.book.admit(&self.session.snapshot, &queue.rows);
+        self.book.admit(&self.session.snapshot, &queue.rows, usize::try_from(n_steps).unwrap_or(0));
         Ok(())
     }
 
@@ -168,11 +168,11 @@ fn verbs(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Leases";
     let engine = registrar.method(
         OWNER,
-        "admit(jobs)",
-        "Promises newcomers the first step of their deadline that packs beside all that is promised; who does not pack \
-         is in `refused` and takes nothing. Jobs without a deadline are passed over.",
+        "admit(jobs, steps: int)",
+        "Promises newcomers the first of so many steps of their deadline that packs beside all that is promised; who does \
+         not pack is in `refused` and takes nothing. Jobs without a deadline are passed over.",
     );
-    engine.register_fn("admit", |book: &mut LeasesValue, jobs: Dynamic| book.admit(jobs));
+    engine.register_fn("admit", |book: &mut LeasesValue, jobs: Dynamic, steps: i64| book.admit(jobs, steps));
     let engine = registrar.method(
         OWNER,
         "term(goal: String, options: Map)",
