@@ -14,7 +14,7 @@ use rota_core::workload::Workload;
 use rota_transport::message::{FromUser, JobRequest, JobStart, JobStateView, WhichJobs};
 use rota_transport::value::{Iterations, Text, Wait};
 
-use super::live::{Client, HeadArgs, PolicyArgs, Template, fetch_jobs, set_policy, submit_jobs};
+use super::live::{Client, HeadArgs, PolicyArgs, Template, choose_policy, fetch_jobs, submit_jobs};
 use super::progress::Meter;
 use super::run::{self, RunArgs};
 use crate::head::Record;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
             inputs.cluster.n_gpus()
         );
     }
-    set_policy(&head, &PolicyArgs { policy: policy.clone(), set: args.run.set.clone() })?;
+    choose_policy(&mut client, &PolicyArgs { policy: policy.clone(), set: args.run.set.clone() })?;
     let started = Instant::now();
     let meter = Meter::new(load.workload.jobs.len() as u64, 1, args.run.quiet || args.run.json);
     let (first, origin) = play(&mut client, &load.workload, &template, &meter)?;

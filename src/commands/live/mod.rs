@@ -160,10 +160,15 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
     }
 }
 
-/// Lets the head decide by another policy.
+/// Lets the head decide by another policy, and prints what it says.
 pub(crate) fn set_policy(head: &HeadArgs, policy: &PolicyArgs) -> Result<()> {
+    say(head, &choose_policy(&mut Client::new(head)?, policy)?)
+}
+
+/// Lets the head decide by another policy; what it says.
+pub(crate) fn choose_policy(client: &mut Client, policy: &PolicyArgs) -> Result<String> {
     let (policy, set) = wire_policy(policy)?;
-    say(head, &Client::new(head)?.text(&FromUser::SetPolicy { policy, set })?)
+    client.text(&FromUser::SetPolicy { policy, set })
 }
 
 /// Lets the head read its policy's scripts again.
