@@ -179,7 +179,7 @@ impl Drop for Cluster {
             .collect();
         if !active.is_empty() {
             let ids: Vec<_> = active.iter().map(String::as_str).collect();
-            let _ = self.try_rota(&[&["cancel"], ids.as_slice()].concat());
+            let _ = self.try_rota(&[&["cancel"][..], ids.as_slice()].concat());
             let limit = Instant::now() + Duration::from_secs(20);
             while self.nodes().iter().any(|node| node["n_busy"] != 0) && Instant::now() < limit {
                 std::thread::sleep(Duration::from_millis(100));

@@ -10,7 +10,7 @@ use cluster::Cluster;
 const FAST: [&str; 6] = ["--time-scale", "60", "--round", "30s", "--profiles", "synergy"];
 
 fn submit(cluster: &Cluster, args: &[&str]) {
-    cluster.rota(&[&["submit", "--emulate"], args].concat());
+    cluster.rota(&[&["submit", "--emulate"][..], args].concat());
 }
 
 #[test]
@@ -74,14 +74,15 @@ fn commands_answer_and_refuse_in_plain_words() {
     assert!(error.as_ref().is_err_and(|e| e.contains("ended with code 1")), "{error:?}");
     cluster.rota(&["submit", "--gpus", "99", "--time", "1m", "--", "/bin/true"]);
     cluster.until("too large a job is declined", |cluster| cluster.jobs()[2]["state"] == "declined");
-    for (args, word) in [
-        (&["cancel", "77"][..], "no such job"),
+    let refused: [(&[&str], &str); 6] = [
+        (&["cancel", "77"], "no such job"),
         (&["logs", "77"], "no such job"),
         (&["drain", "nowhere"], "no such node"),
         (&["policy", "set", "nonsense"], "nonsense"),
         (&["submit", "--gpus", "1", "--", "/bin/true"], "how much work"),
         (&["submit", "--emulate", "--model", "nonsense", "--iterations", "9"], "no model `nonsense`"),
-    ] {
+    ];
+    for (args, word) in refused {
         let error = cluster.try_rota(args).expect_err("refused");
         assert!(error.contains(word), "{args:?}: {error}");
     }
