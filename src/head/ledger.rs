@@ -39,7 +39,7 @@ pub fn ledger_of(
         }
         for order in &applied.orders {
             digest.command(now, order);
-            recorder.command(now, order, books.scheduler.jobs());
+            recorder.command(now, order, books.scheduler.jobs(), books.scheduler.cluster());
             if let Command::Decline { job, .. } = order {
                 leave(&mut recorder, &books, *job);
             }

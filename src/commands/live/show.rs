@@ -48,7 +48,7 @@ pub(crate) fn fetch_nodes(client: &mut Client) -> Result<Vec<NodeView>> {
 pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
     let mut table = Table::new();
     table
-        .load_preset(NOTHING)
+        .load_style(NOTHING)
         .set_header(["JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "LAUNCH", "NODES", "REASON"]);
     for view in views {
         let share = 100.0 * view.done.count() / view.work.count().max(f64::MIN_POSITIVE);
@@ -73,7 +73,7 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
 pub(crate) fn nodes_text(views: &[NodeView]) -> String {
     let mut table = Table::new();
     table
-        .load_preset(NOTHING)
+        .load_style(NOTHING)
         .set_header(["NODE", "STATE", "GPUS", "TYPE", "CPUS", "MEMORY", "JOBS", "REASON"]);
     for view in views {
         let jobs: Vec<_> = view.jobs.iter().map(ToString::to_string).collect();
