@@ -72,15 +72,18 @@ class Job:
             self._send({"type": "hello", "protocol": PROTOCOL, "rank": rank(), "stops": True})
             threading.Thread(target=self._listen, daemon=True).start()
 
-    def iterate(self, iterable):
+    def iterate(self, iterable, agree=None):
         """Wraps any iterable: counts and reports steps, and ends when all are done or the job is told to stop.
 
         An iterable that ends is begun again while steps are left, if it can be; a total nobody knows ends with it.
+        One rank may hear of a stop a step before another. Ranks that work in step pass `agree`, which is given whether
+        this rank is to stop and returns whether any is; then all leave after the same step.
         """
-        while not self._is_over():
+        agree = agree or bool
+        while not self._is_done():
             n_before = self.step
             for item in iterable:
-                if self._is_over():
+                if self._is_done() or agree(self.should_stop()):
                     return
                 yield item
                 self.step += 1
@@ -93,7 +96,7 @@ class Job:
         if step is not None:
             self.step = step
         now = time.monotonic()
-        if now - self._reported_at >= _REPORT_EVERY_S or self._is_over():
+        if now - self._reported_at >= _REPORT_EVERY_S or self._is_done() or self.should_stop():
             self._reported_at = now
             self._send({"type": "progress", "iterations": self.step})
 
@@ -143,8 +146,8 @@ class Job:
     def __exit__(self, *_):
         self.close()
 
-    def _is_over(self):
-        return self.should_stop() or (self.total_steps > 0 and self.step >= self.total_steps)
+    def _is_done(self):
+        return self.total_steps > 0 and self.step >= self.total_steps
 
     def _send(self, message):
         if self._socket is None:

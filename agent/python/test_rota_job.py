@@ -116,6 +116,11 @@ class NodeTest(unittest.TestCase):
         self.assertFalse(self.job.should_checkpoint())
         self.node.hear_until(type="checkpointed", iterations=5)
 
+    def test_ranks_that_agree_leave_after_the_same_step(self):
+        others = iter([False, False, True])
+        seen = list(self.job.iterate(range(1000), agree=lambda mine: mine or next(others)))
+        self.assertEqual(seen, [0, 1], "another rank heard of the stop first")
+
     def test_work_nobody_wants_is_not_saved(self):
         self.node.say(type="stop", grace_s=1.0, keep_work=False)
         wait_for(self.job.should_stop)

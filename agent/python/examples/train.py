@@ -33,21 +33,16 @@ def main():
         job.total_steps = options.steps or job.total_steps
         weights, job.step = load(path)
         print(f"rank {ranks.rank} of {ranks.size} begins at step {job.step}", flush=True)
-        for step in job.iterate(iter(range(job.step, job.total_steps))):
+        for step in job.iterate(iter(range(job.step, job.total_steps)), agree=ranks.any):
             loss, gradient = ranks.mean(*part_of_step(weights, step, ranks.rank, ranks.size))
             weights = [w - 0.5 * g for w, g in zip(weights, gradient)]
             if ranks.rank == 0 and (step + 1) % 20 == 0:
                 print(f"step {step + 1} loss {loss:.6f}", flush=True)
             time.sleep(options.pause)
-            # All ranks decide alike: one may hear of it a step before another.
-            is_last = ranks.any(job.should_stop())
             if ranks.any(job.should_checkpoint()):
                 save(path, weights, step + 1, ranks.rank)
                 ranks.any(False)  # Nobody says so before it is written.
                 job.checkpointed(step + 1)
-            if is_last:
-                job.step = step + 1
-                break
         save(path, weights, job.step, ranks.rank)
         ranks.any(False)
         job.checkpointed()
