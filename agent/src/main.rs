@@ -93,10 +93,13 @@ fn serve(serve: Serve) -> anyhow::Result<()> {
 
 /// Succeeds when nothing is bad.
 fn check(serve: Serve, json: bool) -> ExitCode {
-    let verdicts = match runtime() {
-        Ok(runtime) => runtime.block_on(check::check(&serve.into())),
+    let mut options = DaemonOptions::from(serve);
+    let listed = options.node.take_machine().map_err(anyhow::Error::from);
+    let checked = listed.and_then(|_| Ok(runtime()?.block_on(check::check(&options))));
+    let verdicts = match checked {
+        Ok(verdicts) => verdicts,
         Err(error) => {
-            eprintln!("rota-agent: {error}");
+            eprintln!("rota-agent: {error:#}");
             return ExitCode::FAILURE;
         }
     };

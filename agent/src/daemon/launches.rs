@@ -43,12 +43,7 @@ pub(super) struct Consequences {
 
 impl Launches {
     /// Adds a launch.
-    pub(super) fn add(
-        &mut self,
-        spec: LaunchSpec,
-        state: State,
-        words: UnboundedSender<ToShim>,
-    ) -> &mut Live {
+    pub(super) fn add(&mut self, spec: LaunchSpec, state: State, words: UnboundedSender<ToShim>) {
         let was_started = matches!(state.phase, Phase::Running | Phase::Stopping);
         let live = Live {
             state,
@@ -60,9 +55,7 @@ impl Launches {
             n_warnings_told: 0,
             spec,
         };
-        let attempt = live.spec.attempt;
-        self.0.insert(attempt, live);
-        self.0.get_mut(&attempt).expect("added just now")
+        self.0.insert(live.spec.attempt, live);
     }
 
     /// One launch.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rota_core::ids::{Incarnation, JobId};
@@ -47,17 +48,61 @@ pub enum PlaceError {
     },
 }
 
-#[derive(Default, Serialize, Deserialize)]
+/// Looking for output that is too old costs: it is done once in so many times.
+const PRUNE_EVERY: u32 = 50;
+
+/// What must be known again, written as lines: replacing a file costs milliseconds on slow disks.
+#[derive(Default)]
 struct Fence {
     epoch: u64,
     lease_us: i64,
     forgotten: BTreeMap<u32, u32>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Terms { epoch: u64, lease_us: i64 },
+    Forgot { job: u32, incarnation: u32 },
+}
+
+impl Fence {
+    /// A line without an end is one that a dying agent could not finish.
+    fn read(text: &str, path: &Path) -> Result<Self, RecordError> {
+        let mut fence = Fence::default();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        for line in whole.lines() {
+            let line = serde_json::from_str(line)
+                .map_err(|source| RecordError::Content { path: path.to_owned(), source })?;
+            fence.take(&line);
+        }
+        Ok(fence)
+    }
+
+    fn take(&mut self, line: &Line) {
+        match *line {
+            Line::Terms { epoch, lease_us } => (self.epoch, self.lease_us) = (epoch, lease_us),
+            Line::Forgot { job, incarnation } => {
+                let highest = self.forgotten.entry(job).or_default();
+                *highest = incarnation.max(*highest);
+            }
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line> {
+        let terms = Line::Terms { epoch: self.epoch, lease_us: self.lease_us };
+        let forgotten = self.forgotten.iter();
+        std::iter::once(terms)
+            .chain(forgotten.map(|(job, incarnation)| Line::Forgot { job: *job, incarnation: *incarnation }))
+    }
+}
+
 /// The run directory of an agent, held as long as this lives.
 pub struct Place {
     run_dir: PathBuf,
     fence: Fence,
+    fence_file: File,
+    n_forgotten: u32,
     _lock: File,
 }
 
@@ -81,9 +126,15 @@ impl Place {
         let lock = File::create(&path).map_err(wrong(&path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| PlaceError::Held(run_dir.clone()))?;
-        let path = run_dir.join("fence.json");
-        let fence = if path.exists() { record::read(&path)? } else { Fence::default() };
-        Ok(Place { run_dir, fence, _lock: lock })
+        let path = run_dir.join("fence.jsonl");
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(wrong(&path))?,
+        };
+        let fence = Fence::read(&text, &path)?;
+        record::write_lines(&path, fence.lines())?;
+        let fence_file = fs::OpenOptions::new().append(true).open(&path).map_err(wrong(&path))?;
+        Ok(Place { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
     }
 
     /// The directory.
@@ -112,8 +163,7 @@ impl Place {
         if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
             return Ok(());
         }
-        (self.fence.epoch, self.fence.lease_us) = (epoch.0, lease.0);
-        self.write_fence()
+        self.note(&Line::Terms { epoch: epoch.0, lease_us: lease.0 })
     }
 
     /// Launches that are there and not forgotten, by number.
@@ -138,11 +188,7 @@ impl Place {
 
     /// Forgets a launch that has ended. Its output stays, until there are too many.
     pub fn forget(&mut self, attempt: Attempt) -> Result<(), PlaceError> {
-        let highest = self.fence.forgotten.entry(attempt.job).or_default();
-        if attempt.incarnation > *highest {
-            *highest = attempt.incarnation;
-            self.write_fence()?;
-        }
+        self.note(&Line::Forgot { job: attempt.job, incarnation: attempt.incarnation })?;
         let (from, to) = (self.attempt_dir(attempt), self.run_dir.join("logs").join(attempt.to_string()));
         match fs::rename(from.path(), &to) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -150,7 +196,10 @@ impl Place {
             }
             _ => {}
         }
-        self.prune_logs();
+        self.n_forgotten += 1;
+        if self.n_forgotten.is_multiple_of(PRUNE_EVERY) {
+            self.prune_logs();
+        }
         Ok(())
     }
 
@@ -167,8 +216,11 @@ impl Place {
         }
     }
 
-    fn write_fence(&self) -> Result<(), PlaceError> {
-        Ok(record::write(&self.run_dir.join("fence.json"), &self.fence)?)
+    fn note(&mut self, line: &Line) -> Result<(), PlaceError> {
+        self.fence.take(line);
+        let text = serde_json::to_string(line).unwrap_or_default() + "\n";
+        let path = self.run_dir.join("fence.jsonl");
+        self.fence_file.write_all(text.as_bytes()).map_err(|source| PlaceError::Directory { path, source })
     }
 }
 
@@ -186,6 +238,10 @@ mod tests {
         }
         place.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
         drop(place);
+        // A line that was not finished does not count.
+        let mut file =
+            fs::OpenOptions::new().append(true).open(folder.path().join("fence.jsonl")).expect("there");
+        file.write_all(b"{\"forgot\":{\"job\":9,").expect("written");
         let place = Place::open(folder.path()).expect("opened");
         let memory = place.memory();
         assert_eq!((memory.epoch, place.lease()), (Epoch(7), Span::from_secs(30)));

@@ -215,11 +215,15 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
     serde_json::from_slice(&text).map_err(|source| RecordError::Content { path: path.to_owned(), source })
 }
 
-/// Replaces a record at once: a reader sees the old one or the new one. Only its owner may read it.
-pub fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), RecordError> {
+/// Replaces a file of lines at once: a reader sees the old one or the new one. Only its owner may read it.
+pub fn write_lines<T: Serialize>(path: &Path, lines: impl Iterator<Item = T>) -> Result<(), RecordError> {
     let wrong = |source| RecordError::File { path: path.to_owned(), source };
-    let text = serde_json::to_vec(record)
-        .map_err(|source| RecordError::Content { path: path.to_owned(), source })?;
+    let mut text = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut text, &line)
+            .map_err(|source| RecordError::Content { path: path.to_owned(), source })?;
+        text.push(b'\n');
+    }
     let beside = path.with_extension("new");
     write_private(&beside, &text).map_err(wrong)?;
     fs::rename(&beside, path).map_err(wrong)
