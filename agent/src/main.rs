@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rota-agent: {error:#}");
+            eprintln!("rota-agent: {error}");
             ExitCode::FAILURE
         }
     }
@@ -99,7 +99,7 @@ fn check(serve: Serve, json: bool) -> ExitCode {
     let verdicts = match checked {
         Ok(verdicts) => verdicts,
         Err(error) => {
-            eprintln!("rota-agent: {error:#}");
+            eprintln!("rota-agent: {error}");
             return ExitCode::FAILURE;
         }
     };
