@@ -151,6 +151,9 @@ mod tests {
     fn live(node: u32, gpus: u64, rank: Rank) -> Live {
         let slice = Slice { node: NodeId(node), gpus: GpuSet(gpus), share: WHOLE_GPU, host: Host::NONE };
         let mut live = Live::new(Allocation { slices: [slice].into_iter().collect() });
+        if rank == Rank::Up {
+            live.phase = Phase::Running;
+        }
         live.ranks.insert(NodeId(node), rank);
         live
     }
