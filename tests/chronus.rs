@@ -213,7 +213,10 @@ fn nodes_are_left_off_at_night_and_promises_hold() {
     assert!(used < used_by_day, "{used:?} of {used_by_day:?}");
 }
 
-fn asked() -> impl Strategy<Value = Vec<(u32, i64, i64, Vec<(i64, f64)>)>> {
+/// GPUs, minutes after the job before, minutes of work, steps of the deadline with their values.
+type Drawn = (u32, i64, i64, Vec<(i64, f64)>);
+
+fn asked() -> impl Strategy<Value = Vec<Drawn>> {
     let steps = (0..4_usize, 20..400_i64, 10..100_i64).prop_map(|(n_steps, first, apart)| {
         let values = [10.0, 8.0, 5.0, 2.0];
         (0..n_steps).map(|step| (first + apart * step as i64, values[step])).collect::<Vec<_>>()

@@ -215,7 +215,7 @@ fn random_lease_problems_agree_with_brute_force() {
 fn random_problem(seed: u64) -> LeaseProblem {
     let goals = [LeaseGoal::Minimize, LeaseGoal::Maximize, LeaseGoal::Random];
     let mut random = StdRng::seed_from_u64(seed);
-    let apart = if seed % 5 == 0 { 0.1 } else { 3.0 };
+    let apart = if seed.is_multiple_of(5) { 0.1 } else { 3.0 };
     let mut rows = Vec::new();
     for _ in 0..random.random_range(1..=9) {
         let (gpus, need) = (random.random_range(1..=5), random.random_range(1..=3));

@@ -18,7 +18,7 @@ pub struct ShareModel {
     runs: Vec<Vec<RunVariable>>,
 }
 
-/// A variable x[j,l,t].
+/// A variable `x[j,l,t]`.
 #[derive(Clone, Copy, Debug)]
 struct RunVariable {
     slot: usize,
