@@ -212,7 +212,9 @@ impl State {
 
     pub(super) fn begin(&mut self, moment: Moment, attempt: Attempt) {
         let Some(job) = self.books.job(attempt.job) else { return };
-        let Some(live) = self.fleet.lives.get(&attempt) else { return };
+        let is_waiting = |live: &&Live| live.phase == Phase::Waiting;
+        // Giving an order looks for what can be launched too, so this one may be on its way already.
+        let Some(live) = self.fleet.lives.get(&attempt).filter(is_waiting) else { return };
         let done = job.done;
         let cluster = self.books.scheduler.cluster();
         let launches = launch::launches(attempt, job, done, &live.allocation, cluster, self.time_scale);
