@@ -64,7 +64,8 @@ fn jobs_that_start_in_one_round_on_one_node_are_launched_once_each() {
 
 #[test]
 fn running_jobs_do_not_notice_that_the_head_was_restarted() {
-    let Some(mut cluster) = Cluster::start(1, 2, &SHORT_LEASE) else { return };
+    // An agent hears of a head that was killed when its connection has been silent for 8 s; the lease must be longer.
+    let Some(mut cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
     submit_witnesses(&cluster, 2, 5);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
     cluster.kill_head();
