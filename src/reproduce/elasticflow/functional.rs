@@ -1,14 +1,14 @@
 //! The original's functional test: five schedulers, one server of eight GPUs, ten jobs, two lines at the end of each.
 //!
-//! The authors' ten jobs were never published. `ten_jobs.csv` is ours: found by search for a file on which the
-//! original program prints the counts of its README. That Rota prints them too shows that it decides as the original
-//! does, and nothing about the authors' own run.
+//! The authors' ten jobs were never published. `ten_jobs.csv` is ours, a trace in Rota's format: found by search for
+//! jobs on which the original program prints the counts of its README. That Rota prints them too shows that it decides
+//! as the original does, and nothing about the authors' own run.
 
 use std::fmt::Write;
 
 use rota_core::time::Span;
 use rota_scripts::artifact::elasticflow::{self as artifact, Settings};
-use rota_traces::format::{Imported, Setting, elasticflow};
+use rota_traces::format::{Setting, rota};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
@@ -55,12 +55,10 @@ pub fn functional() -> Result<FunctionalReport, ReproduceError> {
     let cluster = servers(ONE_SERVER)?;
     let profiles = profile::load("elasticflow-a100")?;
     let source = Source::new("ten_jobs.csv", TEN_JOBS);
-    let Imported { workload, durations, .. } =
-        elasticflow::read(&source, &Setting::new(&cluster, &profiles))?;
+    let workload = rota::read(&source, &Setting::new(&cluster, &profiles))?.workload;
     let mut runs = Vec::with_capacity(CONTENDERS.len());
     for (contender, published) in CONTENDERS.iter().zip(README) {
-        let settings =
-            Settings { scheduler: contender.scheduler, slot: SLOT, durations: durations.as_deref() };
+        let settings = Settings { scheduler: contender.scheduler, slot: SLOT, durations: None };
         let run = artifact::run(&cluster, &workload, &settings).map_err(|error| {
             ReproduceError::Artifact { policy: contender.original, panel: "the ten jobs", error }
         })?;
