@@ -60,6 +60,7 @@ class Job:
         self._asked_stop = False
         self._keep_work = True
         self._kill_at = None
+        self._next_size = None
         self._lease_until = None
         self._reported_at = 0.0
         self.total_steps = _steps("ROTA_ITERATIONS")
@@ -133,6 +134,11 @@ class Job:
         with self._lock:
             return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
 
+    def next_size(self):
+        """(GPUs, ranks) with which the job goes on after this stop, where it is stopped for another size; else None."""
+        with self._lock:
+            return self._next_size
+
     def close(self):
         """Reports the last step and hangs up."""
         if self._socket is not None:
@@ -171,6 +177,8 @@ class Job:
         with self._lock:
             if kind == "checkpoint":
                 self._asked_checkpoint = True
+            elif kind == "rescale":
+                self._next_size = (int(message["gpus"]), int(message["world_size"]))
             elif kind == "stop":
                 self._asked_stop = True
                 self._keep_work = bool(message.get("keep_work", True))

@@ -126,6 +126,14 @@ class NodeTest(unittest.TestCase):
         wait_for(self.job.should_stop)
         self.assertFalse(self.job.should_checkpoint())
 
+    def test_a_job_that_is_stopped_for_another_size_knows_it(self):
+        self.assertIsNone(self.job.next_size())
+        self.node.say(type="rescale", gpus=8, world_size=2)
+        self.node.say(type="stop", grace_s=60.0, keep_work=True)
+        wait_for(self.job.should_stop)
+        self.assertEqual(self.job.next_size(), (8, 2))
+        self.assertTrue(self.job.should_checkpoint())
+
     def test_the_lease_is_told(self):
         self.assertIsNone(self.job.lease_left())
         self.job.renew()

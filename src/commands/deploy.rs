@@ -1,28 +1,33 @@
 //! `rota deploy`: what `rota simulate` does, on the live cluster. Jobs are submitted when the trace says, run by a
 //! template (emulated ones where none is given), and the head's journal becomes the same result folder.
+//!
+//! `play` submits and waits, `beside` sets a simulation beside what came of it.
+
+mod beside;
+mod play;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use rota_core::ids::JobId;
-use rota_core::job::JobSpec;
-use rota_core::time::{Span, Time};
-use rota_core::workload::Workload;
-use rota_transport::message::{FromUser, JobRequest, JobStart, JobStateView, WhichJobs};
-use rota_transport::value::{Iterations, Text, Wait};
+use rota_core::cluster::Cluster;
+use rota_core::time::Time;
+use rota_transport::message::FromUser;
 
-use super::live::{Client, HeadArgs, PolicyArgs, Template, choose_policy, fetch_jobs, submit_jobs};
+use super::inputs::{Inputs, Load};
+use super::live::{Client, HeadArgs, PolicyArgs, Template, choose_policy};
 use super::progress::Meter;
 use super::run::{self, RunArgs};
-use crate::head::Record;
 use crate::head::ledger::ledger_of;
+use crate::head::{Record, Rules};
 use crate::report;
 use crate::results::{Results, RunMeta, RunResult, Timing};
+use beside::Comparison;
+use play::Jobs;
 
-/// A trace, a policy, and the head they go to.
+/// A trace, policies, and the head they go to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DeployArgs {
     #[command(flatten)]
@@ -37,143 +42,135 @@ pub(crate) struct DeployArgs {
     /// stand for the job's own [default: emulated jobs]
     #[arg(long, value_name = "F", help_heading = "The head")]
     pub template: Option<PathBuf>,
+    /// Let every launch do this many iterations of its own, then jump to the next thing that happens, as ElasticFlow's
+    /// testbed does; the head must be started with --fast-forward
+    #[arg(long, value_name = "N", help_heading = "The head")]
+    pub fast_forward: Option<u32>,
+    /// Simulate the same jobs on the same nodes afterwards, and print how far the two are apart
+    #[arg(long, help_heading = "Output")]
+    pub compare_simulation: bool,
 }
 
-/// Deploys one trace under one policy.
+/// Deploys a trace under one policy after another.
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
+    run::try_out_dir(&args.run)?;
     let inputs = run::prepared(&args.run)?;
-    let [load] = inputs.loads.as_slice() else { bail!("one load can be deployed at a time") };
-    let policy = match args.run.policies.as_slice() {
-        [] => "las+tune".to_owned(),
-        [policy] => policy.clone(),
-        _ => bail!("one policy can be deployed at a time"),
+    let policies = match args.run.policies.as_slice() {
+        [] => vec!["las+tune".to_owned()],
+        given => given.to_vec(),
     };
-    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let template = Template::read(args.template.as_deref())?;
+    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let mut client = Client::new(&head)?;
-    let status = client.status()?;
-    if !status.is_ready {
-        bail!("the head is not ready: it waits for agents");
+    let rules = greet(&mut client, args, &inputs)?;
+    let n_jobs: u64 = inputs.loads.iter().map(|load| load.workload.jobs.len() as u64).sum();
+    let n_runs = policies.len() * inputs.loads.len();
+    let meter = Meter::new(n_jobs * policies.len() as u64, n_runs, args.run.quiet || args.run.json);
+    let (mut runs, mut comparisons) = (Vec::new(), Vec::new());
+    for load in &inputs.loads {
+        for policy in &policies {
+            let set = PolicyArgs { policy: policy.clone(), set: args.run.set.clone() };
+            choose_policy(&mut client, &set)?;
+            let (result, cluster) =
+                deployed(&mut client, args, &rules, &inputs, load, &set, &template, &meter)?;
+            meter.run_done();
+            if args.compare_simulation {
+                let simulated = beside::simulated(&args.run, &rules, &inputs, load, policy, &cluster)?;
+                comparisons.push(Comparison::of(&result, &simulated));
+                runs.extend([result, simulated]);
+            } else {
+                runs.push(result);
+            }
+        }
     }
-    if status.round.span() != args.run.round && !args.run.quiet {
-        eprintln!(
-            "the head holds rounds every {} s, --round says {} s: the head's hold",
-            status.round.span(),
-            args.run.round
-        );
-    }
-    if status.n_gpus_up != inputs.cluster.n_gpus() && !args.run.quiet {
-        eprintln!(
-            "the live cluster has {} GPUs up, the one of the trace {}",
-            status.n_gpus_up,
-            inputs.cluster.n_gpus()
-        );
-    }
-    choose_policy(&mut client, &PolicyArgs { policy: policy.clone(), set: args.run.set.clone() })?;
-    let started = Instant::now();
-    let meter = Meter::new(load.workload.jobs.len() as u64, 1, args.run.quiet || args.run.json);
-    let (first, origin) = play(&mut client, &load.workload, &template, &meter)?;
     meter.finish();
-    let journal = read_journal(&mut client)?;
-    let (ledger, cluster) =
-        ledger_of(&journal, Arc::new(inputs.profiles.clone()), status.round.span(), first, origin);
-    let meta = RunMeta {
-        policy: policy.clone(),
-        seed: inputs.seed,
-        jobs_per_hour: load.jobs_per_hour,
-        exact_estimates: true,
-        window: args.run.window,
-        cluster: (&*cluster).into(),
-        parameters: toml::Table::from_iter([("deployed".to_owned(), true.into())]),
-    };
-    let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s: 0.0 };
     let results = Results {
-        title: format!("{} deployed on {}", inputs.name, cluster.name),
+        title: format!("{} deployed", inputs.name),
         version: env!("CARGO_PKG_VERSION").into(),
         settings: toml::Table::new(),
         inputs: inputs.files.clone(),
-        runs: vec![RunResult::new(meta, timing, &load.workload, &cluster, ledger)],
+        runs,
     };
     run::write(&args.run, &results)?;
     match (args.run.json, args.run.quiet) {
         (true, _) => print!("{}", results.to_json()),
-        (false, false) => print!("{}", report::to_text(&results)),
+        (false, false) => print!("{}{}", report::to_text(&results), beside::to_text(&comparisons)),
         (false, true) => {}
     }
     Ok(())
 }
 
-/// Submits every job at its time and waits until all have ended; the number of the first, and the head's time at the
-/// beginning of the trace's.
-fn play(
-    client: &mut Client,
-    workload: &Workload,
-    template: &Template,
-    meter: &Meter,
-) -> Result<(JobId, Time)> {
+/// Asks how the head decides, and says where that is not what the options say.
+fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rules> {
     let status = client.status()?;
-    let scale = status.time_scale.factor();
-    let (begun, head_begun) = (Instant::now(), status.now);
-    let (mut first, mut n_ended) = (None, 0);
-    let mut next_look = Instant::now();
-    // A trace whose clock began long before its first job does not make anybody wait for that.
-    let begin = workload.jobs.first().map_or(Time::ZERO, |job| job.arrival);
-    let origin = Time(head_begun.0 - begin.0);
-    let mut coming = workload.jobs.iter().zip(&workload.truths).peekable();
-    loop {
-        let now = Span::from_secs_f64(begun.elapsed().as_secs_f64() * scale);
-        let mut due = Vec::new();
-        while let Some((spec, truth)) = coming.next_if(|(spec, _)| spec.arrival <= begin + now) {
-            due.push(request(spec, truth.work, template)?);
-        }
-        if !due.is_empty() {
-            let ids = submit_jobs(client, due)?;
-            first = first.or(ids.first().copied());
-        }
-        if Instant::now() >= next_look
-            && let Some(first) = first
-        {
-            next_look = Instant::now() + Duration::from_millis(500);
-            let jobs = fetch_jobs(client, WhichJobs::All)?;
-            let is_over = |state: JobStateView| {
-                use JobStateView::{Cancelled, Declined, Failed, Finished};
-                matches!(state, Finished | Declined | Cancelled | Failed)
-            };
-            let ended = jobs.iter().filter(|job| job.id >= first && is_over(job.state)).count();
-            meter.advance((ended - n_ended.min(ended)) as u64);
-            n_ended = ended;
-            if n_ended >= workload.jobs.len() {
-                return Ok((first, origin));
-            }
-        }
-        if coming.peek().is_none() && first.is_none() {
-            bail!("the trace has no jobs");
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    if !status.is_ready {
+        bail!("the head is not ready: it waits for agents");
     }
+    if status.n_running + status.n_waiting > 0 {
+        bail!(
+            "{} other jobs are on the cluster: a trace needs it for itself",
+            status.n_running + status.n_waiting
+        );
+    }
+    let text = client.text(&FromUser::Rules)?;
+    let rules: Rules = serde_json::from_str(&text).context("the head's rules")?;
+    if args.fast_forward.is_some() && !rules.may_jump {
+        bail!("--fast-forward: this head's time does not jump, start it with --fast-forward too");
+    }
+    let say = |text: String| {
+        if !args.run.quiet {
+            eprintln!("{text}")
+        }
+    };
+    if rules.round != args.run.round {
+        say(format!(
+            "the head holds rounds every {} s, --round says {} s: the head's hold",
+            rules.round, args.run.round
+        ));
+    }
+    if args.compare_simulation && !rules.is_on_grid {
+        say("the head decides as soon as something happens, a simulation when rounds are due: start it with --on-grid".into());
+    }
+    let (live, expected) = (status.n_gpus_up, inputs.cluster.n_gpus());
+    if live != expected {
+        say(format!("the live cluster has {live} GPUs up, the one of the trace {expected}"));
+    }
+    Ok(rules)
 }
 
-fn request(spec: &JobSpec, work: f64, template: &Template) -> Result<JobRequest> {
-    let costs = spec.costs();
-    let deadline = spec.deadline.first().map(|deadline| Wait::new(deadline - spec.arrival)).transpose()?;
-    let start: JobStart = template.start(spec, work)?;
-    Ok(JobRequest {
-        name: Text::new(&*spec.name)?,
-        tenant: Text::new(format!("tenant{}", spec.tenant))?,
-        priority: spec.priority,
-        model: Text::new(spec.profile.name.as_str())?,
-        batch: spec.batch,
-        gpus: spec.gpus.asked,
-        levels: spec.gpus.levels.to_vec(),
-        gpu_type: Text::new("")?,
-        work: Iterations::new(work)?,
-        deadline,
-        start: JobStart {
-            restart: Wait::new(costs.restart)?,
-            checkpoint_every: Wait::new(costs.checkpoint_every)?,
-            ..start
-        },
-    })
+#[expect(clippy::too_many_arguments, reason = "one deployment is told everything that is known of it")]
+fn deployed(
+    client: &mut Client,
+    args: &DeployArgs,
+    rules: &Rules,
+    inputs: &Inputs,
+    load: &Load,
+    policy: &PolicyArgs,
+    template: &Template,
+    meter: &Meter,
+) -> Result<(RunResult, Arc<Cluster>)> {
+    let started = Instant::now();
+    let jobs =
+        Jobs { workload: &load.workload, profiles: &inputs.profiles, cluster: &inputs.cluster, template };
+    let stint = play::play(client, rules, &jobs, args.fast_forward, meter)?;
+    let (ledger, cluster) = ledger_of(&read_journal(client)?, rules, &stint)?;
+    let mut parameters: toml::Table = run::load_policy(&policy.policy, &policy.set)?
+        .params()
+        .into_iter()
+        .map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string())))
+        .collect();
+    parameters.insert("deployed".to_owned(), true.into());
+    let meta = RunMeta {
+        policy: policy.policy.clone(),
+        seed: inputs.seed,
+        jobs_per_hour: load.jobs_per_hour,
+        exact_estimates: true,
+        window: args.run.window,
+        cluster: (&*cluster).into(),
+        parameters,
+    };
+    let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s: 0.0 };
+    Ok((RunResult::new(meta, timing, &load.workload, &cluster, ledger), cluster))
 }
 
 fn read_journal(client: &mut Client) -> Result<Vec<(Time, Record)>> {

@@ -34,10 +34,10 @@ impl Meter {
         }
     }
 
-    /// So many more jobs have ended. Cheap: the bar is touched once in a while.
+    /// So many more jobs have ended. Cheap: in a short run the bar is touched once in a while.
     pub(crate) fn advance(&self, n_jobs: u64) {
         let pending = self.pending.fetch_add(n_jobs, Relaxed) + n_jobs;
-        if pending >= 256 {
+        if pending >= 256 || (n_jobs > 0 && self.started.elapsed() > PATIENCE) {
             self.bar.inc(self.pending.swap(0, Relaxed));
             if self.started.elapsed() > PATIENCE && self.is_shown.swap(1, Relaxed) == 0 {
                 self.bar.set_draw_target(ProgressDrawTarget::stderr());

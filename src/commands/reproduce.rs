@@ -1,5 +1,6 @@
 //! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] runs.
 
+mod live;
 mod paper;
 
 use std::path::PathBuf;
@@ -50,6 +51,9 @@ pub(crate) struct ElasticflowArgs {
     /// What to reproduce
     #[arg(value_enum)]
     pub what: What,
+    /// Run the functional test on a live cluster of emulated GPUs on this machine, with fast-forward
+    #[arg(long)]
+    pub live: bool,
     /// Only the small traces
     #[arg(long)]
     pub quick: bool,
@@ -146,7 +150,11 @@ fn run_chronus(args: &ChronusArgs) -> Result<ExitCode> {
 }
 
 fn run_elasticflow(args: &ElasticflowArgs) -> Result<ExitCode> {
+    if args.live && args.what != What::Functional {
+        bail!("--live: only the functional test runs on a live cluster");
+    }
     let figure = match args.what {
+        What::Functional if args.live => return live::functional(args.json, args.quiet),
         What::Functional => return functional(args.json),
         What::Admission => return admission(args),
         What::EightB => Figure::EightB,

@@ -104,8 +104,7 @@ pub(crate) struct RunArgs {
 
 /// Runs everything and reports it.
 pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
-    // A folder that cannot be written must not cost a run: this one is made and dropped again.
-    out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
+    try_out_dir(args)?;
     let inputs = prepared(args)?;
     let policies = match args.policies.as_slice() {
         [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),
@@ -210,6 +209,12 @@ fn say_what_was_dropped(inputs: &Inputs) {
     if load.dropped.len() > 20 {
         eprintln!("  … and {} more", load.dropped.len() - 20);
     }
+}
+
+/// A folder that cannot be written must not cost a run: this one is made and dropped again.
+pub(super) fn try_out_dir(args: &RunArgs) -> Result<()> {
+    out_dir(args).map(|dir| Staging::new(&dir)).transpose()?;
+    Ok(())
 }
 
 fn out_dir(args: &RunArgs) -> Option<PathBuf> {

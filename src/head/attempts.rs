@@ -4,7 +4,7 @@ use rota_core::allocation::{Allocation, Slice};
 use rota_core::event::{Command, StopCause};
 use rota_core::ids::NodeId;
 use rota_transport::message::{
-    Attempt, AttemptInfo, AttemptState, ExitCause, ExitHow, Exited, KeepWork, Rendezvous, Task,
+    Attempt, AttemptInfo, AttemptState, ExitCause, ExitHow, Exited, KeepWork, Processes, Rendezvous, Task,
 };
 use rota_transport::value::{LongText, Text, Wait};
 
@@ -44,6 +44,7 @@ impl State {
             return;
         };
         live.checkpointed = done;
+        let done = done + live.skipped;
         let Attempt { job, incarnation } = attempt;
         self.record(moment, Record::JobCheckpointed { job, incarnation, done });
     }
@@ -110,6 +111,28 @@ impl State {
         }
     }
 
+    /// Jobs that are stopped to go on at another size hear of it first.
+    pub(super) fn announce_sizes(&mut self, moment: Moment, orders: &[Command]) {
+        for order in orders {
+            let Command::Start { job, incarnation, allocation } = order else { continue };
+            let Some((attempt, live)) = self.fleet.newest(*job) else { continue };
+            let is_other = live.allocation.n_gpus() != allocation.n_gpus();
+            if live.phase != Phase::Running || attempt.incarnation.0 + 1 != incarnation.0 || !is_other {
+                continue;
+            }
+            let (attempt, nodes) = (*attempt, live.alive_on());
+            let per_node = self.books.job(*job).map(|job| job.request.start.processes);
+            let n_gpus = allocation.n_gpus();
+            let world_size = match per_node {
+                Some(Processes::PerGpu) => n_gpus,
+                _ => allocation.slices.len() as u32,
+            };
+            for node in nodes {
+                self.order(moment, node, Task::Rescale { attempt, n_gpus, world_size });
+            }
+        }
+    }
+
     pub(super) fn stop(&mut self, moment: Moment, attempt: Attempt, keep: KeepWork) {
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
         // Nobody was told of it: there is no end to wait for.
@@ -171,12 +194,12 @@ impl State {
         if !is_known {
             return;
         }
-        let done = live.checkpointed;
+        let done = live.checkpointed + live.skipped;
         if live.is_done() {
             // It may have been launched anew meanwhile; that launch has nothing left to do.
             let current = self.books.incarnation(job).unwrap_or(incarnation);
             self.fleet.lives.retain(|other, live| other.job != job || live.phase != Phase::Waiting);
-            let done = live.iterations;
+            let done = live.iterations + live.skipped;
             return self.record(moment, Record::JobFinished { job, incarnation: current, done });
         }
         match live.phase {
@@ -220,7 +243,7 @@ impl State {
         let launches = launch::launches(attempt, job, done, &live.allocation, cluster, self.time_scale);
         if let Some(live) = self.fleet.lives.get_mut(&attempt) {
             live.phase = Phase::Starting;
-            (live.checkpointed, live.iterations) = (done, done);
+            (live.checkpointed, live.iterations, live.begun) = (done, done, done);
         }
         match launches {
             Ok(launches) => {
@@ -288,7 +311,7 @@ impl State {
         let mut reported = Vec::new();
         for (attempt, live) in &mut self.fleet.lives {
             if let Some(done) = live.progress.take() {
-                reported.push((*attempt, done));
+                reported.push((*attempt, done + live.skipped));
             }
         }
         for (Attempt { job, incarnation }, done) in reported {

@@ -14,12 +14,16 @@ use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::plan::Plan;
 use rota_core::profile::Profile;
 use rota_core::scheduler::{Impact, Scheduler};
-use rota_core::snapshot::Guards;
-use rota_core::time::{Span, Time};
+use rota_core::time::Time;
+use rota_traces::error::InputError;
 use rota_traces::profile::ProfileSet;
 use rota_transport::message::JobRequest;
 
 use super::record::Record;
+use super::rules::Rules;
+
+/// Seconds that a job is thought to run which does not say how long.
+const UNKNOWN_WORK_S: f64 = 86_400.0;
 
 /// A job from its reception on.
 #[derive(Clone, Debug)]
@@ -46,6 +50,8 @@ pub struct JobRecord {
     pub done: f64,
     /// Its last launch, and the nodes of it.
     pub last_launch: (Incarnation, Vec<NodeId>),
+    /// Iterations that its last launch was credited with when time was passed over.
+    pub skipped: f64,
 }
 
 /// Where a job stands, as far as the books know.
@@ -107,8 +113,8 @@ pub struct Books {
     pub chosen: Chosen,
     /// Decisions asked for so far.
     pub n_rounds: u64,
-    /// Whether jobs, nodes or what is held changed since the policy was last asked.
-    pub is_changed: bool,
+    /// Since when jobs, nodes or what is held are others than the policy was last asked about.
+    pub changed: Option<Time>,
     /// Requests that were answered, by sender and key.
     pub answered: BTreeMap<(String, u64), Vec<JobId>>,
     profiles: Arc<ProfileSet>,
@@ -117,20 +123,20 @@ pub struct Books {
 
 impl Books {
     /// Books in which nothing has happened.
-    pub fn new(profiles: Arc<ProfileSet>, guards: Guards, round: Span) -> Self {
+    pub fn new(rules: &Rules) -> Result<Self, InputError> {
         let cluster = Arc::new(Cluster::empty("live"));
-        Books {
-            scheduler: Scheduler::new(cluster, guards, round, Vec::new()),
+        Ok(Books {
+            scheduler: Scheduler::new(cluster, rules.guards(), rules.round, Vec::new()),
             jobs: Vec::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
             chosen: Chosen::default(),
             n_rounds: 0,
-            is_changed: false,
+            changed: None,
             answered: BTreeMap::new(),
-            profiles,
-            tenants: Vec::new(),
-        }
+            profiles: rules.profile_set()?,
+            tenants: rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect(),
+        })
     }
 
     /// Takes a record in; what must be ordered because of it.
@@ -139,12 +145,15 @@ impl Books {
         let event = self.note(now, record);
         if let Some(event) = &event {
             if self.scheduler.handle(now, event, &mut orders) == Impact::Changed {
-                self.is_changed = true;
+                self.changed.get_or_insert(now);
             }
         } else if let Record::Planned { plan, memory, .. } = record {
             orders = self.commit(now, plan.into());
             self.chosen.memory.clone_from(memory);
-            self.is_changed = !orders.is_empty();
+            // What happened while the policy decided has left its own mark.
+            if !orders.is_empty() {
+                self.changed.get_or_insert(now);
+            }
         }
         for order in &orders {
             self.note_order(now, order);
@@ -155,6 +164,11 @@ impl Books {
     /// Models that jobs may name.
     pub fn profiles(&self) -> &ProfileSet {
         &self.profiles
+    }
+
+    /// Names of the tenants, by number.
+    pub fn tenants(&self) -> &[String] {
+        &self.tenants
     }
 
     /// A job by number.
@@ -243,12 +257,21 @@ impl Books {
                 if (&self.chosen.policy, &self.chosen.set) != (policy, set) {
                     self.chosen = Chosen { policy: policy.clone(), set: set.clone(), memory: String::new() };
                 }
-                self.is_changed = true;
+                self.changed.get_or_insert(now);
                 None
             }
             Record::RoundBegan { round } => {
                 self.n_rounds = *round;
-                self.is_changed = false;
+                self.changed = None;
+                None
+            }
+            Record::TimeJumped { jobs } => {
+                for (job, incarnation, done) in jobs {
+                    let known = self.jobs.get_mut(job.index());
+                    if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
+                        known.skipped += done;
+                    }
+                }
                 None
             }
             Record::HeadStarted { .. }
@@ -287,6 +310,7 @@ impl Books {
             n_preemptions: 0,
             done: 0.0,
             last_launch: (Incarnation(0), Vec::new()),
+            skipped: 0.0,
         });
     }
 
@@ -320,7 +344,7 @@ impl Books {
             batch: request.batch,
             gpus: GpuRequest { asked: request.gpus, levels: request.levels.clone().into() },
             gpu_type,
-            estimated_work: request.work.count(),
+            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { UNKNOWN_WORK_S },
             arrival: now,
             deadline: request.deadline.map_or(Deadline::None, |wait| Deadline::Strict(now + wait.span())),
             dataset: None,
@@ -350,6 +374,7 @@ impl Books {
                 if let Some(known) = self.jobs.get_mut(job.index()) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
+                    known.skipped = 0.0;
                     known.reason.clear();
                 }
             }

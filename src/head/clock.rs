@@ -26,6 +26,11 @@ impl Clock {
         Moment { now: self.base + Span((real as f64 * self.scale) as i64), real: Time(real) }
     }
 
+    /// Passes over a stretch of the head's time.
+    pub(super) fn jump(&mut self, span: Span) {
+        self.base = self.base + span;
+    }
+
     /// How long a stretch of the head's time really takes.
     pub(super) fn to_real(self, span: Span) -> Span {
         Span((span.0 as f64 / self.scale) as i64)

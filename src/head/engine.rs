@@ -19,9 +19,13 @@ use tokio::sync::mpsc;
 use super::clock::Clock;
 use super::desk::{Answer, Ask, Taken};
 use super::record::{PlanRecord, Record};
+use super::rules::Rules;
 use super::state::{Moment, State};
 use super::store::Store;
 use super::users;
+
+/// How long launches may take to stop when the cluster is shut down.
+const STOP_AT_MOST: Span = Span::from_secs(40);
 
 /// What arrives.
 #[derive(Debug)]
@@ -78,6 +82,7 @@ pub(super) struct Engine {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) rounds: Rounds,
+    pub(super) rules: Rules,
     pub(super) is_ready: bool,
     /// What is wrong with the policy or the disk.
     pub(super) trouble: String,
@@ -93,6 +98,8 @@ pub(super) struct Engine {
     asked: Option<u64>,
     last_round: Option<(Time, Time)>,
     wake: Wake,
+    /// Until when, in real time, launches may take to stop before the head ends.
+    stops_until: Option<Time>,
     is_over: bool,
 }
 
@@ -109,6 +116,7 @@ impl Engine {
         store: Store,
         clock: Clock,
         rounds: Rounds,
+        rules: Rules,
         asks: std_mpsc::Sender<Ask>,
     ) -> Self {
         Engine {
@@ -116,6 +124,7 @@ impl Engine {
             store,
             clock,
             rounds,
+            rules,
             is_ready: false,
             trouble: String::new(),
             disk_trouble: None,
@@ -128,6 +137,7 @@ impl Engine {
             asked: None,
             last_round: None,
             wake: Wake::NextRound,
+            stops_until: None,
             is_over: false,
         }
     }
@@ -149,6 +159,8 @@ impl Engine {
             self.state.tick(moment);
             self.begin_round_if_due(moment);
             self.write_and_send();
+            let is_empty = self.state.fleet.lives.is_empty();
+            self.is_over |= self.stops_until.is_some_and(|until| is_empty || moment.real >= until);
         }
         self.write_and_send();
         for link in self.links.values() {
@@ -210,6 +222,15 @@ impl Engine {
         self.is_over = true;
     }
 
+    /// Stops what runs and ends when it is gone, or has taken too long.
+    pub(super) fn wind_down(&mut self, moment: Moment) {
+        self.stops_until = Some(moment.real + STOP_AT_MOST);
+        for attempt in self.state.fleet.lives.keys().copied().collect::<Vec<_>>() {
+            self.state.fail(moment, attempt, "the cluster was shut down".into(), false);
+            self.state.conclude(moment, attempt);
+        }
+    }
+
     fn hang_up(&mut self, name: &Name) {
         if let Some(link) = self.links.remove(name) {
             // The writer ends when its queue does, after what is in it was sent.
@@ -232,21 +253,27 @@ impl Engine {
         }
     }
 
+    /// Whether the policy was asked and has not answered.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// When the policy is asked next, in the head's time.
-    fn next_round(&self, moment: Moment) -> Option<Time> {
+    pub(super) fn next_round(&self, moment: Moment) -> Option<Time> {
         let is_idle = self.state.books.scheduler.jobs().is_empty();
-        if !self.is_ready || self.asked.is_some() || is_idle {
+        if !self.is_ready || self.asked.is_some() || is_idle || self.stops_until.is_some() {
             return None;
         }
-        let Some((last, _)) = self.last_round else { return Some(moment.now) };
-        let on_grid = last + self.rounds.round;
-        if self.state.books.is_changed {
-            return Some(if self.rounds.wakes_early { moment.now } else { on_grid });
+        // Rounds are due at whole multiples of their length, however late the last one was held.
+        let on_grid = |time: Time| time.align_up(Time::ZERO, self.rounds.round);
+        let after_last = self.last_round.map_or(Time::ZERO, |(last, _)| last + Span(1));
+        if let Some(changed) = self.state.books.changed {
+            return Some(if self.rounds.wakes_early { moment.now } else { on_grid(after_last.max(changed)) });
         }
         match self.wake {
-            Wake::NextRound => Some(on_grid),
+            Wake::NextRound => Some(on_grid(after_last)),
             Wake::OnChange => None,
-            Wake::AtOrOnChange(time) => Some(on_grid.max(time)),
+            Wake::AtOrOnChange(time) => Some(on_grid(after_last.max(time))),
         }
     }
 
@@ -301,6 +328,9 @@ impl Engine {
 
     /// Makes a plan true, as far as the world is still the one it was made for.
     fn take_plan(&mut self, moment: Moment, round: u64, mut plan: Plan, memory: String) {
+        if self.stops_until.is_some() {
+            return;
+        }
         let snapshot = self.state.books.scheduler.snapshot(moment.now);
         plan.run.retain(|run| snapshot.jobs.row(run.job).is_some());
         plan.verdicts.retain(|(job, _)| snapshot.jobs.row(*job).is_some());
@@ -317,7 +347,7 @@ impl Engine {
             Err(violation) => {
                 let text = format!("round {round} was overtaken by events and is held again: {violation}");
                 self.state.record(moment, Record::Noted { text });
-                self.state.books.is_changed = true;
+                self.state.books.changed.get_or_insert(moment.now);
             }
         }
     }

@@ -21,6 +21,10 @@ pub(super) struct Live {
     pub(super) progress: Option<f64>,
     /// Iterations it last reported.
     pub(super) iterations: f64,
+    /// Iterations when it was launched.
+    pub(super) begun: f64,
+    /// Iterations it was credited with when time was passed over, and never did.
+    pub(super) skipped: f64,
 }
 
 /// How far a launch is.
@@ -66,7 +70,16 @@ pub(super) enum Rank {
 impl Live {
     pub(super) fn new(allocation: Allocation) -> Self {
         let ranks = allocation.slices.iter().map(|slice| (slice.node, Rank::Unordered)).collect();
-        Live { allocation, ranks, phase: Phase::Waiting, checkpointed: 0.0, progress: None, iterations: 0.0 }
+        Live {
+            allocation,
+            ranks,
+            phase: Phase::Waiting,
+            checkpointed: 0.0,
+            progress: None,
+            iterations: 0.0,
+            begun: 0.0,
+            skipped: 0.0,
+        }
     }
 
     /// Whether no rank is alive.

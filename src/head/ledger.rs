@@ -1,5 +1,6 @@
 //! From a journal to the books of a run: what a deployed trace came to, in the same figures as a simulated one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rota_core::cluster::Cluster;
@@ -8,30 +9,42 @@ use rota_core::ids::JobId;
 use rota_core::journal::Digest;
 use rota_core::ledger::Ledger;
 use rota_core::recorder::Recorder;
-use rota_core::snapshot::Guards;
-use rota_core::time::{Span, Time};
-use rota_traces::profile::ProfileSet;
+use rota_core::time::Time;
+use rota_traces::error::InputError;
 
 use super::books::{Books, Standing};
 use super::record::Record;
+use super::rules::Rules;
 
-/// The books of the jobs from `first` on, with times counted from `origin`.
+/// A stretch of a journal: some jobs, and how its times are counted.
+#[derive(Clone, Debug)]
+pub struct Stint {
+    /// The jobs' numbers.
+    pub jobs: Range<u32>,
+    /// When it begins, in the head's time: what was before is not counted.
+    pub begin: Time,
+    /// The moment from which times are counted.
+    pub origin: Time,
+}
+
+/// The books of some jobs that had the cluster for themselves.
 pub fn ledger_of(
     journal: &[(Time, Record)],
-    profiles: Arc<ProfileSet>,
-    round: Span,
-    first: JobId,
-    origin: Time,
-) -> (Ledger, Arc<Cluster>) {
-    let mut books = Books::new(profiles, Guards::default(), round);
+    rules: &Rules,
+    stint: &Stint,
+) -> Result<(Ledger, Arc<Cluster>), InputError> {
+    let mut books = Books::new(rules)?;
     let n_jobs = journal.iter().filter(|(_, record)| matches!(record, Record::JobReceived { .. })).count();
     let mut recorder = Recorder::new(n_jobs, true);
     let mut digest = Digest::default();
     let mut last = Time::ZERO;
     for (time, record) in journal {
-        let now = Time((*time - origin).0);
+        let now = Time((*time - stint.origin).0);
         last = last.max(now);
         let applied = books.apply(*time, record);
+        if *time < stint.begin {
+            continue;
+        }
         if let Some(event) = &applied.event {
             digest.event(now, event);
             recorder.event(now, event);
@@ -58,12 +71,15 @@ pub fn ledger_of(
         _ => "had not ended when the journal was read".to_owned(),
     };
     let mut ledger = recorder.close(last, digest.hex(), why);
-    ledger.outcomes.drain(..first.index().min(ledger.outcomes.len()));
-    ledger.timeline.retain(|stretch| stretch.job >= first);
+    let Range { start, end } = stint.jobs.clone();
+    ledger.first = books.job(JobId(start)).map(|job| Time((job.spec.arrival - stint.origin).0));
+    ledger.outcomes.truncate(end as usize);
+    ledger.outcomes.drain(..(start as usize).min(ledger.outcomes.len()));
+    ledger.timeline.retain(|stretch| stint.jobs.contains(&stretch.job.0));
     for stretch in &mut ledger.timeline {
-        stretch.job = JobId(stretch.job.0 - first.0);
+        stretch.job = JobId(stretch.job.0 - start);
     }
-    (ledger, Arc::clone(books.scheduler.cluster()))
+    Ok((ledger, Arc::clone(books.scheduler.cluster())))
 }
 
 fn note_left(recorder: &mut Recorder, books: &Books, event: &Event) {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `record` is what is written down, `users` and `explain` what people are told, `launch` how an allocation becomes
-//! orders, `attempts` what becomes of launches, `clock` the only clock. `replay` reads a journal and asks a policy again,
-//! `ledger` turns one into the books of a run. The sessions and the wire are in
+//! orders, `attempts` what becomes of launches, `forward` how time is passed over, `clock` the only clock. `rules` is what decisions depend on, `replay` reads a journal and asks a policy again,
+//! `ledger` turns one into the books of a run, `recorded` into a trace. The sessions and the wire are in
 //! `rota-transport`, decisions in `rota-core` and the scripts.
 
 mod attempts;
@@ -20,10 +20,13 @@ mod desk;
 mod engine;
 mod explain;
 mod fleet;
+mod forward;
 mod launch;
 pub mod ledger;
 mod record;
+pub mod recorded;
 pub mod replay;
+mod rules;
 mod serve;
 mod state;
 mod store;
@@ -31,6 +34,7 @@ mod users;
 
 pub use books::{Applied, Books, JobRecord, Standing};
 pub use record::{PlanRecord, Record};
+pub use rules::{ProfileText, Rules};
 pub use store::{Store, StoreError, read_journal};
 
 use std::net::SocketAddr;
@@ -38,9 +42,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc as std_mpsc};
 
 use anyhow::{Context as _, Result, anyhow};
-use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
-use rota_traces::profile;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Listener;
 use rota_transport::session::Terms;
@@ -67,22 +69,14 @@ pub struct HeadSettings {
     pub credentials: PathBuf,
     /// The policy of a new state directory, or a change of it: name and parameters.
     pub policy: Option<(String, Vec<(String, String)>)>,
-    /// Profiles that jobs name.
-    pub profiles: String,
-    /// Time between rounds.
-    pub round: Span,
-    /// Whether rounds are held early when something happens.
-    pub wakes_early: bool,
+    /// What decisions depend on.
+    pub rules: Rules,
     /// Real time between two rounds at least.
     pub least_gap: Span,
     /// Agents that must be there before the first round.
     pub wait_for: usize,
     /// What it agrees on with agents.
     pub terms: Terms,
-    /// Seconds of jobs' time in a real one.
-    pub time_scale: f64,
-    /// Guards that hold for every policy.
-    pub guards: Guards,
 }
 
 /// The policy of a head that was never told another.
@@ -92,14 +86,15 @@ const DEFAULT_POLICY: &str = "las+tune";
 pub fn run(settings: &HeadSettings) -> Result<()> {
     let mut store = Store::open(&settings.state)?;
     let credentials = Credentials::load_for(&settings.credentials, Role::Head)?;
-    let profiles = Arc::new(profile::load(&settings.profiles)?);
-    let time_scale = TimeScale::new(settings.time_scale).map_err(|error| anyhow!("--time-scale: {error}"))?;
-    let mut books = Books::new(profiles, settings.guards.clone(), settings.round);
+    let scale = settings.rules.time_scale;
+    let time_scale = TimeScale::new(scale).map_err(|error| anyhow!("--time-scale: {error}"))?;
+    let mut books = Books::new(&settings.rules)?;
     let last = reload(&store, &mut books)?;
     let epoch = store.next_epoch()?;
-    let clock = Clock::new(start_time(&store, last, settings.time_scale)?, settings.time_scale);
+    let clock = Clock::new(start_time(&store, last, scale)?, scale);
     let moment = clock.moment();
-    let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into() };
+    let rules = Some(Box::new(settings.rules.clone()));
+    let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into(), rules };
     store.commit(&[Write::Record(moment.now, started)])?;
     let (policy, set, memory) = match (&settings.policy, books.chosen.clone()) {
         (Some((policy, set)), _) => (policy.clone(), set.clone(), String::new()),
@@ -110,8 +105,8 @@ pub fn run(settings: &HeadSettings) -> Result<()> {
     desk::load(&policy, &set).with_context(|| format!("policy {policy}"))?;
     let state = State::new(epoch, settings.terms, time_scale, books, store.seen()?, moment);
     let rounds = Rounds {
-        round: settings.round,
-        wakes_early: settings.wakes_early,
+        round: settings.rules.round,
+        wakes_early: !settings.rules.is_on_grid,
         least_gap: settings.least_gap,
         wait_for: settings.wait_for,
     };
@@ -119,7 +114,7 @@ pub fn run(settings: &HeadSettings) -> Result<()> {
     let (inputs, received) = mpsc::channel(MOST_INPUTS);
     let (asks, asked) = std_mpsc::channel();
     asks.send(Ask::Take { ticket: 0, policy, set, memory, snapshot: None }).context("the desk")?;
-    let engine = Engine::new(state, store, clock, rounds, asks);
+    let engine = Engine::new(state, store, clock, rounds, settings.rules.clone(), asks);
     let answers = inputs.clone();
     let desk = std::thread::Builder::new().name("desk".into()).stack_size(64 << 20).spawn(move || {
         desk::sit(&asked, |answer: Answer| {

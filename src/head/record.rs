@@ -12,6 +12,8 @@ use rota_core::time::Time;
 use rota_transport::message::{Epoch, JobRequest};
 use serde::{Deserialize, Serialize};
 
+use super::rules::Rules;
+
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -22,6 +24,9 @@ pub enum Record {
         epoch: Epoch,
         /// Its version.
         version: String,
+        /// What its decisions depend on; heads of old did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rules: Option<Box<Rules>>,
     },
     /// A job was taken in: from here on it is not lost.
     JobReceived {
@@ -172,6 +177,11 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         memory: String,
     },
+    /// The head's time passed over a stretch in which nothing happened.
+    TimeJumped {
+        /// Iterations that launches are credited with for it.
+        jobs: Vec<(JobId, Incarnation, f64)>,
+    },
     /// Something else that an operator should know.
     Noted {
         /// What.
@@ -303,6 +313,7 @@ impl Record {
             Record::PolicyFailed { .. } => "policy-failed",
             Record::RoundBegan { .. } => "round-began",
             Record::Planned { .. } => "planned",
+            Record::TimeJumped { .. } => "time-jumped",
             Record::Noted { .. } => "noted",
         }
     }
@@ -310,7 +321,7 @@ impl Record {
     /// In words, for people.
     pub fn to_text(&self) -> String {
         match self {
-            Record::HeadStarted { epoch, version } => format!("head {version} started, epoch {epoch}"),
+            Record::HeadStarted { epoch, version, .. } => format!("head {version} started, epoch {epoch}"),
             Record::JobReceived { job, user, request, .. } => {
                 format!("job {job} `{}` of {user} asks for {} GPUs", request.name, request.gpus)
             }
@@ -340,6 +351,7 @@ impl Record {
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round } => format!("round {round}"),
             Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
+            Record::TimeJumped { jobs } => format!("time was passed over, {} jobs ran", jobs.len()),
             Record::Noted { text } => text.clone(),
         }
     }

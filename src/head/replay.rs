@@ -1,18 +1,15 @@
 //! A journal played again: the same policy must give the same plans, another one shows what it would have done.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use rota_core::guards;
 use rota_core::policy::Policy as _;
-use rota_core::snapshot::Guards;
-use rota_core::time::{Span, Time};
+use rota_core::time::Time;
 use rota_scripts::ScriptPolicy;
-use rota_traces::profile::ProfileSet;
 
 use super::books::Books;
 use super::desk;
 use super::record::{PlanRecord, Record};
+use super::rules::Rules;
 
 /// What came of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,19 +24,28 @@ pub struct Replayed {
     pub first_difference: Option<String>,
 }
 
-/// Plays a journal, asking the policy at every round; `other` instead of the one that decided.
+/// Plays a journal, asking the policy at every round; `other` instead of the one that decided. The rules are those of
+/// the journal; `rules` stand in until it names some.
 pub fn replay(
     journal: &[(Time, Record)],
-    profiles: Arc<ProfileSet>,
-    guards: Guards,
-    round: Span,
+    rules: &Rules,
     other: Option<(&str, &[(String, String)])>,
 ) -> Result<Replayed> {
-    let mut books = Books::new(profiles, guards, round);
+    let (mut books, mut rules) = (Books::new(rules)?, rules);
     let mut policy = other.map(|(name, set)| desk::load(name, set)).transpose()?;
     let mut asked: Option<(u64, Result<PlanRecord, String>)> = None;
     let mut replayed = Replayed::default();
-    for (now, record) in journal {
+    for (index, (now, record)) in journal.iter().enumerate() {
+        if let Record::HeadStarted { rules: Some(new), .. } = record
+            && **new != *rules
+        {
+            rules = new;
+            // A head that starts by other rules reads all that was written before in their light.
+            books = Books::new(rules)?;
+            for (time, record) in journal.get(..index).unwrap_or_default() {
+                books.apply(*time, record);
+            }
+        }
         match record {
             Record::PolicySet { policy: name, set, .. } if other.is_none() => {
                 let mut script = desk::load(name, set)?;

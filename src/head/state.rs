@@ -103,8 +103,9 @@ impl State {
             live.phase = Phase::Starting;
             live.ranks.values_mut().for_each(|rank| *rank = Rank::Ordered);
             let attempt = Attempt { job: jobs.id(row), incarnation: jobs.incarnation(row) };
-            let kept = self.books.job(attempt.job).map_or(0.0, |job| job.done);
-            (live.checkpointed, live.iterations) = (kept, kept);
+            let (kept, skipped) =
+                self.books.job(attempt.job).map_or((0.0, 0.0), |job| (job.done, job.skipped));
+            (live.checkpointed, live.iterations, live.begun, live.skipped) = (0.0, 0.0, kept, skipped);
             self.fleet.lives.insert(attempt, live);
         }
     }
@@ -134,6 +135,7 @@ impl State {
     pub(super) fn record(&mut self, moment: Moment, record: Record) {
         let orders = self.books.apply(moment.now, &record).orders;
         self.writes.push(Write::Record(moment.now, record));
+        self.announce_sizes(moment, &orders);
         for order in orders {
             self.carry_out(moment, order);
         }

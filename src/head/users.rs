@@ -6,7 +6,7 @@ use rota_core::table::Phase as JobPhase;
 use rota_traces::profile::ProfileSet;
 
 use rota_transport::message::{
-    Attempt, EventView, FromUser, JobRequest, JobStateView, JobView, NodeStateView, NodeView,
+    Attempt, EventView, FromUser, JobRequest, JobStateView, JobView, Launcher, NodeStateView, NodeView,
     PROTOCOL_VERSION, Status, Task, ToUser, WhichJobs,
 };
 use rota_transport::value::{Iterations, LongText, MOST_LOG_BYTES, Name, Text, Wait};
@@ -17,6 +17,7 @@ use super::desk::Ask;
 use super::engine::{Engine, Waiting, failed};
 use super::explain;
 use super::fleet::Phase;
+use super::forward;
 use super::record::Record;
 use super::state::Moment;
 
@@ -24,8 +25,8 @@ use super::state::Moment;
 const PER_MESSAGE: usize = 200;
 /// Lines of the journal in one answer.
 const MOST_EVENTS: usize = 5_000;
-/// Bytes of the journal in one message.
-const JOURNAL_PIECE_BYTES: usize = 200_000;
+/// Bytes of a long text in one message.
+const TEXT_PIECE_BYTES: usize = 200_000;
 /// Jobs in one request.
 const MOST_JOBS_AT_ONCE: usize = 10_000;
 
@@ -78,6 +79,20 @@ pub(super) fn answer(
             engine.end();
             vec![ToUser::End]
         }
+        FromUser::FastForward { until, n_iterations } => {
+            match forward::fast_forward(engine, moment, until, n_iterations) {
+                Ok(moment) => vec![ToUser::Status(status(engine, moment)), ToUser::End],
+                Err(why) => vec![failed(&why)],
+            }
+        }
+        FromUser::StopAll => {
+            engine.wind_down(moment);
+            vec![ToUser::End]
+        }
+        FromUser::Rules => match serde_json::to_string(&engine.rules) {
+            Ok(text) => in_pieces(&text),
+            Err(error) => vec![failed(&error.to_string())],
+        },
     };
     engine.replies.push((reply, answers));
 }
@@ -136,10 +151,10 @@ fn check_request(job: &JobRequest, profiles: &ProfileSet) -> Result<(), String> 
     if !ascends || job.levels.first() == Some(&0) || job.levels.len() > 64 {
         return wrong(format!("GPU levels must ascend from 1, got {:?}", job.levels));
     }
-    if job.work.count() <= 0.0 {
+    if job.work.count() <= 0.0 && (!model.is_empty() || job.start.launcher == Launcher::Emulated) {
         return wrong("asks for no work: give its iterations, or its time".into());
     }
-    if job.start.argv.is_empty() && job.start.launcher == rota_transport::message::Launcher::Process {
+    if job.start.argv.is_empty() && job.start.launcher == Launcher::Process {
         return wrong("has no command".into());
     }
     Ok(())
@@ -258,7 +273,7 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
     let held = row.map(|row| books.scheduler.jobs().allocation(row));
     let node_name = |node: NodeId| Text::cut(books.nodes.get(node.index()).map_or("", String::as_str));
     let count = |count: f64| Iterations::new(count.clamp(0.0, 1e15)).unwrap_or(Iterations::NONE);
-    let reported = live.map_or(0.0, |(_, live)| live.iterations);
+    let reported = live.map_or(0.0, |(_, live)| live.iterations + live.skipped);
     let done = if job.standing.is_over() { job.done } else { books.done(id).max(reported) };
     JobView {
         id,
@@ -345,10 +360,14 @@ fn journal(engine: &Engine) -> Vec<ToUser> {
             text.push('\n');
         }
     }
-    let mut answers = Vec::new();
-    let mut rest = text.as_str();
+    in_pieces(&text)
+}
+
+/// A text of any length.
+fn in_pieces(text: &str) -> Vec<ToUser> {
+    let (mut answers, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
-        let end = (0..=rest.len().min(JOURNAL_PIECE_BYTES)).rev().find(|at| rest.is_char_boundary(*at));
+        let end = (0..=rest.len().min(TEXT_PIECE_BYTES)).rev().find(|at| rest.is_char_boundary(*at));
         let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
         answers.push(ToUser::Text(LongText::cut(piece)));
         rest = after;

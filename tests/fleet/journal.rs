@@ -1,16 +1,12 @@
 //! The head's books without processes: what records do to them, and that reading them back does the same.
 
-use std::sync::Arc;
-
 use rota::head::replay::replay;
-use rota::head::{Books, PlanRecord, Record, Standing};
+use rota::head::{Books, PlanRecord, ProfileText, Record, Rules, Standing};
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::plan::Plan;
 use rota_core::policy::Policy as _;
-use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
 use rota_scripts::{Limits, ScriptPolicy};
-use rota_traces::profile;
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};
 use serde_json::json;
@@ -18,7 +14,11 @@ use serde_json::json;
 const ROUND: Span = Span::from_secs(60);
 
 fn books() -> Books {
-    Books::new(Arc::new(profile::load("synergy").expect("built in")), Guards::default(), ROUND)
+    Books::new(&rules()).expect("built in")
+}
+
+fn rules() -> Rules {
+    Rules { round: ROUND, ..Rules::plain(ProfileText::load("synergy").expect("built in")) }
 }
 
 fn request(gpus: u32) -> Box<JobRequest> {
@@ -128,14 +128,12 @@ fn a_journal_read_back_from_its_text_gives_the_same_books() {
 fn the_same_policy_replays_equal_and_another_does_not() {
     for policy in ["las+tune", "fifo+proportional", "elasticflow"] {
         let journal = written(policy);
-        let profiles = Arc::new(profile::load("synergy").expect("built in"));
-        let same = replay(&journal, Arc::clone(&profiles), Guards::default(), ROUND, None).expect("replays");
+        let same = replay(&journal, &rules(), None).expect("replays");
         assert_eq!((same.n_plans, same.n_equal, same.first_difference), (6, 6, None), "{policy}");
     }
-    let profiles = Arc::new(profile::load("synergy").expect("built in"));
     let journal = written("las+tune");
     let other = Some(("las+proportional", &[][..]));
-    let other = replay(&journal, profiles, Guards::default(), ROUND, other).expect("replays");
+    let other = replay(&journal, &rules(), other).expect("replays");
     assert!(other.n_equal < other.n_plans, "{other:?}");
 }
 

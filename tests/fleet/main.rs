@@ -32,7 +32,7 @@ fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal()
     for job in cluster.jobs() {
         assert_eq!(job["done"], job["work"], "{job:#}");
     }
-    let replayed = cluster.rota(&["replay", &cluster.path("head"), "--round", "30s", "--json"]);
+    let replayed = cluster.rota(&["replay", &cluster.path("head"), "--json"]);
     let replayed: serde_json::Value = serde_json::from_str(&replayed).expect("JSON");
     assert!(replayed["plans"].as_u64() > Some(2), "{replayed}");
     assert_eq!(replayed["equal"], replayed["plans"], "{replayed}");
@@ -79,7 +79,7 @@ fn commands_answer_and_refuse_in_plain_words() {
         (&["logs", "77"], "no such job"),
         (&["drain", "nowhere"], "no such node"),
         (&["policy", "set", "nonsense"], "nonsense"),
-        (&["submit", "--gpus", "1", "--", "/bin/true"], "how much work"),
+        (&["submit", "--emulate", "--gpus", "1"], "how much work"),
         (&["submit", "--emulate", "--model", "nonsense", "--iterations", "9"], "no model `nonsense`"),
     ];
     for (args, word) in refused {

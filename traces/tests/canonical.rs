@@ -58,6 +58,7 @@ fn every_canonical_trace_can_run_on_its_cluster() {
         ("features.csv", "mixed", "synergy"),
         ("synergy-100.csv", "default", "synergy"),
         ("elasticflow-50.csv", "a100", "elasticflow-a100"),
+        ("short-deadlines-30.csv", "a100-4", "elasticflow-a100"),
     ];
     for (name, cluster, profiles) in cases {
         let (cluster, profiles) =

@@ -25,6 +25,9 @@ impl Daemon {
                 let grace_ms = translate::millis(grace.span());
                 self.stop(order, translate::attempt(attempt), grace_ms, keep_work == KeepWork::Yes)
             }
+            Task::Rescale { attempt, n_gpus, world_size } => {
+                self.tell(translate::attempt(attempt), ToShim::Rescale { n_gpus, world_size })
+            }
             Task::Checkpoint { attempt } => self.tell(translate::attempt(attempt), ToShim::Checkpoint),
             Task::Resize { attempt, host, rate } => {
                 let attempt = translate::attempt(attempt);

@@ -66,6 +66,13 @@ pub enum JobHears {
         /// Whether a checkpoint is wanted.
         keep_work: bool,
     },
+    /// The job goes on at another size: it is told to stop next, and started again from its checkpoint.
+    Rescale {
+        /// GPUs it will have.
+        gpus: u32,
+        /// Ranks it will have.
+        world_size: u32,
+    },
     /// The answer to `renew`.
     Lease {
         /// Seconds left; null lasts for ever.
@@ -99,6 +106,8 @@ mod tests {
         assert_eq!(hello, JobSays::Hello { protocol: 1, rank: 3, stops: false });
         let stop = serde_json::to_string(&JobHears::Stop { grace_s: 2.5, keep_work: true }).expect("writes");
         assert_eq!(stop, r#"{"type":"stop","grace_s":2.5,"keep_work":true}"#);
+        let rescale = serde_json::to_string(&JobHears::Rescale { gpus: 8, world_size: 2 }).expect("writes");
+        assert_eq!(rescale, r#"{"type":"rescale","gpus":8,"world_size":2}"#);
         assert_eq!(serde_json::to_string(&JobHears::Checkpoint).expect("writes"), r#"{"type":"checkpoint"}"#);
     }
 }

@@ -19,6 +19,13 @@ pub enum ToShim {
         /// Whether the job may write a checkpoint first.
         keep_work: bool,
     },
+    /// Tell the job at which size it goes on after it was stopped.
+    Rescale {
+        /// GPUs.
+        n_gpus: u32,
+        /// Ranks.
+        world_size: u32,
+    },
     /// Ask the job for a checkpoint.
     Checkpoint,
     /// The lease lasts until then, by `clock`; none lasts for ever.

@@ -243,6 +243,9 @@ impl Watch {
                 ToShim::Go(_) => {}
                 ToShim::Stop { grace_ms, keep_work } => self.stop(ExitCause::Ordered, grace_ms, keep_work),
                 ToShim::Checkpoint => self.jobs.send(&JobHears::Checkpoint),
+                ToShim::Rescale { n_gpus: gpus, world_size } => {
+                    self.jobs.send(&JobHears::Rescale { gpus, world_size });
+                }
                 ToShim::Lease(until_ms) => {
                     self.lease = until_ms.map(|until| Lease::new(now_ms(), until, self.spec.grace_ms));
                 }

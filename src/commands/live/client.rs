@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
+use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::message::{FromUser, PROTOCOL_VERSION, Status, ToUser};
 use rota_transport::quic::{Connector, Peer};
@@ -125,8 +126,17 @@ impl Client {
 
     /// How things stand.
     pub(crate) fn status(&mut self) -> Result<Status> {
+        self.ask_status(&FromUser::Status { protocol: PROTOCOL_VERSION })
+    }
+
+    /// Passes over time in which nothing happens; how things stand then.
+    pub(crate) fn fast_forward(&mut self, until: Time, n_iterations: u32) -> Result<Status> {
+        self.ask_status(&FromUser::FastForward { until, n_iterations })
+    }
+
+    fn ask_status(&mut self, request: &FromUser) -> Result<Status> {
         let mut status = None;
-        self.ask(&FromUser::Status { protocol: PROTOCOL_VERSION }, |answer| {
+        self.ask(request, |answer| {
             if let ToUser::Status(is) = answer {
                 status = Some(is);
             }

@@ -1,17 +1,15 @@
 //! `rota head`: options of the scheduler of a live cluster.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rota_core::snapshot::Guards;
 use rota_core::time::Span;
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
-use crate::head::{self, HeadSettings};
+use crate::head::{self, HeadSettings, ProfileText, Rules};
 
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
@@ -55,6 +53,12 @@ pub(crate) struct HeadRunArgs {
     /// A job that has run for less is not preempted
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub min_run: Span,
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; who names no tenant is one by its user's name
+    #[arg(long, value_name = "TENANT=GPUS", value_parser = parse_quota)]
+    pub quota: Vec<(String, u32)>,
+    /// Let `rota deploy --fast-forward` pass over time in which nothing happens: for experiments
+    #[arg(long)]
+    pub fast_forward: bool,
     /// Seconds of jobs' time in a real second: emulated jobs only
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
@@ -68,15 +72,29 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
     if args.heartbeat <= Span::ZERO || args.lease < args.heartbeat * 3 {
         bail!("--lease {}: must be three heartbeats at least, one is {} s", args.lease, args.heartbeat);
     }
+    if let Some((twice, _)) = args
+        .quota
+        .iter()
+        .enumerate()
+        .find_map(|(index, quota)| args.quota.iter().skip(index + 1).find(|other| other.0 == quota.0))
+    {
+        bail!("--quota {twice}: given twice");
+    }
     let set = parse_set(&args.set)?;
     head::run(&HeadSettings {
         listen: args.listen,
         state: args.state.clone(),
         credentials: args.credentials.clone(),
         policy: args.policy.clone().map(|policy| (policy, set)),
-        profiles: args.profiles.clone(),
-        round: args.round,
-        wakes_early: !args.on_grid,
+        rules: Rules {
+            round: args.round,
+            is_on_grid: args.on_grid,
+            time_scale: args.time_scale,
+            may_jump: args.fast_forward,
+            min_run: args.min_run,
+            quotas: args.quota.clone(),
+            profiles: ProfileText::load(&args.profiles)?,
+        },
         least_gap: args.least_gap,
         wait_for: args.wait_for,
         terms: Terms {
@@ -86,7 +104,11 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             // A tenth for clocks that do not run alike, and a moment for what is on its way.
             margin: Span(args.lease.0 / 10) + Span(500_000),
         },
-        time_scale: args.time_scale,
-        guards: Guards { min_run: args.min_run, quota_gpus: BTreeMap::new() },
     })
+}
+
+fn parse_quota(text: &str) -> Result<(String, u32), String> {
+    let (tenant, gpus) = text.split_once('=').ok_or("write TENANT=GPUS")?;
+    let gpus = gpus.parse().map_err(|_| format!("`{gpus}` is no number of GPUs"))?;
+    Ok((tenant.to_owned(), gpus))
 }

@@ -18,7 +18,7 @@ pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
-pub(crate) use show::fetch_jobs;
+pub(crate) use show::{fetch_jobs, is_over};
 pub(crate) use submit::{SubmitArgs, Template, submit as submit_jobs};
 pub(crate) use up::UpArgs;
 

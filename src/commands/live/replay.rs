@@ -1,18 +1,17 @@
 //! `rota replay`: a head's journal against the policy that wrote it, or against another.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rota_core::snapshot::Guards;
-use rota_core::time::Span;
-use rota_traces::profile;
+use rota_core::time::Time;
+use rota_traces::format::write_rota;
 
 use super::super::run::parse_set;
-use crate::head::read_journal;
+use crate::head::recorded::recorded;
 use crate::head::replay::replay;
+use crate::head::{ProfileText, Record, Rules, read_journal};
+use crate::results::replace_file;
 
 /// Which journal.
 #[derive(Args, Clone, Debug)]
@@ -26,15 +25,12 @@ pub(crate) struct ReplayArgs {
     /// Set a parameter of it
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
-    /// Profiles, as the head had them
-    #[arg(long, value_name = "F", default_value = "synergy")]
-    pub profiles: String,
-    /// Time between rounds, as the head had it
-    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1m")]
-    pub round: Span,
-    /// A job that has run for less is not preempted, as the head had it
-    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
-    pub min_run: Span,
+    /// Also write the jobs that were submitted as a trace, for `rota simulate` and `rota deploy`
+    #[arg(long, value_name = "FILE")]
+    pub trace_out: Option<PathBuf>,
+    /// Also write the journal itself, a line of JSON for each record
+    #[arg(long, value_name = "FILE")]
+    pub journal_out: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -43,11 +39,24 @@ pub(crate) struct ReplayArgs {
 /// Plays it; a difference under the same policy is a failure.
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     let journal = read_journal(&args.state)?;
-    let profiles = Arc::new(profile::load(&args.profiles)?);
-    let guards = Guards { min_run: args.min_run, quota_gpus: BTreeMap::new() };
+    let rules = match Rules::last_in(&journal) {
+        Some(rules) => rules.clone(),
+        // A journal of a head that did not write its rules down yet.
+        None => Rules::plain(ProfileText::load("synergy")?),
+    };
+    if let Some(path) = &args.journal_out {
+        replace_file(path, journal_text(&journal)?.as_bytes())?;
+    }
+    if let Some(path) = &args.trace_out {
+        let (workload, cluster) = recorded(&journal, &rules)?;
+        replace_file(path, write_rota(&workload, &cluster).as_bytes())?;
+        if !args.json {
+            eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+        }
+    }
     let set = parse_set(&args.set)?;
     let other = args.policy.as_deref().map(|policy| (policy, set.as_slice()));
-    let replayed = replay(&journal, profiles, guards, args.round, other)?;
+    let replayed = replay(&journal, &rules, other)?;
     let difference = replayed.first_difference.as_deref();
     match args.json {
         true => println!(
@@ -71,4 +80,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
         (Some(_), None) => bail!("the journal and its replay differ"),
         _ => Ok(()),
     }
+}
+
+fn journal_text(journal: &[(Time, Record)]) -> Result<String> {
+    let mut text = String::new();
+    for line in journal {
+        text.push_str(&serde_json::to_string(line)?);
+        text.push('\n');
+    }
+    Ok(text)
 }

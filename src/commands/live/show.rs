@@ -8,12 +8,18 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
-use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, WhichJobs};
+use rota_transport::message::{EventView, FromUser, JobStateView, JobView, NodeView, ToUser, WhichJobs};
 
 use super::client::Client;
 
 /// How often something that is followed is asked for again.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// Whether a job has ended, one way or another.
+pub(crate) fn is_over(state: JobStateView) -> bool {
+    use JobStateView::{Cancelled, Declined, Failed, Finished};
+    matches!(state, Finished | Declined | Cancelled | Failed)
+}
 
 /// Jobs, as the head knows them.
 pub(crate) fn fetch_jobs(client: &mut Client, which: WhichJobs) -> Result<Vec<JobView>> {
@@ -51,7 +57,11 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
         .load_style(NOTHING)
         .set_header(["JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "LAUNCH", "NODES", "REASON"]);
     for view in views {
-        let share = 100.0 * view.done.count() / view.work.count().max(f64::MIN_POSITIVE);
+        let share = match view.work.count() {
+            // Nobody said how much there is to do.
+            0.0 => "?".to_owned(),
+            work => format!("{:.0} %", (100.0 * view.done.count() / work).min(100.0)),
+        };
         let nodes: Vec<_> = view.nodes.iter().map(|node| node.as_str()).collect();
         table.add_row([
             view.id.to_string(),
@@ -59,7 +69,7 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
             view.user.to_string(),
             format!("{:?}", view.state).to_lowercase(),
             format!("{}/{}", view.gpus_held, view.gpus_asked),
-            format!("{:.0} %", share.min(100.0)),
+            share,
             age((view.ended.unwrap_or(now) - view.arrival).as_secs_f64()),
             view.incarnation.to_string(),
             nodes.join(","),

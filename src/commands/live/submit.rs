@@ -43,7 +43,7 @@ pub(crate) struct SubmitArgs {
     /// Iterations to do
     #[arg(short, long, value_name = "N")]
     pub iterations: Option<f64>,
-    /// How long it is thought to run, for a job without a model
+    /// How long it is thought to run, for a job without a model; one that does not say runs until it exits
     #[arg(short, long, value_name = "TIME", value_parser = Span::parse)]
     pub time: Option<Span>,
     /// When it should be done, counted from now
@@ -193,11 +193,7 @@ pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<J
 fn wait(client: &mut Client, ids: &[JobId]) -> Result<()> {
     loop {
         let views = show::fetch(client, ids)?;
-        let is_over = |state: JobStateView| {
-            use JobStateView::{Cancelled, Declined, Failed, Finished};
-            matches!(state, Finished | Declined | Cancelled | Failed)
-        };
-        if views.iter().all(|view| is_over(view.state)) {
+        if views.iter().all(|view| show::is_over(view.state)) {
             let bad = views.iter().find(|view| view.state != JobStateView::Finished);
             return match bad {
                 None => Ok(()),
@@ -217,15 +213,18 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
     let span = |text: &Option<String>| text.as_deref().map(Span::parse).transpose();
     let command = if args.command.is_empty() { &file.command } else { &args.command };
     let time = args.time.or(span(&file.time)?);
+    let model = args.model.clone().or(file.model.clone()).unwrap_or_default();
+    let is_emulated = args.emulate || file.emulate;
     let iterations = args.iterations.or(file.iterations);
     let work = match (iterations, time) {
         (Some(iterations), _) => iterations,
         (None, Some(time)) => time.as_secs_f64(),
+        // It runs until it exits.
+        (None, None) if model.is_empty() && !is_emulated => 0.0,
         (None, None) => bail!("how much work is it? Give --iterations N, or --time TIME"),
     };
     let name = args.name.clone().or(file.name.clone());
     let name = name.or_else(|| command.first().cloned()).unwrap_or_else(|| "job".into());
-    let model = args.model.clone().or(file.model.clone()).unwrap_or_default();
     let deadline = args.deadline.or(span(&file.deadline)?);
     let levels = if args.levels.is_empty() { file.levels.clone() } else { args.levels.clone() };
     let overrides = Overrides {

@@ -30,6 +30,12 @@ pub(crate) struct UpArgs {
     /// Memory of each that is given to jobs
     #[arg(long, value_name = "BYTES", default_value = "500GB")]
     pub memory: String,
+    /// Kind of the emulated GPUs, as profiles name it
+    #[arg(long, value_name = "NAME", default_value = "V100")]
+    pub gpu_type: String,
+    /// Emulate the nodes of this cluster, a file or a built-in name, instead of N alike
+    #[arg(long, value_name = "FILE|NAME", conflicts_with_all = ["agents", "gpus", "cpus", "memory", "gpu_type"])]
+    pub cluster: Option<String>,
     /// The policy
     #[arg(short, long, value_name = "P", default_value = "las+tune")]
     pub policy: String,
@@ -42,6 +48,12 @@ pub(crate) struct UpArgs {
     /// Hold rounds only when they are due
     #[arg(long)]
     pub on_grid: bool,
+    /// Let `rota deploy --fast-forward` pass over time in which nothing happens
+    #[arg(long)]
+    pub fast_forward: bool,
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
+    #[arg(long, value_name = "TENANT=GPUS")]
+    pub quota: Vec<String>,
     /// Seconds of jobs' time in a real second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
@@ -69,6 +81,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
         bail!("something was started here already; end it with `rota up --stop`");
     }
     let agent = agent_program()?;
+    let nodes = nodes(args)?;
     let pki = home.join("pki");
     let authority = match pki.join("ca.key").exists() {
         true => Authority::open(&pki)?,
@@ -84,17 +97,22 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     let mut head = Command::new(std::env::current_exe()?);
     head.args(["head", "--listen", &address, "--policy", &args.policy, "--profiles", &args.profiles]);
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
-    head.args(["--wait-for", &args.agents.to_string(), "--time-scale", &args.time_scale.to_string()]);
+    head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
         head.arg("--on-grid");
     }
+    if args.fast_forward {
+        head.arg("--fast-forward");
+    }
+    for quota in &args.quota {
+        head.args(["--quota", quota]);
+    }
     pids.push(spawn(&mut head, &home.join("head.log"))?);
-    for index in 0..args.agents {
+    for (index, has) in nodes.iter().enumerate() {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
-        node.args(["--head", &address, "--address", "127.0.0.1", "--memory", &args.memory]);
-        node.args(["--emulate-gpus", &args.gpus.to_string(), "--emulate-cpus", &args.cpus.to_string()]);
+        node.args(["--head", &address, "--address", "127.0.0.1"]).args(has);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         node.arg("--checkpoint-dir").arg(home.join("checkpoints"));
@@ -104,16 +122,41 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     fs::write(home.join("pids"), text)?;
     let file = ClientFile { head: address.clone(), credentials: user.clone() };
     fs::write(home.join("client.toml"), toml::to_string(&file)?)?;
-    wait_until_ready(args, home, &address, &user)?;
-    println!("ready: a head at {address}, {} agents with {} emulated GPUs each", args.agents, args.gpus);
+    wait_until_ready(nodes.len(), home, &address, &user)?;
+    println!("ready: a head at {address}, {} agents with emulated GPUs", nodes.len());
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("end:  rota up --stop");
     Ok(())
 }
 
-fn wait_until_ready(args: &UpArgs, home: &Path, address: &str, user: &Path) -> Result<()> {
+/// What each agent says it has, as its options.
+fn nodes(args: &UpArgs) -> Result<Vec<Vec<String>>> {
+    let options = |gpus: String, cpus: String, memory: String, kind: String| {
+        let pairs =
+            [("--emulate-gpus", gpus), ("--emulate-cpus", cpus), ("--memory", memory), ("--gpu-type", kind)];
+        pairs.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect::<Vec<_>>()
+    };
+    let Some(cluster) = &args.cluster else {
+        let alike =
+            options(args.gpus.to_string(), args.cpus.to_string(), args.memory.clone(), args.gpu_type.clone());
+        return Ok(vec![alike; args.agents as usize]);
+    };
+    let cluster = rota_traces::cluster::load(cluster)?;
+    let node = |node: &rota_core::cluster::Node| {
+        let kind = cluster.gpu_types().get(node.gpu_type.index()).cloned().unwrap_or_default();
+        let (cpus, memory) = (node.host.cpus().to_string(), format!("{}B", node.host.mem_bytes));
+        let mut has = options(node.n_gpus.to_string(), cpus, memory, kind);
+        has.extend(["--gpu-memory".to_owned(), format!("{}B", node.gpu_mem_bytes)]);
+        has.extend(["--storage".to_owned(), format!("{}B/s", node.host.storage_bps)]);
+        has.extend(["--rack".to_owned(), node.rack.to_string()]);
+        has
+    };
+    Ok(cluster.nodes().iter().map(node).collect())
+}
+
+fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) -> Result<()> {
     let head = HeadArgs { head: Some(address.to_owned()), credentials: Some(user.to_owned()), json: false };
-    let limit = Instant::now() + Duration::from_secs(60 + u64::from(args.agents));
+    let limit = Instant::now() + Duration::from_secs(60 + n_agents as u64);
     loop {
         let is_ready =
             Client::new(&head).and_then(|mut client| client.status()).is_ok_and(|status| status.is_ready);
@@ -153,7 +196,7 @@ fn spawn(command: &mut Command, log: &Path) -> Result<u32> {
     Ok(child.id())
 }
 
-/// Ends the agents' jobs by ending the agents after the head was asked to cancel what runs.
+/// Stops what runs, after a checkpoint, then the head and the agents; jobs go on at the next start.
 fn stop(home: &Path) -> Result<()> {
     let path = home.join("pids");
     let text =
@@ -163,20 +206,29 @@ fn stop(home: &Path) -> Result<()> {
     {
         let args = HeadArgs { head: Some(file.head), credentials: Some(file.credentials), json: false };
         // A head that is gone needs no farewell.
-        let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::Shutdown));
+        let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::StopAll));
     }
-    for pid in text.lines().rev().filter_map(|line| line.trim().parse::<u32>().ok()) {
-        end_process(pid);
+    let pids: Vec<u32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    // The head ends when nothing runs any more; only then nobody is left whom the agents would have to obey.
+    let limit = Instant::now() + Duration::from_secs(45);
+    while pids.first().is_some_and(|head| is_ours(*head)) && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(20));
     }
+    pids.iter().rev().filter(|pid| is_ours(**pid)).for_each(|pid| end_process(*pid));
     fs::remove_file(&path)?;
     println!("stopped; everything is kept in {}", home.display());
     Ok(())
 }
 
-/// Asks a process to end, if it is still one of ours.
+/// Whether a process is still alive and one of ours: its number may be another's by now.
+fn is_ours(pid: u32) -> bool {
+    let is_named = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("rota"));
+    // The state is behind the name, which is in parentheses.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_dead = stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'));
+    is_named && !is_dead
+}
+
 fn end_process(pid: u32) {
-    let is_ours = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("rota"));
-    if is_ours {
-        let _ = Command::new("kill").arg(pid.to_string()).status();
-    }
+    let _ = Command::new("kill").arg(pid.to_string()).status();
 }

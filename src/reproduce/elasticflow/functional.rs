@@ -14,12 +14,13 @@ use rota_traces::source::Source;
 
 use super::{CONTENDERS, ReproduceError, Shape, servers};
 
-const TEN_JOBS: &str = include_str!("ten_jobs.csv");
+/// The ten jobs, in Rota's format.
+pub const TEN_JOBS: &str = include_str!("ten_jobs.csv");
 const ONE_SERVER: Shape = Shape { nodes: 1, racks: 1 };
 const SLOT: Span = Span::from_secs(240);
 
 /// Accepted and declined, as the original's README names them, by contender.
-const README: [(usize, usize); 5] = [(6, 4), (1, 9), (5, 5), (2, 8), (3, 7)];
+pub const README: [(usize, usize); 5] = [(6, 4), (1, 9), (5, 5), (2, 8), (3, 7)];
 
 /// How the test went.
 #[derive(Clone, Debug, serde::Serialize)]

@@ -19,7 +19,7 @@ pub use admission::{AdmissionRow, Answers, WholeRun, admission};
 pub use admission_table::{to_json as admission_to_json, to_text as admission_to_text};
 pub use error::ReproduceError;
 pub use figures::{Figure, Panel, Shape};
-pub use functional::{FunctionalReport, FunctionalRun, functional};
+pub use functional::{FunctionalReport, FunctionalRun, README, TEN_JOBS, functional};
 pub use published::Published;
 pub use run::{Counts, Mode};
 pub use study::{Study, StudyOptions, StudyRow, Watch, study};

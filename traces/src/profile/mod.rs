@@ -53,9 +53,14 @@ pub struct ProfileEntry {
 
 /// A built-in profile set by name, or a profile file.
 pub fn load(name_or_path: &str) -> Result<ProfileSet, InputError> {
+    read(&source(name_or_path)?)
+}
+
+/// The text of a built-in profile set by name, or of a profile file.
+pub fn source(name_or_path: &str) -> Result<Source, InputError> {
     match BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => read(&Source::new(*name, *text)),
-        None if Path::new(name_or_path).exists() => read(&Source::open(Path::new(name_or_path))?),
+        Some((name, text)) => Ok(Source::new(*name, *text)),
+        None if Path::new(name_or_path).exists() => Source::open(Path::new(name_or_path)),
         None => {
             let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             let what = format!("a profile file or one of the built-in sets {}", names.join(", "));

@@ -98,6 +98,15 @@ pub enum Task {
         /// At most so many bytes.
         n_bytes: u32,
     },
+    /// Tell a launch that its job goes on at another size: it is stopped next, and started again from its checkpoint.
+    Rescale {
+        /// Which.
+        attempt: Attempt,
+        /// GPUs it will have.
+        n_gpus: u32,
+        /// Ranks it will have.
+        world_size: u32,
+    },
 }
 
 /// Whether work is worth saving when a launch is stopped.

@@ -78,6 +78,17 @@ pub enum FromUser {
     Journal,
     /// End the head; what runs goes on for its lease.
     Shutdown,
+    /// What decisions depend on beside what happens, as the last start in the journal has it: JSON.
+    Rules,
+    /// Pass over time in which nothing happens, once every launch has done some iterations; answered with the status.
+    FastForward {
+        /// At most until then.
+        until: Time,
+        /// So many iterations of each launch.
+        n_iterations: u32,
+    },
+    /// Stop what runs, after a checkpoint, and end the head; jobs go on when it starts again.
+    StopAll,
 }
 
 /// Which jobs are shown.

@@ -207,6 +207,7 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
         Task::Resize { attempt: attempt(), host: host(), rate: Rate::new(3.0).expect("a rate") },
         Task::Forget { attempt: attempt() },
         Task::ReadLog { attempt: attempt(), offset: 5, n_bytes: 4096 },
+        Task::Rescale { attempt: attempt(), n_gpus: 16, world_size: 2 },
     ];
     let mut all = vec![
         ToAgent::Welcome(Welcome {
@@ -271,6 +272,9 @@ pub(crate) fn from_user() -> Vec<FromUser> {
         FromUser::WhatIf { policy: text("elasticflow"), set },
         FromUser::Journal,
         FromUser::Shutdown,
+        FromUser::Rules,
+        FromUser::FastForward { until: Time(7_200_000_000), n_iterations: 5 },
+        FromUser::StopAll,
     ]
 }
 

@@ -1,0 +1,166 @@
+//! Playing a trace: every job is submitted at its time, and all are waited for.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use rota_core::cluster::Cluster;
+use rota_core::ids::JobId;
+use rota_core::job::JobSpec;
+use rota_core::time::{Span, Time};
+use rota_core::workload::Workload;
+use rota_traces::profile::ProfileSet;
+use rota_transport::message::{JobRequest, JobStart, Status, WhichJobs};
+use rota_transport::value::{Iterations, Text, Wait};
+
+use super::super::live::{Client, Template, fetch_jobs, is_over, submit_jobs};
+use super::super::progress::Meter;
+use crate::head::Rules;
+use crate::head::ledger::Stint;
+
+/// How long before a round is due jobs are submitted that arrive with it, in real seconds: they must be there by then.
+const LEAD_S: f64 = 0.1;
+/// How often the head is asked who has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+/// Plays a workload on a cluster that is idle; where it is found in the journal.
+pub(super) fn play(
+    client: &mut Client,
+    rules: &Rules,
+    jobs: &Jobs<'_>,
+    fast_forward: Option<u32>,
+    meter: &Meter,
+) -> Result<Stint> {
+    let workload = jobs.workload;
+    // A trace whose clock began long before its first job does not make anybody wait for that.
+    let Some(begin) = workload.jobs.first().map(|job| job.arrival) else { bail!("the trace has no jobs") };
+    let mut clock = HeadClock::read(client)?;
+    let origin = origin(rules, clock.now(), begin);
+    let mut coming = workload.jobs.iter().zip(&workload.truths).peekable();
+    let (mut first, mut open, mut next_look) = (None, BTreeSet::new(), Instant::now());
+    while coming.peek().is_some() || !open.is_empty() {
+        let now = Time((clock.now() - origin).0);
+        let mut due = Vec::new();
+        while let Some((spec, truth)) = coming.next_if(|(spec, _)| spec.arrival <= now) {
+            due.push(jobs.request(spec, truth.work)?);
+        }
+        if !due.is_empty() {
+            let ids = submit_jobs(client, due)?;
+            first = first.or(ids.first().copied());
+            open.extend(ids);
+        }
+        if Instant::now() >= next_look && !open.is_empty() {
+            next_look = Instant::now() + LOOK_EVERY;
+            let views = fetch_jobs(client, WhichJobs::These(open.iter().copied().collect()))?;
+            let n_open = open.len();
+            views.iter().filter(|view| is_over(view.state)).for_each(|view| {
+                open.remove(&view.id);
+            });
+            meter.advance((n_open - open.len()) as u64);
+            // Two machines' clocks drift apart over a long trace.
+            clock = HeadClock::read(client)?;
+        }
+        if let Some(n_iterations) = fast_forward {
+            let next = coming.peek().map(|(spec, _)| origin + (spec.arrival - Time::ZERO));
+            // Without arrivals, rounds and ends decide how far.
+            let until = next.unwrap_or_else(|| clock.now() + Span::from_secs(86_400));
+            clock = HeadClock::of(&client.fast_forward(until, n_iterations)?);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let first = first.map_or(0, |job: JobId| job.0);
+    let numbers = first..first + workload.jobs.len() as u32;
+    Ok(Stint { jobs: numbers, begin: origin + (begin - Time::ZERO), origin })
+}
+
+/// The head's time at the beginning of the trace's. Where rounds lie on a grid, that of the trace lies on it too, so that
+/// a job meets the same rounds as in a simulation; the trace is a little ahead, for what travels takes time.
+fn origin(rules: &Rules, now: Time, begin: Time) -> Time {
+    let at_once = Time((now - begin).0);
+    if !rules.is_on_grid {
+        return at_once;
+    }
+    let lead = Span::from_secs_f64(LEAD_S * rules.time_scale);
+    let round = rules.round.0;
+    let past = (at_once + lead + Span(round - 1)).0.div_euclid(round);
+    Time(past * round - lead.0)
+}
+
+/// The head's clock, read from afar.
+struct HeadClock {
+    read_at: Instant,
+    now: Time,
+    scale: f64,
+}
+
+impl HeadClock {
+    fn read(client: &mut Client) -> Result<Self> {
+        Ok(Self::of(&client.status()?))
+    }
+
+    fn of(status: &Status) -> Self {
+        HeadClock { read_at: Instant::now(), now: status.now, scale: status.time_scale.factor() }
+    }
+
+    fn now(&self) -> Time {
+        self.now + Span::from_secs_f64(self.read_at.elapsed().as_secs_f64() * self.scale)
+    }
+}
+
+/// The jobs of a trace, and what their names mean.
+pub(super) struct Jobs<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) profiles: &'a ProfileSet,
+    pub(super) cluster: &'a Cluster,
+    pub(super) template: &'a Template,
+}
+
+impl Jobs<'_> {
+    fn request(&self, spec: &JobSpec, work: f64) -> Result<JobRequest> {
+        let costs = spec.costs();
+        let deadline =
+            spec.deadline.first().map(|deadline| Wait::new(deadline - spec.arrival)).transpose()?;
+        let start: JobStart = self.template.start(spec, work)?;
+        let tenant = self.workload.tenants.get(spec.tenant.index());
+        let gpu_type = spec.gpu_type.and_then(|id| self.cluster.gpu_types().get(id.index()));
+        // A job of no model works a second in a second, here as there.
+        let model = self.profiles.get(&spec.profile.name).map_or("", |profile| profile.name.as_str());
+        Ok(JobRequest {
+            name: Text::new(&*spec.name)?,
+            tenant: Text::new(tenant.cloned().unwrap_or_default())?,
+            priority: spec.priority,
+            model: Text::new(model)?,
+            batch: spec.batch,
+            gpus: spec.gpus.asked,
+            levels: spec.gpus.levels.to_vec(),
+            gpu_type: Text::new(gpu_type.cloned().unwrap_or_default())?,
+            work: Iterations::new(work)?,
+            deadline,
+            start: JobStart {
+                restart: Wait::new(costs.restart)?,
+                checkpoint_every: Wait::new(costs.checkpoint_every)?,
+                ..start
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::ProfileText;
+
+    #[test]
+    fn a_trace_begins_a_little_before_a_round_of_the_head() {
+        let profiles = ProfileText { name: "none".into(), text: String::new() };
+        let mut rules = Rules { time_scale: 60.0, ..Rules::plain(profiles) };
+        let (now, begin) = (Time(130_000_000), Time(70_000_000));
+        assert_eq!(origin(&rules, now, begin), Time(60_000_000));
+        rules.is_on_grid = true;
+        let lead = 6_000_000;
+        let origin = origin(&rules, now, begin);
+        assert_eq!((origin.0 + lead) % 60_000_000, 0, "the trace's grid is the head's");
+        assert!(origin.0 + begin.0 >= now.0, "nothing is due already");
+        assert!(origin.0 + begin.0 < now.0 + 60_000_000, "nobody waits longer than a round");
+    }
+}

@@ -1,0 +1,124 @@
+//! Checkpoints that move with their jobs, where nodes share no path for them: before a job is launched on another node,
+//! its checkpoint directory is read where it last ran and written where it will run, piece by piece through the head.
+
+use std::collections::BTreeMap;
+
+use rota_core::ids::NodeId;
+use rota_transport::message::{Attempt, Outcome, Task};
+use rota_transport::value::{Name, Piece};
+
+use super::fleet::Phase;
+use super::state::{Moment, State};
+
+/// Copies under way.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// Whether checkpoints are copied at all.
+    pub(super) is_on: bool,
+    under_way: BTreeMap<Attempt, Copy>,
+}
+
+/// One copy.
+#[derive(Debug)]
+struct Copy {
+    source: NodeId,
+    targets: Vec<NodeId>,
+    /// Bytes read.
+    offset: u64,
+    /// Targets that have not written the last piece.
+    n_writing: usize,
+    is_end: bool,
+}
+
+impl State {
+    /// Begins to copy what a launch needs, if it needs something; whether it must wait for that.
+    pub(super) fn fetch_checkpoint(&mut self, moment: Moment, attempt: Attempt) -> bool {
+        let Some(job) = self.books.job(attempt.job).filter(|_| self.copies.is_on) else { return false };
+        // A path that the job names is the job's affair.
+        let is_ours = job.request.start.checkpoint_directory.as_str().is_empty();
+        let Some(source) = job.ran_on.filter(|_| is_ours) else { return false };
+        let Some(live) = self.fleet.lives.get_mut(&attempt) else { return false };
+        let nodes = live.allocation.slices.iter().map(|slice| slice.node);
+        let targets: Vec<_> = nodes.filter(|node| *node != source).collect();
+        if targets.is_empty() {
+            return false;
+        }
+        live.phase = Phase::Fetching;
+        let copy = Copy { source, targets, offset: 0, n_writing: 0, is_end: false };
+        self.copies.under_way.insert(attempt, copy);
+        let is_here = self.agents.values().any(|agent| agent.node == Some(source) && agent.is_known);
+        match is_here {
+            true => drop(self.order(moment, source, Task::ReadCheckpoint { attempt, offset: 0 })),
+            false => {
+                let name = self.books.nodes.get(source.index()).cloned().unwrap_or_default();
+                self.copy_failed(moment, attempt, &format!("it is on {name}, which is not there"));
+            }
+        }
+        true
+    }
+
+    /// A piece was read: it goes to every node that needs it.
+    pub(super) fn piece_read(&mut self, moment: Moment, attempt: Attempt, at: u64, piece: Piece, is_end: bool) {
+        let Some(copy) = self.copies.under_way.get_mut(&attempt).filter(|copy| copy.offset == at) else { return };
+        copy.offset += piece.as_bytes().len() as u64;
+        (copy.n_writing, copy.is_end) = (copy.targets.len(), is_end);
+        for node in copy.targets.clone() {
+            let bytes = piece.clone();
+            self.order(moment, node, Task::WriteCheckpoint { attempt, offset: at, bytes, is_end });
+        }
+    }
+
+    /// A node has written a piece: the next is read when all have.
+    pub(super) fn piece_written(&mut self, moment: Moment, attempt: Attempt) {
+        let Some(copy) = self.copies.under_way.get_mut(&attempt) else { return };
+        copy.n_writing = copy.n_writing.saturating_sub(1);
+        if copy.n_writing > 0 {
+            return;
+        }
+        let (source, offset) = (copy.source, copy.offset);
+        if !copy.is_end {
+            self.order(moment, source, Task::ReadCheckpoint { attempt, offset });
+            return;
+        }
+        self.copies.under_way.remove(&attempt);
+        if self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == Phase::Fetching) {
+            self.start(moment, attempt);
+        }
+    }
+
+    /// What a node says of a piece that it should have read or written.
+    pub(super) fn copy_failed(&mut self, moment: Moment, attempt: Attempt, why: &str) {
+        if self.copies.under_way.remove(&attempt).is_some() {
+            let reason = format!("its checkpoint could not be copied: {why}");
+            self.fail(moment, attempt, reason, false);
+            self.conclude(moment, attempt);
+        }
+    }
+
+    /// What became of an order to read or write a piece.
+    pub(super) fn copy_done(&mut self, moment: Moment, name: &Name, task: &Task, outcome: Outcome) {
+        match (task, outcome) {
+            (Task::ReadCheckpoint { attempt, offset }, Outcome::Piece { bytes, is_end }) => {
+                self.piece_read(moment, *attempt, *offset, bytes, is_end);
+            }
+            (Task::WriteCheckpoint { attempt, .. }, Outcome::Done) => self.piece_written(moment, *attempt),
+            (
+                Task::ReadCheckpoint { attempt, .. } | Task::WriteCheckpoint { attempt, .. },
+                Outcome::Failed(why),
+            ) => {
+                self.copy_failed(moment, *attempt, &format!("{name}: {why}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// A node is lost: whoever waits for what it has waits in vain.
+    pub(super) fn copies_lost(&mut self, moment: Moment, node: NodeId) {
+        let is_hit = |(_, copy): &(&Attempt, &Copy)| copy.source == node || copy.targets.contains(&node);
+        let hit: Vec<_> =
+            self.copies.under_way.iter().filter(is_hit).map(|(attempt, _)| *attempt).collect();
+        for attempt in hit {
+            self.copy_failed(moment, attempt, "a node was lost meanwhile");
+        }
+    }
+}

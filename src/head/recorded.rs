@@ -1,0 +1,87 @@
+//! A journal as a trace: the jobs that were submitted, with what they turned out to need, for a simulation or another
+//! deployment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rota_core::cluster::Cluster;
+use rota_core::ids::JobId;
+use rota_core::job::{Deadline, JobSpec};
+use rota_core::time::{Span, Time};
+use rota_core::workload::{Truth, Workload};
+use rota_traces::error::InputError;
+
+use super::books::{Books, JobRecord, Standing};
+use super::record::Record;
+use super::rules::Rules;
+
+/// The jobs of a journal, the first arriving at 0, and the nodes that were there.
+pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), InputError> {
+    let mut books = Books::new(rules)?;
+    let mut running = Running::default();
+    for (time, record) in journal {
+        books.apply(*time, record);
+        running.note(*time, record);
+    }
+    let origin = books.jobs.first().map_or(Time::ZERO, |job| job.spec.arrival);
+    let names: BTreeSet<_> = books.jobs.iter().map(|job| job.spec.name.clone()).collect();
+    let has_own_names = names.len() == books.jobs.len();
+    let mut workload = Workload { tenants: books.tenants().to_vec(), ..Workload::default() };
+    for (index, job) in books.jobs.iter().enumerate() {
+        let ran = running.total.get(&JobId::from(index)).copied().unwrap_or(Span::ZERO);
+        workload.jobs.push(Arc::new(spec(job, origin, has_own_names)));
+        workload.truths.push(Truth { work: work(job, ran), pace: 1.0 });
+    }
+    Ok((workload, Arc::clone(books.scheduler.cluster())))
+}
+
+fn spec(job: &JobRecord, origin: Time, has_own_names: bool) -> JobSpec {
+    let mut spec = JobSpec::clone(&job.spec);
+    let moved = |time: Time| Time((time - origin).0);
+    spec.arrival = moved(spec.arrival);
+    if let Deadline::Strict(time) = &mut spec.deadline {
+        *time = moved(*time);
+    }
+    if !has_own_names {
+        spec.name = spec.id.to_string().into();
+    }
+    spec
+}
+
+/// What a job needed: the iterations it did, or for one without a profile the seconds it ran. One that did not finish
+/// is taken at its word.
+fn work(job: &JobRecord, ran: Span) -> f64 {
+    let needed = match (job.standing, job.request.model.as_str()) {
+        (Standing::Finished, "") => ran.as_secs_f64(),
+        (Standing::Finished, _) => job.done,
+        _ => 0.0,
+    };
+    if needed > 0.0 { needed } else { job.spec.estimated_work }
+}
+
+/// How long jobs ran, over all their launches.
+#[derive(Default)]
+struct Running {
+    since: BTreeMap<JobId, Time>,
+    total: BTreeMap<JobId, Span>,
+}
+
+impl Running {
+    fn note(&mut self, now: Time, record: &Record) {
+        match record {
+            Record::JobStarted { job, .. } => {
+                self.since.insert(*job, now);
+            }
+            Record::JobStopped { job, .. }
+            | Record::JobRequeued { job, .. }
+            | Record::JobFinished { job, .. }
+            | Record::JobCancelled { job, .. }
+            | Record::JobFailed { job, .. } => {
+                if let Some(since) = self.since.remove(job) {
+                    *self.total.entry(*job).or_insert(Span::ZERO) += now - since;
+                }
+            }
+            _ => {}
+        }
+    }
+}
