@@ -1,7 +1,9 @@
 //! `rota study`: scripted batches. The options of a run are those of `rota simulate`, parsed by the same parser.
 
 mod bar;
+mod cluster;
 mod plan;
+mod shards;
 mod slurm;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use rota_core::time::Span;
 use rota_scripts::shipped;
 use rota_scripts::study::StudyOptions;
 
@@ -18,6 +21,7 @@ use super::run::parse_set;
 use crate::study::{self, Order, Shard, Study};
 pub(crate) use bar::Bar;
 pub(crate) use plan::Simulate;
+use shards::Shards;
 
 /// A study, and how to run it.
 #[derive(Args, Clone, Debug)]
@@ -63,15 +67,25 @@ pub(crate) struct BatchArgs {
     /// Run only a part of it, for several machines: part I of N
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Where the runs are run: here, or as a job array of an existing Slurm
+    /// Where the runs are run: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes
+    /// must see the folder of results, the inputs and this program
     #[arg(long, value_enum, default_value = "here", conflicts_with = "shard")]
     pub on: Place,
-    /// Tasks of the job array
+    /// Tasks, each of which runs its share
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub shards: u32,
     /// An option for sbatch, as in `--slurm-option=--partition=cpu`; may be given several times
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub slurm_option: Vec<String>,
+    /// How long a task is thought to run, for the policy of a live Rota cluster
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10m")]
+    pub task_time: Span,
+    /// The head of that cluster, as host:port [default: $ROTA_HEAD, else what `rota up` wrote]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub head: Option<String>,
+    /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
+    #[arg(long, value_name = "DIR")]
+    pub credentials: Option<PathBuf>,
     /// Runs at a time [default: one for each core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -87,6 +101,8 @@ pub(crate) enum Place {
     Here,
     /// As a job array of Slurm
     Slurm,
+    /// As jobs of a live Rota cluster
+    Rota,
 }
 
 /// Runs the command; 1 when a run failed or the script stopped.
@@ -110,7 +126,14 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
     let out = args.out.clone().unwrap_or_else(|| default_folder(name));
     let gathered = match args.on {
         Place::Here => from.to_vec(),
-        Place::Slurm => slurm::run(args, name, &out)?,
+        Place::Slurm | Place::Rota => {
+            let shards = Shards::new(args, name, &out)?;
+            match args.on {
+                Place::Slurm => slurm::run(args, &shards)?,
+                _ => cluster::run(args, &shards)?,
+            }
+            shards.present()
+        }
     };
     if let Some(threads) = args.threads {
         if threads == 0 {

@@ -161,7 +161,7 @@ fn refuse_foreign(out: &Path) -> Result<(), StudyError> {
         let stem = name.split('.').next().unwrap_or("");
         let is_table = TABLES.contains(&stem) && (name.ends_with(".csv") || name.ends_with(".parquet"));
         let is_ours = is_table
-            || matches!(name.as_str(), FOLDER | "report.html" | "plots" | "shards" | "slurm")
+            || matches!(name.as_str(), FOLDER | "report.html" | "plots" | "shards" | "tasks")
             || (name.starts_with('.') && name.contains(".writing-"));
         if !is_ours {
             return Err(StudyError::NotOurs { dir: out.to_owned(), found: name });

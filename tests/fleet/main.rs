@@ -3,6 +3,7 @@
 mod cluster;
 mod faults;
 mod journal;
+mod study;
 
 use cluster::Cluster;
 

@@ -13,7 +13,7 @@ use rota_traces::profile::ProfileSet;
 use rota_transport::message::{JobRequest, JobStart, Status, WhichJobs};
 use rota_transport::value::{Iterations, Text, Wait};
 
-use super::super::live::{Client, Template, fetch_jobs, is_over, submit_jobs};
+use super::super::live::{Client, Template, fetch_jobs, submit_jobs};
 use super::super::progress::Meter;
 use crate::head::Rules;
 use crate::head::ledger::Stint;
@@ -53,7 +53,7 @@ pub(super) fn play(
             next_look = Instant::now() + LOOK_EVERY;
             let views = fetch_jobs(client, WhichJobs::These(open.iter().copied().collect()))?;
             let n_open = open.len();
-            views.iter().filter(|view| is_over(view.state)).for_each(|view| {
+            views.iter().filter(|view| view.state.is_over()).for_each(|view| {
                 open.remove(&view.id);
             });
             meter.advance((n_open - open.len()) as u64);

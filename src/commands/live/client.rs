@@ -11,7 +11,7 @@ use rota_transport::quic::{Connector, Peer};
 use serde::{Deserialize, Serialize};
 
 /// Where the head is, and who asks.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "The head")]
 pub(crate) struct HeadArgs {
     /// The head, as host:port [default: $ROTA_HEAD, else what `rota up` wrote]

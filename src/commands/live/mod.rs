@@ -18,8 +18,10 @@ pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
-pub(crate) use show::{fetch_jobs, is_over};
-pub(crate) use submit::{SubmitArgs, Template, submit as submit_jobs};
+pub(crate) use show::fetch_jobs;
+pub(crate) use submit::{
+    SubmitArgs, Template, requests as job_requests, submit as submit_jobs, wait as wait_for_jobs,
+};
 pub(crate) use up::UpArgs;
 
 use super::run::parse_set;

@@ -15,12 +15,6 @@ use super::client::Client;
 /// How often something that is followed is asked for again.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
-/// Whether a job has ended, one way or another.
-pub(crate) fn is_over(state: JobStateView) -> bool {
-    use JobStateView::{Cancelled, Declined, Failed, Finished};
-    matches!(state, Finished | Declined | Cancelled | Failed)
-}
-
 /// Jobs, as the head knows them.
 pub(crate) fn fetch_jobs(client: &mut Client, which: WhichJobs) -> Result<Vec<JobView>> {
     let mut views = Vec::new();

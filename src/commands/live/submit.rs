@@ -8,7 +8,7 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::Span;
 use rota_transport::message::{
-    Container, FromUser, JobRequest, JobStart, JobStateView, Launcher, LogLimits, Mount, OnHeadLost,
+    Container, FromUser, JobRequest, JobStart, JobStateView, JobView, Launcher, LogLimits, Mount, OnHeadLost,
     Processes, Pull, ToUser,
 };
 use rota_transport::value::{Iterations, Text, Wait};
@@ -18,7 +18,7 @@ use super::client::{Client, HeadArgs};
 use super::show;
 
 /// A job.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SubmitArgs {
     #[command(flatten)]
     pub head: HeadArgs,
@@ -154,17 +154,7 @@ impl Template {
 
 /// Submits, and waits if asked to.
 pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
-    let file = args.file.as_deref().map(read_file).transpose()?.unwrap_or_default();
-    let job = request(args, &file)?;
-    let jobs = (0..args.array.max(1))
-        .map(|index| {
-            let mut job = job.clone();
-            if args.array > 1 {
-                job.start.env.push((Text::new("ROTA_ARRAY_INDEX")?, Text::new(index.to_string())?));
-            }
-            Ok(job)
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let jobs = requests(args)?;
     let mut client = Client::new(&args.head)?;
     let ids = submit(&mut client, jobs)?;
     if args.head.json {
@@ -174,7 +164,29 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
             println!("job {id}");
         }
     }
-    if args.wait { wait(&mut client, &ids) } else { Ok(()) }
+    if !args.wait {
+        return Ok(());
+    }
+    let ended = wait(&mut client, &ids)?;
+    match ended.iter().find(|view| view.state != JobStateView::Finished) {
+        None => Ok(()),
+        Some(view) => bail!("job {} was not finished: {}", view.id, view.reason),
+    }
+}
+
+/// What flags and file ask for: a job, or an array of them.
+pub(crate) fn requests(args: &SubmitArgs) -> Result<Vec<JobRequest>> {
+    let file = args.file.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    let job = request(args, &file)?;
+    (0..args.array.max(1))
+        .map(|index| {
+            let mut job = job.clone();
+            if args.array > 1 {
+                job.start.env.push((Text::new("ROTA_ARRAY_INDEX")?, Text::new(index.to_string())?));
+            }
+            Ok(job)
+        })
+        .collect()
 }
 
 /// Hands jobs to the head; asking again after a broken connection makes no second ones.
@@ -190,15 +202,12 @@ pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<J
     Ok(ids)
 }
 
-fn wait(client: &mut Client, ids: &[JobId]) -> Result<()> {
+/// Waits until these jobs have ended; how each did.
+pub(crate) fn wait(client: &mut Client, ids: &[JobId]) -> Result<Vec<JobView>> {
     loop {
         let views = show::fetch(client, ids)?;
-        if views.iter().all(|view| show::is_over(view.state)) {
-            let bad = views.iter().find(|view| view.state != JobStateView::Finished);
-            return match bad {
-                None => Ok(()),
-                Some(view) => bail!("job {} was not finished: {}", view.id, view.reason),
-            };
+        if views.iter().all(|view| view.state.is_over()) {
+            return Ok(views);
         }
         std::thread::sleep(std::time::Duration::from_millis(300));
     }

@@ -297,6 +297,14 @@ pub enum JobStateView {
     Failed,
 }
 
+impl JobStateView {
+    /// Whether nothing more will come of it.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Declined | Self::Cancelled | Self::Failed)
+    }
+}
+
 /// A node as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeView {
