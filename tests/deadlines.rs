@@ -1,29 +1,16 @@
 //! The ElasticFlow family as its users meet it: its tables with nothing else said, its original's rules, bad rows.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
 
+use std::path::{Path, PathBuf};
+
+use common::{refused, rota, said};
 use serde_json::Value;
 
 const POLICIES: &str =
     "elasticflow,elasticflow-open,edf,edf-admission,gandiva,tiresias,tiresias-gittins,themis,fifo,las+tune";
 
 const HEAD: &str = "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration\n";
-
-fn rota(dir: &Path, args: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
-    command.args(args.split_whitespace()).current_dir(dir).output().expect("the program starts")
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn refused(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
 
 fn runs(json: &str) -> Vec<Value> {
     let file: Value = serde_json::from_str(json).expect("JSON");

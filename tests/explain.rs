@@ -1,22 +1,10 @@
 //! `rota explain` as its users meet it: a run with declines, and a job of it.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn rota(dir: &Path, args: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
-    command.args(args.split_whitespace()).current_dir(dir).output().expect("the program starts")
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn refused(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
+use common::{refused, rota, said};
 
 /// The small trace with deadlines on one small cluster under two policies, in the folder `out`.
 fn ran() -> tempfile::TempDir {

@@ -31,6 +31,8 @@ pub(crate) struct StudyArgs {
     pub command: Option<StudyCommand>,
     #[command(flatten)]
     pub batch: BatchArgs,
+    #[command(flatten)]
+    pub parts: PartsArgs,
 }
 
 /// What else can be done with studies.
@@ -64,6 +66,18 @@ pub(crate) struct BatchArgs {
     /// Set a parameter of the study
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// No progress, no table
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// A study in parts: one of them here, or all of them elsewhere.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Several machines")]
+pub(crate) struct PartsArgs {
     /// Run only a part of it, for several machines: part I of N
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
@@ -86,12 +100,6 @@ pub(crate) struct BatchArgs {
     /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
     #[arg(long, value_name = "DIR")]
     pub credentials: Option<PathBuf>,
-    /// Runs at a time [default: one for each core]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// No progress, no table
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Where runs are run.
@@ -108,8 +116,11 @@ pub(crate) enum Place {
 /// Runs the command; 1 when a run failed or the script stopped.
 pub(crate) fn run(args: &StudyArgs) -> Result<ExitCode> {
     match &args.command {
-        None => batch(&args.batch, &[]),
-        Some(StudyCommand::Merge { batch: args, from }) => batch(args, from),
+        None => {
+            let gathered = elsewhere(&args.batch, &args.parts)?;
+            batch(&args.batch, args.parts.shard, &gathered)
+        }
+        Some(StudyCommand::Merge { batch: args, from }) => batch(args, None, from),
         Some(StudyCommand::List) => {
             for script in shipped::STUDIES {
                 println!("{:<14} {}", script.name, script.summary());
@@ -119,22 +130,36 @@ pub(crate) fn run(args: &StudyArgs) -> Result<ExitCode> {
     }
 }
 
-fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
-    let name =
-        args.file.as_deref().context("which study? `rota study list` shows those that come with Rota")?;
-    let (file, source) = script(name)?;
-    let out = args.out.clone().unwrap_or_else(|| default_folder(name));
-    let gathered = match args.on {
-        Place::Here => from.to_vec(),
-        Place::Slurm | Place::Rota => {
-            let shards = Shards::new(args, name, &out)?;
-            match args.on {
-                Place::Slurm => slurm::run(args, &shards)?,
-                _ => cluster::run(args, &shards)?,
-            }
-            shards.present()
-        }
-    };
+impl BatchArgs {
+    fn name(&self) -> Result<&str> {
+        self.file.as_deref().context("which study? `rota study list` shows those that come with Rota")
+    }
+
+    fn out(&self) -> Result<PathBuf> {
+        let name = self.name()?;
+        Ok(self.out.clone().unwrap_or_else(|| default_folder(name)))
+    }
+}
+
+/// Has others run the shards, if asked to; the folders they left.
+fn elsewhere(args: &BatchArgs, parts: &PartsArgs) -> Result<Vec<PathBuf>> {
+    if parts.on == Place::Here {
+        return Ok(Vec::new());
+    }
+    // A script that cannot be read is refused here, not by every task.
+    script(args.name()?)?;
+    let shards = Shards::new(args, parts.shards)?;
+    match parts.on {
+        Place::Here => {}
+        Place::Slurm => slurm::run(parts, &shards, args.quiet)?,
+        Place::Rota => cluster::run(parts, &shards, args.quiet)?,
+    }
+    Ok(shards.present())
+}
+
+fn batch(args: &BatchArgs, shard: Option<Shard>, from: &[PathBuf]) -> Result<ExitCode> {
+    let (file, source) = script(args.name()?)?;
+    let out = args.out()?;
     if let Some(threads) = args.threads {
         if threads == 0 {
             bail!("--threads 0: nothing would run");
@@ -147,8 +172,8 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
         source: &source,
         options: StudyOptions { is_quick: args.quick, set },
         out: &out,
-        also_from: &gathered,
-        shard: args.shard,
+        also_from: from,
+        shard,
     };
     let bar = Arc::new(Bar::new(args.quiet));
     let study = study::study(&order, Simulate::new()?, Arc::clone(&bar) as Arc<dyn study::Watch>);
@@ -160,7 +185,7 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
         println!("{}", bar.summary());
         println!("results in {0}: open {0}/report.html", out.display());
     }
-    say_what_is_missing(&study, args, &gathered);
+    say_what_is_missing(&study, shard);
     Ok(if study.stopped.is_none() && study.failures().next().is_none() {
         ExitCode::SUCCESS
     } else {
@@ -168,7 +193,7 @@ fn batch(args: &BatchArgs, from: &[PathBuf]) -> Result<ExitCode> {
     })
 }
 
-fn say_what_is_missing(study: &Study, args: &BatchArgs, from: &[PathBuf]) {
+fn say_what_is_missing(study: &Study, shard: Option<Shard>) {
     let failures: Vec<_> = study.failures().collect();
     if !failures.is_empty() {
         eprintln!("{} of {} runs failed:", failures.len(), study.runs.len());
@@ -179,7 +204,7 @@ fn say_what_is_missing(study: &Study, args: &BatchArgs, from: &[PathBuf]) {
             eprintln!("  … and {} more, in runs.csv", failures.len() - 20);
         }
     }
-    if let (Some(shard), n @ 1.., true) = (args.shard, study.n_elsewhere(), from.is_empty()) {
+    if let (Some(shard), n @ 1..) = (shard, study.n_elsewhere()) {
         eprintln!(
             "{n} of {} runs are not of shard {shard}: `rota study merge` puts the shards together",
             study.runs.len()

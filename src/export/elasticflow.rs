@@ -2,7 +2,8 @@
 //! each GPU).
 //!
 //! `promote` is always 0: nothing is demoted here. Jobs without a deadline are best effort and have the original's
-//! largest whole number as theirs. `ce` is empty: results do not hold the speed of each job on one GPU. Rounds at which nothing was decided are not in it, as in the original.
+//! largest whole number as theirs. `ce` is the cluster's efficiency: what running jobs do beside one GPU each, by GPU. Rounds at
+//! which nothing was decided are not in it, as in the original.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +103,7 @@ fn event_rows(run: &RunResult) -> Vec<String> {
             _ => String::new(),
         };
         let cells: Vec<String> = on.iter().map(cell).collect();
-        rows.push(format!("{},{},", seconds(sample.time), cells.join(",")));
+        rows.push(format!("{},{},{}", seconds(sample.time), cells.join(","), sample.efficiency()));
     }
     rows
 }

@@ -8,7 +8,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
-use rota_transport::message::{EventView, FromUser, JobStateView, JobView, NodeView, ToUser, WhichJobs};
+use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, WhichJobs};
 
 use super::client::Client;
 

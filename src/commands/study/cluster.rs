@@ -4,12 +4,12 @@ use anyhow::Result;
 use rota_core::ids::JobId;
 use rota_transport::message::JobStateView;
 
-use super::BatchArgs;
+use super::PartsArgs;
 use super::shards::Shards;
 use crate::commands::live::{Client, HeadArgs, SubmitArgs, job_requests, submit_jobs, wait_for_jobs};
 
 /// Submits a job for each shard and waits for all.
-pub(super) fn run(args: &BatchArgs, shards: &Shards) -> Result<()> {
+pub(super) fn run(args: &PartsArgs, shards: &Shards, is_quiet: bool) -> Result<()> {
     let script = shards.write_script("$((${ROTA_ARRAY_INDEX:-0} + 1))")?;
     let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let submit = SubmitArgs {
@@ -22,7 +22,7 @@ pub(super) fn run(args: &BatchArgs, shards: &Shards) -> Result<()> {
     };
     let mut client = Client::new(&head)?;
     let ids = submit_jobs(&mut client, job_requests(&submit)?)?;
-    if !args.quiet {
+    if !is_quiet {
         eprintln!("submitted {} shards to the head as jobs {}", args.shards, named(&ids));
     }
     let ended = wait_for_jobs(&mut client, &ids)?;

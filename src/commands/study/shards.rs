@@ -3,7 +3,7 @@
 //! A task is this program with `--shard`, so one that is stopped and started again goes on where it was. The folder, this
 //! program and the study's inputs must be where all nodes see them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -13,16 +13,17 @@ use crate::study::Cache;
 /// A study in parts, in the folder that it ends in.
 pub(super) struct Shards<'a> {
     args: &'a BatchArgs,
-    file: &'a str,
+    n: u32,
     out: PathBuf,
 }
 
 impl<'a> Shards<'a> {
     /// Makes the folder; one of other things is refused before anything is put into it.
-    pub(super) fn new(args: &'a BatchArgs, file: &'a str, out: &Path) -> Result<Self> {
-        let out = std::path::absolute(out).with_context(|| format!("cannot resolve {}", out.display()))?;
+    pub(super) fn new(args: &'a BatchArgs, n: u32) -> Result<Self> {
+        let out = args.out()?;
+        let out = std::path::absolute(&out).with_context(|| format!("cannot resolve {}", out.display()))?;
         Cache::open(&out, &[])?;
-        let shards = Shards { args, file, out };
+        let shards = Shards { args, n, out };
         let logs = shards.logs();
         std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
         Ok(shards)
@@ -35,7 +36,7 @@ impl<'a> Shards<'a> {
 
     /// The folders that tasks have left results in.
     pub(super) fn present(&self) -> Vec<PathBuf> {
-        (1..=self.args.shards)
+        (1..=self.n)
             .map(|shard| self.out.join("shards").join(shard.to_string()))
             .filter(|shard| shard.join("cache").is_dir())
             .collect()
@@ -45,8 +46,12 @@ impl<'a> Shards<'a> {
     pub(super) fn write_script(&self, number: &str) -> Result<PathBuf> {
         let program = std::env::current_exe().context("cannot find the program itself")?;
         let here = std::env::current_dir().context("cannot find the current folder")?;
-        let mut words =
-            vec![program.display().to_string(), "study".into(), self.file.to_owned(), "--quiet".into()];
+        let mut words = vec![
+            program.display().to_string(),
+            "study".into(),
+            self.args.name()?.to_owned(),
+            "--quiet".into(),
+        ];
         words.extend(self.args.quick.then(|| "--quick".to_owned()));
         words.extend(self.args.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
         words.extend(self.args.threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
@@ -55,7 +60,7 @@ impl<'a> Shards<'a> {
             "#!/bin/sh\nshard={number}\ncd {} && exec {} --shard \"$shard/{}\" --out {}/\"$shard\"\n",
             quoted(&here.display().to_string()),
             command.join(" "),
-            self.args.shards,
+            self.n,
             quoted(&self.out.join("shards").display().to_string())
         );
         let path = self.logs().join("task.sh");

@@ -4,18 +4,18 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::BatchArgs;
+use super::PartsArgs;
 use super::shards::Shards;
 
 /// Submits a task for each shard and waits for all.
-pub(super) fn run(args: &BatchArgs, shards: &Shards) -> Result<()> {
+pub(super) fn run(args: &PartsArgs, shards: &Shards, is_quiet: bool) -> Result<()> {
     let script = shards.write_script("$SLURM_ARRAY_TASK_ID")?;
     let mut sbatch = Command::new("sbatch");
     sbatch.args(["--wait", "--job-name=rota-study"]);
     sbatch.arg(format!("--array=1-{}", args.shards));
     sbatch.arg(format!("--output={}", shards.logs().join("%a.log").display()));
     sbatch.args(&args.slurm_option).arg(&script);
-    if !args.quiet {
+    if !is_quiet {
         eprintln!("submitting {} shards to Slurm; logs in {}", args.shards, shards.logs().display());
     }
     let output = sbatch.output().context("cannot run sbatch: is Slurm installed here?")?;
