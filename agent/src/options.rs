@@ -117,6 +117,11 @@ impl PlaceOptions {
     pub fn checkpoint_dir(&self) -> PathBuf {
         self.checkpoint_dir.clone().unwrap_or_else(|| self.run_dir.join("checkpoints"))
     }
+
+    /// Where those of a job are that names no path of its own.
+    pub fn checkpoints_of(&self, job: u32) -> PathBuf {
+        self.checkpoint_dir().join(job.to_string())
+    }
 }
 
 /// How jobs are started.

@@ -136,7 +136,7 @@ impl State {
     pub(super) fn stop(&mut self, moment: Moment, attempt: Attempt, keep: KeepWork) {
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
         // Nobody was told of it: there is no end to wait for.
-        if live.phase == Phase::Waiting {
+        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
             self.fleet.lives.remove(&attempt);
             return;
         }
@@ -172,7 +172,7 @@ impl State {
         let Ok(rate) = launch::rate(job, &allocation, self.books.scheduler.cluster()) else { return };
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
         live.allocation = allocation.clone();
-        if live.phase == Phase::Waiting {
+        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
             return;
         }
         for slice in &allocation.slices {
@@ -184,7 +184,7 @@ impl State {
     /// A launch of which nothing is left: the books hear how it ended.
     pub(super) fn conclude(&mut self, moment: Moment, attempt: Attempt) {
         let Some(live) = self.fleet.lives.get(&attempt).filter(|live| live.is_gone()) else { return };
-        if live.phase == Phase::Waiting {
+        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
             return;
         }
         let live = live.clone();
@@ -234,10 +234,17 @@ impl State {
     }
 
     pub(super) fn begin(&mut self, moment: Moment, attempt: Attempt) {
-        let Some(job) = self.books.job(attempt.job) else { return };
-        let is_waiting = |live: &&Live| live.phase == Phase::Waiting;
         // Giving an order looks for what can be launched too, so this one may be on its way already.
-        let Some(live) = self.fleet.lives.get(&attempt).filter(is_waiting) else { return };
+        let is_waiting = self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == Phase::Waiting);
+        if is_waiting && !self.fetch_checkpoint(moment, attempt) {
+            self.start(moment, attempt);
+        }
+    }
+
+    /// Orders a launch that has everything it needs.
+    pub(super) fn start(&mut self, moment: Moment, attempt: Attempt) {
+        let Some(job) = self.books.job(attempt.job) else { return };
+        let Some(live) = self.fleet.lives.get(&attempt) else { return };
         let done = job.done;
         let cluster = self.books.scheduler.cluster();
         let launches = launch::launches(attempt, job, done, &live.allocation, cluster, self.time_scale);

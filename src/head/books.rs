@@ -50,6 +50,8 @@ pub struct JobRecord {
     pub done: f64,
     /// Its last launch, and the nodes of it.
     pub last_launch: (Incarnation, Vec<NodeId>),
+    /// The first node of the last launch that ran: its checkpoints are there, where nodes share no path for them.
+    pub ran_on: Option<NodeId>,
     /// Iterations that its last launch was credited with when time was passed over.
     pub skipped: f64,
 }
@@ -205,8 +207,12 @@ impl Books {
                 known.standing = Standing::Active;
                 Some(Event::JobSubmitted(Arc::clone(&known.spec)))
             }
-            Record::JobStarted { job, .. } => {
-                self.jobs.get_mut(job.index())?.started.get_or_insert(now);
+            Record::JobStarted { job, incarnation } => {
+                let known = self.jobs.get_mut(job.index())?;
+                known.started.get_or_insert(now);
+                if known.last_launch.0 == *incarnation {
+                    known.ran_on = known.last_launch.1.first().copied();
+                }
                 None
             }
             Record::JobProgressed { job, incarnation, done } => {
@@ -310,6 +316,7 @@ impl Books {
             n_preemptions: 0,
             done: 0.0,
             last_launch: (Incarnation(0), Vec::new()),
+            ran_on: None,
             skipped: 0.0,
         });
     }

@@ -58,8 +58,15 @@ impl State {
     }
 
     /// A piece was read: it goes to every node that needs it.
-    pub(super) fn piece_read(&mut self, moment: Moment, attempt: Attempt, at: u64, piece: Piece, is_end: bool) {
-        let Some(copy) = self.copies.under_way.get_mut(&attempt).filter(|copy| copy.offset == at) else { return };
+    fn piece_read(&mut self, moment: Moment, attempt: Attempt, at: u64, piece: Piece, is_end: bool) {
+        if self.fleet.lives.get(&attempt).is_none_or(|live| live.phase != Phase::Fetching) {
+            // The launch was given up meanwhile.
+            self.copies.under_way.remove(&attempt);
+            return;
+        }
+        let Some(copy) = self.copies.under_way.get_mut(&attempt).filter(|copy| copy.offset == at) else {
+            return;
+        };
         copy.offset += piece.as_bytes().len() as u64;
         (copy.n_writing, copy.is_end) = (copy.targets.len(), is_end);
         for node in copy.targets.clone() {
@@ -69,7 +76,7 @@ impl State {
     }
 
     /// A node has written a piece: the next is read when all have.
-    pub(super) fn piece_written(&mut self, moment: Moment, attempt: Attempt) {
+    fn piece_written(&mut self, moment: Moment, attempt: Attempt) {
         let Some(copy) = self.copies.under_way.get_mut(&attempt) else { return };
         copy.n_writing = copy.n_writing.saturating_sub(1);
         if copy.n_writing > 0 {
@@ -87,7 +94,7 @@ impl State {
     }
 
     /// What a node says of a piece that it should have read or written.
-    pub(super) fn copy_failed(&mut self, moment: Moment, attempt: Attempt, why: &str) {
+    fn copy_failed(&mut self, moment: Moment, attempt: Attempt, why: &str) {
         if self.copies.under_way.remove(&attempt).is_some() {
             let reason = format!("its checkpoint could not be copied: {why}");
             self.fail(moment, attempt, reason, false);
@@ -115,8 +122,7 @@ impl State {
     /// A node is lost: whoever waits for what it has waits in vain.
     pub(super) fn copies_lost(&mut self, moment: Moment, node: NodeId) {
         let is_hit = |(_, copy): &(&Attempt, &Copy)| copy.source == node || copy.targets.contains(&node);
-        let hit: Vec<_> =
-            self.copies.under_way.iter().filter(is_hit).map(|(attempt, _)| *attempt).collect();
+        let hit: Vec<_> = self.copies.under_way.iter().filter(is_hit).map(|(attempt, _)| *attempt).collect();
         for attempt in hit {
             self.copy_failed(moment, attempt, "a node was lost meanwhile");
         }

@@ -38,13 +38,18 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         let phase = engine.state.fleet.newest(id).map(|(_, live)| live.phase.clone());
         let how = match phase {
             Some(fleet::Phase::Running) => "runs",
+            Some(fleet::Phase::Fetching) => "has GPUs and waits for its checkpoint to be copied",
             Some(fleet::Phase::Waiting) => "has GPUs and waits until those who hold them are gone",
             _ => "is being started",
         };
         let rate = job.spec.rate(snapshot.jobs.allocation(row), &snapshot.cluster);
         let left = (job.spec.estimated_work - snapshot.jobs.done(row)).max(0.0);
         let gpus = snapshot.jobs.allocation(row).n_gpus();
-        return Ok(format!("{name} {how} on {gpus} GPUs{reason}; about {:.0} s are left", left / rate));
+        let left = match job.request.work.count() > 0.0 {
+            true => format!("about {:.0} s are left", left / rate),
+            false => "it runs until it exits".to_owned(),
+        };
+        return Ok(format!("{name} {how} on {gpus} GPUs{reason}; {left}"));
     }
     let needs = job.spec.gpus.min();
     let held: u32 = (0..snapshot.jobs.len()).map(|row| snapshot.jobs.allocation(row).n_gpus()).sum();

@@ -32,6 +32,8 @@ pub(super) struct Live {
 pub(super) enum Phase {
     /// Not yet ordered: something is in its way.
     Waiting,
+    /// Its checkpoint is being copied to where it will run.
+    Fetching,
     /// Ordered.
     Starting,
     /// Every rank is up.

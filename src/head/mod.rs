@@ -9,13 +9,14 @@
 //! ```
 //!
 //! `record` is what is written down, `users` and `explain` what people are told, `launch` how an allocation becomes
-//! orders, `attempts` what becomes of launches, `forward` how time is passed over, `clock` the only clock. `rules` is what decisions depend on, `replay` reads a journal and asks a policy again,
+//! orders, `attempts` what becomes of launches, `copies` how checkpoints move with their jobs, `forward` how time is passed over, `clock` the only clock. `rules` is what decisions depend on, `replay` reads a journal and asks a policy again,
 //! `ledger` turns one into the books of a run, `recorded` into a trace. The sessions and the wire are in
 //! `rota-transport`, decisions in `rota-core` and the scripts.
 
 mod attempts;
 mod books;
 mod clock;
+mod copies;
 mod desk;
 mod engine;
 mod explain;
@@ -77,6 +78,8 @@ pub struct HeadSettings {
     pub wait_for: usize,
     /// What it agrees on with agents.
     pub terms: Terms,
+    /// Whether checkpoints are copied to the node that a job moves to.
+    pub copies_checkpoints: bool,
 }
 
 /// The policy of a head that was never told another.
@@ -103,7 +106,8 @@ pub fn run(settings: &HeadSettings) -> Result<()> {
     };
     // A policy that does not even compile is said now, not when somebody looks.
     desk::load(&policy, &set).with_context(|| format!("policy {policy}"))?;
-    let state = State::new(epoch, settings.terms, time_scale, books, store.seen()?, moment);
+    let mut state = State::new(epoch, settings.terms, time_scale, books, store.seen()?, moment);
+    state.copies.is_on = settings.copies_checkpoints;
     let rounds = Rounds {
         round: settings.rules.round,
         wakes_early: !settings.rules.is_on_grid,

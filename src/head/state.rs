@@ -13,6 +13,7 @@ use rota_transport::session::{HeadOutput, HeadSession, SeenReports, SessionError
 use rota_transport::value::{Name, Text, TimeScale};
 
 use super::books::{Books, Standing};
+use super::copies::Copies;
 use super::fleet::{Fleet, Live, Phase, Rank};
 use super::record::{NodeHas, Record};
 use super::store::Write;
@@ -48,6 +49,7 @@ pub(super) struct State {
     pub(super) time_scale: TimeScale,
     pub(super) books: Books,
     pub(super) fleet: Fleet,
+    pub(super) copies: Copies,
     pub(super) agents: BTreeMap<Name, Agent>,
     /// To be written.
     pub(super) writes: Vec<Write>,
@@ -75,6 +77,7 @@ impl State {
             time_scale,
             books,
             fleet: Fleet::default(),
+            copies: Copies::default(),
             agents: BTreeMap::new(),
             writes: Vec::new(),
             sends: Vec::new(),
@@ -266,6 +269,7 @@ impl State {
             let reason = format!("{name} was not heard of for its whole lease");
             self.record(moment, Record::NodeLost { node, reason });
         }
+        self.copies_lost(moment, node);
         for attempt in self.fleet.lives.keys().copied().collect::<Vec<_>>() {
             self.conclude(moment, attempt);
         }
@@ -346,7 +350,7 @@ impl State {
             (Task::ReadLog { .. }, Outcome::Failed(why)) => {
                 self.log_failures.push((name.clone(), order, why.to_string()));
             }
-            _ => {}
+            (task, outcome) => self.copy_done(moment, name, task, outcome),
         }
     }
 

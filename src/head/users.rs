@@ -263,7 +263,7 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         (Standing::Failed, _) => JobStateView::Failed,
         (Standing::Held, _) => JobStateView::Asking,
         (_, Some(Phase::Running)) => JobStateView::Running,
-        (_, Some(Phase::Starting | Phase::Waiting)) => JobStateView::Starting,
+        (_, Some(Phase::Starting | Phase::Waiting | Phase::Fetching)) => JobStateView::Starting,
         (_, Some(Phase::Stopping | Phase::Failing { .. })) => JobStateView::Stopping,
         (_, None) => match row.map(|row| books.scheduler.jobs().phase(row)) {
             Some(JobPhase::Asking) | None => JobStateView::Asking,

@@ -73,10 +73,18 @@ impl Cluster {
     pub(crate) fn start_agent(&mut self, index: usize, n_gpus: u32) {
         let name = format!("node{index}");
         let (identity, run) = (self.path(&format!("pki/agents/{name}")), self.path(&name));
-        let checkpoints = self.path("checkpoints");
+        let has_own = self.head_args.iter().any(|arg| arg == "--copy-checkpoints");
+        let checkpoints = self.path(if has_own { &name } else { "checkpoints" });
         let mut command = Command::new(&self.agent_program);
         command.args(["--head", &self.address, "--identity", &identity, "--address", "127.0.0.1"]);
-        command.args(["--run-dir", &run, "--checkpoint-dir", &checkpoints, "--memory", "500GB"]);
+        command.args([
+            "--run-dir",
+            &run,
+            "--checkpoint-dir",
+            &format!("{checkpoints}-kept"),
+            "--memory",
+            "500GB",
+        ]);
         command.args([
             "--emulate-gpus",
             &n_gpus.to_string(),

@@ -1,6 +1,8 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
 mod cluster;
+mod deploy;
+mod elastic;
 mod faults;
 mod journal;
 mod study;
@@ -117,4 +119,45 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
     std::fs::write(&script, "fn order(jobs, now) { rank(-jobs.arrival) }\n").expect("written");
     cluster.until("the good text is taken", |cluster| cluster.status()["trouble"] == "");
     assert_eq!(cluster.jobs()[0]["state"], "running");
+}
+
+#[test]
+fn stopping_a_local_cluster_stops_its_jobs_at_once_and_they_go_on_when_it_starts_again() {
+    let Some(_) = cluster::agent_program() else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let rota = |args: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_rota"))
+            .args(args)
+            .env("ROTA_HOME", home.path())
+            .env_remove("ROTA_HEAD")
+            .output()
+            .expect("rota runs");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "rota {args:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let mark = home.path().join("pid").display().to_string();
+    let is_alive = || {
+        let pid = std::fs::read_to_string(&mark).unwrap_or_default();
+        !pid.trim().is_empty() && std::path::Path::new(&format!("/proc/{}", pid.trim())).exists()
+    };
+    let until_it_runs = || {
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        while !is_alive() {
+            assert!(std::time::Instant::now() < limit, "the job does not run");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let up = ["up", "1", "--gpus", "1", "--round", "1s"];
+    rota(&up);
+    rota(&["submit", "--", "/bin/sh", "-c", &format!("echo $$ > {mark}; exec sleep 600")]);
+    until_it_runs();
+    rota(&["up", "--stop"]);
+    assert!(!is_alive(), "nothing is left running");
+    rota(&up);
+    until_it_runs();
+    let jobs = rota(&["jobs"]);
+    assert!(jobs.contains('?') && jobs.contains("node0"), "nobody knows how long it runs:\n{jobs}");
+    rota(&["up", "--stop"]);
+    assert!(!is_alive(), "nothing is left running");
 }

@@ -193,6 +193,30 @@ checked!(
     }
 );
 
+/// The most bytes of a checkpoint one message carries.
+pub const MOST_PIECE_BYTES: usize = 512 * 1024;
+
+checked!(
+    /// A piece of a checkpoint on its way to another node: at most 512 KiB.
+    Piece(Vec<u8>),
+    |bytes| {
+        let n_bytes = bytes.len();
+        match n_bytes <= MOST_PIECE_BYTES {
+            true => Ok(()),
+            false => Err(ValueError::Bytes { n_bytes, most: MOST_PIECE_BYTES }),
+        }
+    }
+);
+
+impl Eq for Piece {}
+
+impl Piece {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl LogBytes {
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {

@@ -8,6 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
+use rota_transport::message::Outcome;
+use rota_transport::value::{MOST_PIECE_BYTES, Piece};
+
 /// Nothing larger is copied.
 const MOST_BYTES: u64 = 256 << 30;
 /// Nor more files.
@@ -49,8 +52,15 @@ pub(super) enum CopyError {
     Malformed(String),
 }
 
+/// A piece of the stream of a folder, as it travels.
+pub(super) fn read_piece(folder: &Path, offset: u64) -> Result<Outcome, CopyError> {
+    let (bytes, is_end) = read(folder, offset, MOST_PIECE_BYTES)?;
+    let bytes = Piece::new(bytes).map_err(|error| CopyError::Malformed(error.to_string()))?;
+    Ok(Outcome::Piece { bytes, is_end })
+}
+
 /// A piece of the stream of a folder, and whether it is the last. A folder that is not there has an empty stream.
-pub(super) fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), CopyError> {
+fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), CopyError> {
     let mut files = Vec::new();
     list(folder, folder, &mut files)?;
     files.sort_unstable();
@@ -89,6 +99,7 @@ pub(super) fn write(
     is_end: bool,
 ) -> Result<(), CopyError> {
     let wrong = |source| CopyError::File { path: stream.to_owned(), source };
+    fs::create_dir_all(stream.parent().unwrap_or(folder)).map_err(wrong)?;
     let mut file = File::options().create(true).truncate(false).append(true).open(stream).map_err(wrong)?;
     if offset == 0 {
         file.set_len(0).map_err(wrong)?;

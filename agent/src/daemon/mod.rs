@@ -8,6 +8,7 @@
 //! One task owns all state; watchers and the link only carry. A daemon that ends leaves its launches running, and one
 //! that starts finds them again.
 
+mod checkpoints;
 mod launches;
 mod link;
 mod memory;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, IdentityError, Role};
-use rota_transport::message::{BootId, Fact, ToAgent, Welcome};
+use rota_transport::message::{BootId, Fact, OrderId, Outcome, ToAgent, Welcome};
 use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
 use tokio::signal::unix::{SignalKind, signal};
@@ -109,9 +110,10 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
         boot: BootId(rand::random()),
     };
     let (news, arrivals) = mpsc::unbounded_channel();
-    let mut daemon = Daemon::new(options, place, node, limits, identity, news);
+    let (finished, outcomes) = mpsc::unbounded_channel();
+    let mut daemon = Daemon::new(options, place, node, limits, identity, news, finished);
     daemon.find_launches();
-    daemon.serve(Arc::new(credentials), &head, arrivals).await
+    daemon.serve(Arc::new(credentials), &head, arrivals, outcomes).await
 }
 
 /// The agent's state.
@@ -124,6 +126,8 @@ struct Daemon {
     launches: Launches,
     cpus: CpuPool,
     news: mpsc::UnboundedSender<News>,
+    /// Where orders are answered that were carried out beside everything else.
+    finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     link: Option<Link>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
@@ -139,6 +143,7 @@ impl Daemon {
         limits: Limits,
         identity: AgentIdentity,
         news: mpsc::UnboundedSender<News>,
+        finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     ) -> Self {
         let session = AgentSession::new(identity, place.memory());
         let cpus = CpuPool::new(&node.cpus, &node.topology, options.node.cpu_order);
@@ -152,6 +157,7 @@ impl Daemon {
             launches,
             cpus,
             news,
+            finished,
             link: None,
             wants_link: None,
             lease_until: None,
@@ -163,6 +169,7 @@ impl Daemon {
         credentials: Arc<Credentials>,
         head: &str,
         mut arrivals: mpsc::UnboundedReceiver<News>,
+        mut outcomes: mpsc::UnboundedReceiver<(OrderId, Outcome)>,
     ) -> Result<(), DaemonError> {
         let catch =
             |kind| signal(kind).map_err(|source| DaemonError::System { what: "catching signals", source });
@@ -190,6 +197,9 @@ impl Daemon {
                     Err(why) => self.disconnected(&why),
                 },
                 Some(news) = arrivals.recv() => self.hear_news(news),
+                Some((order, outcome)) = outcomes.recv() => {
+                    self.act(|session, now, out| session.order_done(now, order, outcome, out));
+                }
                 _ = health.tick(), if !self.node.is_emulated => self.look_at_gpus(),
                 () = tokio::time::sleep(due) => self.act(|session, now, out| session.tick(now, out)),
             }

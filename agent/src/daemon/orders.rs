@@ -1,11 +1,14 @@
 //! Carrying out orders, each once: the session sees to that.
 
+use std::path::Path;
+
 use rota_transport::message::{Fact, KeepWork, Launch, OrderId, Outcome, Start, Task};
 use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
 use tokio::sync::mpsc;
 
+use super::checkpoints::CopyError;
 use super::watcher::{News, Origin, Watcher};
-use super::{Daemon, millis_of, translate};
+use super::{Daemon, checkpoints, millis_of, translate};
 use crate::clock::now_ms;
 use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
 use crate::shim::control::ToShim;
@@ -38,6 +41,19 @@ impl Daemon {
                 }
                 let (cpu_micro, mem_bytes, rate) = (host.cpu_micro, host.mem_bytes, rate.per_s());
                 self.tell(attempt, ToShim::Resize { cpu_micro, mem_bytes, rate })
+            }
+            Task::ReadCheckpoint { attempt, offset } => {
+                self.copy(order, move |folder| checkpoints::read_piece(folder, offset), attempt.job.0);
+                None
+            }
+            Task::WriteCheckpoint { attempt, offset, bytes, is_end } => {
+                let write = move |folder: &Path| {
+                    let stream = folder.with_extension("stream");
+                    checkpoints::write(&stream, folder, offset, bytes.as_bytes(), is_end)
+                        .map(|()| Outcome::Done)
+                };
+                self.copy(order, write, attempt.job.0);
+                None
             }
             Task::Forget { attempt } => Some(self.forget(translate::attempt(attempt))),
             Task::ReadLog { attempt, offset, n_bytes } => {
@@ -184,6 +200,22 @@ impl Daemon {
             }
             Err(error) => Outcome::Failed(Text::cut(&error.to_string())),
         }
+    }
+
+    /// Reads or writes a piece of a checkpoint beside the agent's own work: disks may take longer than a lease.
+    fn copy(
+        &self,
+        order: OrderId,
+        copy: impl FnOnce(&Path) -> Result<Outcome, CopyError> + Send + 'static,
+        job: u32,
+    ) {
+        let (folder, finished) = (self.options.places.checkpoints_of(job), self.finished.clone());
+        tokio::task::spawn_blocking(move || {
+            let outcome =
+                copy(&folder).unwrap_or_else(|error| Outcome::Failed(Text::cut(&error.to_string())));
+            // An agent that does not listen any more is ending: its successor is asked again.
+            let _ = finished.send((order, outcome));
+        });
     }
 
     fn read_log(&mut self, order: OrderId, attempt: Attempt, offset: u64, n_bytes: u32) -> Outcome {

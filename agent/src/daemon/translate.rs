@@ -108,10 +108,7 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
             delay_s: launch.work.delay.span().as_secs_f64(),
             time_scale: launch.time_scale.factor(),
         },
-        checkpoint_dir: job_dir(
-            &launch.checkpoint_directory,
-            local.places.checkpoint_dir().join(attempt.job.to_string()),
-        ),
+        checkpoint_dir: job_dir(&launch.checkpoint_directory, local.places.checkpoints_of(attempt.job)),
         data_dir: local.places.data_dir(),
         launcher: launcher(&launch.launcher, local.options),
         on_head_lost: match launch.on_head_lost {

@@ -56,6 +56,9 @@ pub(crate) struct HeadRunArgs {
     /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; who names no tenant is one by its user's name
     #[arg(long, value_name = "TENANT=GPUS", value_parser = parse_quota)]
     pub quota: Vec<(String, u32)>,
+    /// Copy checkpoints to the node that a job moves to; without it, the agents' --checkpoint-dir is a path they share
+    #[arg(long)]
+    pub copy_checkpoints: bool,
     /// Let `rota deploy --fast-forward` pass over time in which nothing happens: for experiments
     #[arg(long)]
     pub fast_forward: bool,
@@ -97,6 +100,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         },
         least_gap: args.least_gap,
         wait_for: args.wait_for,
+        copies_checkpoints: args.copy_checkpoints,
         terms: Terms {
             lease: args.lease,
             heartbeat: args.heartbeat,

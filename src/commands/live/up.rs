@@ -48,6 +48,9 @@ pub(crate) struct UpArgs {
     /// Hold rounds only when they are due
     #[arg(long)]
     pub on_grid: bool,
+    /// Give each agent a checkpoint folder of its own, between which the head copies, instead of one for all
+    #[arg(long)]
+    pub copy_checkpoints: bool,
     /// Let `rota deploy --fast-forward` pass over time in which nothing happens
     #[arg(long)]
     pub fast_forward: bool,
@@ -102,6 +105,9 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     if args.on_grid {
         head.arg("--on-grid");
     }
+    if args.copy_checkpoints {
+        head.arg("--copy-checkpoints");
+    }
     if args.fast_forward {
         head.arg("--fast-forward");
     }
@@ -115,7 +121,9 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
         node.args(["--head", &address, "--address", "127.0.0.1"]).args(has);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
-        node.arg("--checkpoint-dir").arg(home.join("checkpoints"));
+        if !args.copy_checkpoints {
+            node.arg("--checkpoint-dir").arg(home.join("checkpoints"));
+        }
         pids.push(spawn(&mut node, &home.join(format!("{name}.log")))?);
     }
     let text: String = pids.iter().map(|pid| format!("{pid}\n")).collect();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Beat, Epoch, Launch, OrderId, Rendezvous, Sequence};
-use crate::value::{HostAmount, Rate, Text, Wait};
+use crate::value::{HostAmount, Piece, Rate, Text, Wait};
 
 /// What the head says to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,6 +106,24 @@ pub enum Task {
         n_gpus: u32,
         /// Ranks it will have.
         world_size: u32,
+    },
+    /// Send a piece of the checkpoint directory of a job that ran here and is about to be launched elsewhere.
+    ReadCheckpoint {
+        /// The launch it is for.
+        attempt: Attempt,
+        /// From which byte of its stream.
+        offset: u64,
+    },
+    /// Keep a piece of the checkpoint directory of a job that is about to be launched here.
+    WriteCheckpoint {
+        /// The launch it is for.
+        attempt: Attempt,
+        /// From which byte of its stream.
+        offset: u64,
+        /// The bytes.
+        bytes: Piece,
+        /// Whether nothing follows: then it takes the place of what was there.
+        is_end: bool,
     },
 }
 

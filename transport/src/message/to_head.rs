@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Beat, BootId, Epoch, LaunchId, OrderId, Sequence};
-use crate::value::{GpuShare, Gpus, HostAmount, Iterations, LogBytes, LongText, Name, Text};
+use crate::value::{GpuShare, Gpus, HostAmount, Iterations, LogBytes, LongText, Name, Piece, Text};
 
 /// What an agent says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -191,6 +191,13 @@ pub enum Outcome {
     },
     /// Not carried out, and why.
     Failed(Text),
+    /// A piece of a checkpoint, asked for by `ReadCheckpoint`.
+    Piece {
+        /// The bytes.
+        bytes: Piece,
+        /// Whether nothing follows.
+        is_end: bool,
+    },
 }
 
 /// Something that happened on a node.

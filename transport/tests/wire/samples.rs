@@ -208,6 +208,13 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
         Task::Forget { attempt: attempt() },
         Task::ReadLog { attempt: attempt(), offset: 5, n_bytes: 4096 },
         Task::Rescale { attempt: attempt(), n_gpus: 16, world_size: 2 },
+        Task::ReadCheckpoint { attempt: attempt(), offset: 524_288 },
+        Task::WriteCheckpoint {
+            attempt: attempt(),
+            offset: 0,
+            bytes: Piece::new(b"model".to_vec()).expect("short"),
+            is_end: true,
+        },
     ];
     let mut all = vec![
         ToAgent::Welcome(Welcome {
