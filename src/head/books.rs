@@ -117,6 +117,8 @@ pub struct Books {
     pub n_rounds: u64,
     /// Since when jobs, nodes or what is held are others than the policy was last asked about.
     pub changed: Option<Time>,
+    /// Whether something came from outside since then: a job, an end, a node, a policy; not what a plan itself moved.
+    pub is_woken: bool,
     /// Requests that were answered, by sender and key.
     pub answered: BTreeMap<(String, u64), Vec<JobId>>,
     profiles: Arc<ProfileSet>,
@@ -135,6 +137,7 @@ impl Books {
             chosen: Chosen::default(),
             n_rounds: 0,
             changed: None,
+            is_woken: false,
             answered: BTreeMap::new(),
             profiles: rules.profile_set()?,
             tenants: rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect(),
@@ -148,6 +151,8 @@ impl Books {
         if let Some(event) = &event {
             if self.scheduler.handle(now, event, &mut orders) == Impact::Changed {
                 self.changed.get_or_insert(now);
+                // A launch that was told to stop has done so: the round that said it knew.
+                self.is_woken |= !matches!(event, Event::JobStopped { .. });
             }
         } else if let Record::Planned { plan, memory, .. } = record {
             orders = self.commit(now, plan.into());
@@ -264,11 +269,12 @@ impl Books {
                     self.chosen = Chosen { policy: policy.clone(), set: set.clone(), memory: String::new() };
                 }
                 self.changed.get_or_insert(now);
+                self.is_woken = true;
                 None
             }
             Record::RoundBegan { round } => {
                 self.n_rounds = *round;
-                self.changed = None;
+                (self.changed, self.is_woken) = (None, false);
                 None
             }
             Record::TimeJumped { jobs } => {

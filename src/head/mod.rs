@@ -8,7 +8,7 @@
 //!                      store                       SQLite: written before anything leaves
 //! ```
 //!
-//! `record` is what is written down, `users` and `explain` what people are told, `launch` how an allocation becomes
+//! `record` is what is written down, `users`, `views` and `explain` what people are told, `launch` how an allocation becomes
 //! orders, `attempts` what becomes of launches, `copies` how checkpoints move with their jobs, `forward` how time is passed over, `clock` the only clock. `rules` is what decisions depend on, `replay` reads a journal and asks a policy again,
 //! `ledger` turns one into the books of a run, `recorded` into a trace. The sessions and the wire are in
 //! `rota-transport`, decisions in `rota-core` and the scripts.
@@ -27,11 +27,13 @@ pub mod ledger;
 mod record;
 pub mod recorded;
 pub mod replay;
+mod rounds;
 mod rules;
 mod serve;
 mod state;
 mod store;
 mod users;
+mod views;
 
 pub use books::{Applied, Books, JobRecord, Standing};
 pub use record::{PlanRecord, Record};
@@ -52,7 +54,8 @@ use tokio::sync::mpsc;
 
 use clock::Clock;
 use desk::{Answer, Ask};
-use engine::{Engine, Input, Rounds};
+use engine::{Engine, Input};
+use rounds::Rounds;
 use state::State;
 use store::Write;
 

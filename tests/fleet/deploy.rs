@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 
+/// No job ends close to a round: a little time lost to starting is a little, not a whole round.
 const TRACE: &str = "job_id,arrival_s,gpus,iterations,model,gpu_levels,deadline_s\n\
-                     a,0,1,3000,,1-2-4,9000\nb,100,2,1500,,,\nc,130,4,900,,,7200\nd,2000,1,600,,1-2-4,\n";
+                     a,0,1,1430,,1-2-4,9000\nb,100,2,720,,,\nc,130,4,440,,,7200\n";
 
 fn summary(text: &str) -> Vec<Value> {
     let all: Value = serde_json::from_str(text).expect("JSON");
@@ -19,16 +20,16 @@ fn apart(deployed: &Value, simulated: &Value, key: &str) -> f64 {
 
 #[test]
 fn two_policies_are_deployed_with_fast_forward_and_end_as_simulated() {
-    let grid = ["--round", "60s", "--on-grid", "--fast-forward"];
+    let grid = ["--round", "300s", "--on-grid", "--fast-forward", "--time-scale", "20"];
     let Some(cluster) = Cluster::start(1, 4, &grid) else { return };
     let (trace, again) = (cluster.path("trace.csv"), cluster.path("again.csv"));
     std::fs::write(&trace, TRACE).expect("written");
-    let deploy = ["deploy", "--trace", &trace, "--round", "60s", "-p", "las+tune,elasticflow", "--json"];
+    let deploy = ["deploy", "--trace", &trace, "--round", "300s", "-p", "las+tune,elasticflow", "--json"];
     let how = ["--fast-forward", "1", "--compare-simulation"];
     let runs = summary(&cluster.rota(&[&deploy[..], &how].concat()));
     assert_eq!(runs.len(), 4);
     for pair in runs.chunks(2) {
-        assert_eq!(pair[0]["finished"], 4, "{:#}", pair[0]);
+        assert_eq!(pair[0]["finished"], 3, "{:#}", pair[0]);
         for key in ["avg_jct_s", "makespan_s"] {
             assert!(apart(&pair[0], &pair[1], key) < 0.05, "{key}: {pair:#?}");
         }
@@ -37,9 +38,9 @@ fn two_policies_are_deployed_with_fast_forward_and_end_as_simulated() {
     let replayed: Value = serde_json::from_str(&replayed).expect("JSON");
     assert_eq!(replayed["equal"], replayed["plans"], "{replayed}");
     let recorded = std::fs::read_to_string(&again).expect("a trace");
-    assert_eq!(recorded.lines().count(), 9, "four jobs under each policy:\n{recorded}");
+    assert_eq!(recorded.lines().count(), 7, "three jobs under each policy:\n{recorded}");
     let simulated = summary(&cluster.rota(&["simulate", "--trace", &again, "-p", "las+tune", "--json"]));
-    assert_eq!(simulated[0]["finished"], 8, "{simulated:#?}");
+    assert_eq!(simulated[0]["finished"], 6, "{simulated:#?}");
 }
 
 #[test]

@@ -18,8 +18,7 @@ fn submit(cluster: &Cluster, args: &[&str]) {
 
 #[test]
 fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal() {
-    let is_full = std::env::var_os("ROTA_FULL").is_some();
-    let (n_agents, n_gpus, copies) = if is_full { (8, 8, "12") } else { (3, 4, "2") };
+    let (n_agents, n_gpus, copies) = (8, 8, "12");
     let Some(cluster) = Cluster::start(n_agents, n_gpus, &FAST) else { return };
     submit(&cluster, &["--model", "res50", "--gpus", "1", "--iterations", "300", "--array", copies]);
     submit(&cluster, &["--model", "res50", "--gpus", "4", "--iterations", "200", "--array", copies]);
@@ -32,9 +31,12 @@ fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal()
     submit(&cluster, &["--gpus", "2", "--time", "60s", "--deadline", "2h", "--array", copies]);
     let n_jobs = 5 * copies.parse::<usize>().expect("a number");
     cluster.until_all_finished(n_jobs);
-    for job in cluster.jobs() {
+    let jobs = cluster.jobs();
+    for job in &jobs {
         assert_eq!(job["done"], job["work"], "{job:#}");
     }
+    let in_time = |job: &&serde_json::Value| job["ended_s"].as_f64() <= job["deadline_s"].as_f64();
+    assert_eq!(jobs.iter().filter(|job| job["deadline_s"].is_f64()).filter(in_time).count(), 24);
     let replayed = cluster.rota(&["replay", &cluster.path("head"), "--json"]);
     let replayed: serde_json::Value = serde_json::from_str(&replayed).expect("JSON");
     assert!(replayed["plans"].as_u64() > Some(2), "{replayed}");
@@ -77,7 +79,10 @@ fn commands_answer_and_refuse_in_plain_words() {
     assert!(error.as_ref().is_err_and(|e| e.contains("ended with code 1")), "{error:?}");
     cluster.rota(&["submit", "--gpus", "99", "--time", "1m", "--", "/bin/true"]);
     cluster.until("too large a job is declined", |cluster| cluster.jobs()[2]["state"] == "declined");
-    let refused: [(&[&str], &str); 6] = [
+    let refused: [(&[&str], &str); 9] = [
+        (&["jobs", "77"], "no such job"),
+        (&["drain", "node1", "--undo"], "node1 is not drained"),
+        (&["submit", "--array", "0", "--", "/bin/true"], "--array"),
         (&["cancel", "77"], "no such job"),
         (&["logs", "77"], "no such job"),
         (&["drain", "nowhere"], "no such node"),
@@ -119,6 +124,20 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
     std::fs::write(&script, "fn order(jobs, now) { rank(-jobs.arrival) }\n").expect("written");
     cluster.until("the good text is taken", |cluster| cluster.status()["trouble"] == "");
     assert_eq!(cluster.jobs()[0]["state"], "running");
+}
+
+#[test]
+fn jobs_that_take_turns_change_places_at_rounds_and_not_as_fast_as_they_start() {
+    let Some(cluster) = Cluster::start(1, 1, &["--round", "2s"]) else { return };
+    cluster.rota(&["submit", "--array", "3", "--", "/bin/sleep", "600"]);
+    cluster.until("somebody had a second turn", |cluster| {
+        cluster.jobs().iter().any(|job| job["incarnation"].as_u64() >= Some(2))
+    });
+    let status = cluster.status();
+    let (rounds, now_s) = (status["n_rounds"].as_f64(), status["now_s"].as_f64());
+    // One for the arrivals, and one for each multiple of their length.
+    let most = now_s.map(|now_s| now_s / 2.0 + 2.0);
+    assert!(rounds > Some(1.0) && rounds <= most, "{status:#}");
 }
 
 #[test]

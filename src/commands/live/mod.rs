@@ -132,21 +132,43 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
         LiveCommand::Replay(args) => replay::run(args),
         LiveCommand::Jobs { head, all, jobs } => show_jobs(head, *all, jobs),
         LiveCommand::Cancel { head, jobs } => {
-            let jobs: Vec<_> = jobs.iter().map(|job| JobId(*job)).collect();
-            Client::new(head)?.text(&FromUser::Cancel { jobs }).map(|_| ())
+            let ids: Vec<_> = jobs.iter().map(|job| JobId(*job)).collect();
+            Client::new(head)?.text(&FromUser::Cancel { jobs: ids })?;
+            match head.json {
+                true => say_json(&serde_json::json!({ "cancelled": jobs })),
+                false => {
+                    jobs.iter().for_each(|job| println!("job {job} is cancelled"));
+                    Ok(())
+                }
+            }
         }
-        LiveCommand::Logs { head, job, follow } => show::logs(&mut Client::new(head)?, JobId(*job), *follow),
+        LiveCommand::Logs { head, job, follow } => {
+            show::logs(&mut Client::new(head)?, JobId(*job), *follow, head.json)
+        }
         LiveCommand::Nodes(head) => {
             let views = show::fetch_nodes(&mut Client::new(head)?)?;
             match head.json {
-                true => println!("{}", serde_json::to_string(&views)?),
-                false => print!("{}", show::nodes_text(&views)),
+                true => say_json(&views),
+                false => {
+                    print!("{}", show::nodes_text(&views));
+                    Ok(())
+                }
             }
-            Ok(())
         }
         LiveCommand::Drain { head, node, undo } => {
             let request = FromUser::Drain { node: Name::new(node.as_str())?, is_drained: !undo };
-            Client::new(head)?.text(&request).map(|_| ())
+            Client::new(head)?.text(&request)?;
+            match (head.json, undo) {
+                (true, _) => say_json(&serde_json::json!({ "node": node, "is_drained": !undo })),
+                (false, false) => {
+                    println!("{node} is drained: what runs there moves away");
+                    Ok(())
+                }
+                (false, true) => {
+                    println!("{node} is back in service");
+                    Ok(())
+                }
+            }
         }
         LiveCommand::Events { head, from, follow } => {
             show::events(&mut Client::new(head)?, *from, *follow, head.json)
@@ -213,7 +235,7 @@ fn wire_policy(args: &PolicyArgs) -> Result<(Text, Vec<(Text, Text)>)> {
 
 fn say(head: &HeadArgs, text: &str) -> Result<()> {
     match head.json {
-        true => say_json(&text),
+        true => say_json(&serde_json::json!({ "text": text })),
         false => {
             println!("{text}");
             Ok(())
@@ -222,6 +244,6 @@ fn say(head: &HeadArgs, text: &str) -> Result<()> {
 }
 
 fn say_json(value: &impl serde::Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string(value)?);
+    println!("{}", show::to_json(value)?);
     Ok(())
 }

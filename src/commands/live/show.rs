@@ -15,6 +15,29 @@ use super::client::Client;
 /// How often something that is followed is asked for again.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
+/// Fields that are times or lengths of time.
+const TIMES: [&str; 8] = ["arrival", "started", "ended", "deadline", "since", "now", "time", "round"];
+
+/// A view for programs: times travel in microseconds, and are printed in seconds, as everywhere else.
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
+    fn in_seconds(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Array(values) => values.iter_mut().for_each(in_seconds),
+            serde_json::Value::Object(fields) => {
+                for name in TIMES {
+                    let Some(time) = fields.remove(name) else { continue };
+                    let seconds = time.as_i64().map(|micros| micros as f64 / 1e6);
+                    fields.insert(format!("{name}_s"), seconds.into());
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut value = serde_json::to_value(value)?;
+    in_seconds(&mut value);
+    Ok(value.to_string())
+}
+
 /// Jobs, as the head knows them.
 pub(crate) fn fetch_jobs(client: &mut Client, which: WhichJobs) -> Result<Vec<JobView>> {
     let mut views = Vec::new();
@@ -117,7 +140,7 @@ pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -
         })?;
         for event in &found {
             match json {
-                true => println!("{}", serde_json::to_string(event)?),
+                true => println!("{}", to_json(event)?),
                 false => println!(
                     "{:>6} {:>12.3} {:<16} {}",
                     event.index,
@@ -136,7 +159,7 @@ pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -
 }
 
 /// Prints a job's output, and goes on until it has ended if asked to.
-pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool) -> Result<()> {
+pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool, json: bool) -> Result<()> {
     let mut next = 0;
     loop {
         let (mut n_bytes, mut has_ended) = (0, false);
@@ -145,7 +168,12 @@ pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool) -> Result<()> 
                 n_bytes = bytes.as_bytes().len() as u64;
                 next = offset + n_bytes;
                 has_ended = is_end;
-                std::io::stdout().write_all(bytes.as_bytes())?;
+                if json && n_bytes > 0 {
+                    let text = String::from_utf8_lossy(bytes.as_bytes());
+                    println!("{}", serde_json::json!({ "job": job, "offset": offset, "text": text }));
+                } else {
+                    std::io::stdout().write_all(bytes.as_bytes())?;
+                }
                 std::io::stdout().flush()?;
             }
             Ok(())

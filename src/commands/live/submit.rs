@@ -77,7 +77,7 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "N")]
     pub most_failures: Option<u32>,
     /// Submit it so many times; ROTA_ARRAY_INDEX tells them apart
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub array: u32,
     /// Wait until it has ended; fails if it does
     #[arg(short, long)]

@@ -147,6 +147,11 @@ pub(crate) fn to_head() -> Vec<ToHead> {
             epoch: Epoch(4),
             outcome: Outcome::Prepared { port: 23_456 },
         }),
+        ToHead::OrderDone(OrderDone {
+            order: OrderId(11),
+            epoch: Epoch(4),
+            outcome: Outcome::Piece { bytes: Piece::new(b"model".to_vec()).expect("short"), is_end: false },
+        }),
         ToHead::LogChunk(LogChunk {
             order: OrderId(10),
             epoch: Epoch(4),
