@@ -10,12 +10,17 @@
 //! Leases at or after the horizon have no variable at all, where the original sums them to zero in a row of
 //! their own; a negative horizon counts as 0 (the original's index slips into the row before).
 
+mod bound;
+mod chains;
 mod classes;
 mod pack;
+mod polish;
 mod settle;
 
-pub use pack::{Shelf, greedy, pack, pack_backwards};
+pub use pack::{Backwards, Shelf, greedy, pack, pack_backwards, packs};
 pub use settle::{Settled, Settlement, Unsettled, settle};
+
+use std::fmt::Write;
 
 use crate::error::FormulationError;
 use crate::model::{Model, Sense, Variable};
@@ -63,7 +68,7 @@ pub struct LeaseProblem {
 pub struct LeasePlan {
     /// S: whether the row's deadline level is the one held.
     pub chosen: Vec<bool>,
-    /// X: per row one flag per lease, up to the farthest horizon.
+    /// X: per row one flag per lease, up to the farthest horizon; what is left out is not run in.
     pub leases: Vec<Vec<bool>>,
 }
 
@@ -93,10 +98,16 @@ impl LeaseProblem {
         }
         let mut model = Model::new(Sense::Maximize);
         let mut leases = Vec::with_capacity(self.rows.len());
+        let mut name = String::new();
         for (j, row) in self.rows.iter().enumerate() {
-            let name = |t| format!("x_{j}_{t}");
-            let variables: Result<Vec<Variable>, _> =
-                (0..row.n_leases()).map(|t| model.binary(&name(t))).collect();
+            let variables: Result<Vec<Variable>, _> = (0..row.n_leases())
+                .map(|t| {
+                    name.clear();
+                    // Writing to a string cannot fail.
+                    let _ = write!(name, "x_{j}_{t}");
+                    model.binary(&name)
+                })
+                .collect();
             leases.push(variables?);
         }
         let chosen: Result<Vec<Variable>, _> =

@@ -236,7 +236,7 @@ fn a_settled_problem_is_as_good_as_a_solved_one() {
         let problem = random_problem(seed);
         let built = problem.model().unwrap();
         let solution = Highs.solve(&built.model, &Limits::default(), Start::Cold);
-        let settled = match settle(&problem, &mut Highs, &Limits::default()) {
+        let settled = match settle(&problem, &|| None, usize::MAX, &mut Highs, &Limits::default()) {
             Ok(settled) => settled,
             Err(Unsettled::NoPlan { .. }) => {
                 assert_eq!(solution.status, SolveStatus::Infeasible, "seed {seed}");
@@ -263,7 +263,7 @@ fn a_settled_problem_is_as_good_as_a_solved_one() {
 fn without_an_answer_the_packed_plan_is_taken() {
     let n_fallen = (0..200_u64).filter(|&seed| {
         let problem = random_problem(seed);
-        let settled = settle(&problem, &mut Recorded::default(), &Limits::default());
+        let settled = settle(&problem, &|| None, usize::MAX, &mut Recorded::default(), &Limits::default());
         let Ok(settled) = settled else { return false };
         let built = problem.model().unwrap();
         let values = built.encode(&settled.plan).expect("a plan within its horizons");
@@ -271,4 +271,45 @@ fn without_an_answer_the_packed_plan_is_taken() {
         matches!(settled.how, Settlement::FellBack(_))
     });
     assert!(n_fallen.count() > 5);
+}
+
+#[test]
+fn a_known_plan_is_the_least_that_is_settled_for() {
+    let mut n_rescued = 0;
+    for seed in 0..400_u64 {
+        let problem = random_problem(seed);
+        let built = problem.model().unwrap();
+        let solution = Highs.solve(&built.model, &Limits::default(), Start::Cold);
+        let Ok(known) = built.decode(&solution) else { continue };
+        assert!(problem.holds(&known), "seed {seed}");
+        let settle_with = |known: &dyn Fn() -> Option<LeasePlan>| {
+            settle(&problem, known, usize::MAX, &mut Recorded::default(), &Limits::default())
+        };
+        let settled =
+            settle_with(&|| Some(known.clone())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert!(settled.objective > problem.objective(&known) - 1e-6, "seed {seed}: {}", settled.objective);
+        n_rescued += usize::from(settle_with(&|| None).is_err());
+    }
+    assert!(n_rescued > 0, "packing always finds something: nothing is tried here");
+}
+
+#[test]
+fn a_plan_that_does_not_hold_is_not_taken_for_known() {
+    let problem =
+        LeaseProblem { rows: vec![row(4, 1, 2, 10.0, 0)], capacity: vec![8; 2], goal: LeaseGoal::Minimize };
+    let plan =
+        |chosen: bool, leases: &[bool]| LeasePlan { chosen: vec![chosen], leases: vec![leases.to_vec()] };
+    assert!(problem.holds(&plan(true, &[false, true])));
+    for wrong in [
+        plan(true, &[true, true]),
+        plan(true, &[false, false]),
+        plan(false, &[false, false]),
+        plan(true, &[false, false, true]),
+        plan(true, &[true]),
+        LeasePlan { chosen: Vec::new(), leases: Vec::new() },
+    ] {
+        assert!(!problem.holds(&wrong), "{wrong:?}");
+    }
+    let narrow = LeaseProblem { capacity: vec![8, 3], ..problem };
+    assert!(!narrow.holds(&plan(true, &[false, true])), "more GPUs than there are");
 }

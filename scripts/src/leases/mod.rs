@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  memory ─▶ Book ─▶ night   fewer nodes for the leases of the night      (`night`)
-//!             │  └─▶ term    the lease model, at a boundary               (`term`)
+//!             │  └─▶ term    the lease model, at a boundary               (`term`, `known`)
 //!             │  └─▶ admit   newcomers, packed beside what is promised    (`book`)
 //!             └─▶ memory (plain numbers), columns for the script
 //! ```
@@ -10,6 +10,7 @@
 //! Packing and model are [`rota_solvers::chronus_leases`]; the order in which jobs without a lease run is the script's.
 
 mod book;
+mod known;
 mod memory;
 mod night;
 mod term;

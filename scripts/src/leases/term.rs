@@ -22,10 +22,10 @@ pub(crate) struct TermOptions {
 
 /// Jobs with their rows, as the model sees them.
 #[derive(Default)]
-struct Rows {
-    rows: Vec<LeaseRow>,
+pub(super) struct Rows {
+    pub(super) rows: Vec<LeaseRow>,
     /// Whose row it is, and the step of the deadline it stands for.
-    owners: Vec<(JobId, usize)>,
+    pub(super) owners: Vec<(JobId, usize)>,
 }
 
 impl Book {
@@ -39,19 +39,19 @@ impl Book {
         let first = self.current(snapshot.now);
         self.advance(first);
         let mut broken = self.break_hopeless(snapshot, first);
-        let mut frozen = Vec::new();
+        let (mut frozen, mut most_rows) = (Vec::new(), options.most_rows);
         let (rows, settled) = loop {
             let rows = self.rows(snapshot, first, &frozen);
             let problem = self.problem(snapshot, first, &rows, &frozen, options.goal);
-            if frozen.is_empty() && rows.rows.len() > options.most_rows && !problem.packs_at_best_levels() {
-                frozen = self.freeze(snapshot, &rows, rows.rows.len() - options.most_rows);
-                if !frozen.is_empty() {
-                    continue;
-                }
-            }
-            match settle(&problem, solver, &options.limits) {
+            let known = || self.known_plan(&rows, &problem);
+            match settle(&problem, &known, most_rows, solver, &options.limits) {
                 Ok(settled) => break (rows, settled),
                 Err(Unsettled::Model(error)) => return Err(error),
+                Err(Unsettled::TooLarge { rows: n_rows }) => {
+                    frozen = self.freeze(snapshot, &rows, n_rows - most_rows);
+                    // Whoever has no plan to keep must be planned, whatever it takes.
+                    most_rows = usize::MAX;
+                }
                 Err(Unsettled::NoPlan { row, .. }) => {
                     // Nodes were lost, or jobs slower than thought: one promise less, and again.
                     let (job, _) = rows.owners[row];

@@ -4,6 +4,8 @@
 //! jobs without a promise. Two walks: [`pack`] holds every job to its most urgent level and answers whether all fit;
 //! [`greedy`] lets a job fall to a lesser level, and is what runs when a solve ends without an answer.
 
+use std::cmp::Reverse;
+
 use super::{LeasePlan, LeaseRow};
 
 /// GPUs left in each lease.
@@ -25,24 +27,36 @@ impl Shelf {
 
     /// Takes the latest leases before the row's horizon that have room for it; nothing if they are too few.
     pub fn put_late(&mut self, row: &LeaseRow) -> Option<Vec<bool>> {
+        let mut taken = vec![false; row.n_leases()];
+        if !self.seek_late(row, |free, lease| {
+            *free -= i64::from(row.gpus);
+            taken[lease] = true;
+        }) {
+            self.give(&taken, row.gpus);
+            return None;
+        }
+        Some(taken)
+    }
+
+    /// As [`Shelf::put_late`], but what does not fit leaves its part behind.
+    fn fits_late(&mut self, row: &LeaseRow) -> bool {
+        self.seek_late(row, |free, _| *free -= i64::from(row.gpus))
+    }
+
+    /// Finds the latest leases with room for a row; whether they are enough.
+    fn seek_late(&mut self, row: &LeaseRow, mut found: impl FnMut(&mut i64, usize)) -> bool {
         let gpus = i64::from(row.gpus);
-        let n_leases = row.n_leases();
         let mut left = row.need;
-        let mut taken = vec![false; n_leases];
-        for lease in (0..n_leases.min(self.free.len())).rev() {
+        for (lease, free) in self.free.iter_mut().enumerate().take(row.n_leases()).rev() {
             if left == 0 {
                 break;
             }
-            if self.free[lease] >= gpus {
-                taken[lease] = true;
+            if *free >= gpus {
+                found(free, lease);
                 left -= 1;
             }
         }
-        if left > 0 {
-            return None;
-        }
-        self.take(&taken, row.gpus);
-        Some(taken)
+        left == 0
     }
 
     /// Gives GPUs back in the leases flagged.
@@ -60,22 +74,32 @@ impl Shelf {
     }
 }
 
-/// Packs every job at its most urgent level: widest first, then the least slack, then the farthest horizon. `Err`
-/// has the first row that did not fit.
-pub fn pack(rows: &[LeaseRow], mut shelf: Shelf) -> Result<Shelf, usize> {
+/// Packs every job at its most urgent level: widest first, then the least slack, then the farthest horizon. Answers with
+/// the leases of each row, none for rows of other levels; `Err` has the first row that did not fit.
+pub fn pack(rows: &[LeaseRow], mut shelf: Shelf) -> Result<Vec<Vec<bool>>, usize> {
+    let mut leases = vec![Vec::new(); rows.len()];
+    for j in most_urgent(rows) {
+        leases[j] = shelf.put_late(&rows[j]).ok_or(j)?;
+    }
+    Ok(leases)
+}
+
+/// Whether [`pack`] finds room for everybody.
+pub fn packs(rows: &[LeaseRow], mut shelf: Shelf) -> bool {
+    most_urgent(rows).into_iter().all(|j| shelf.fits_late(&rows[j]))
+}
+
+/// The most urgent row of each job, in the order in which they are packed.
+fn most_urgent(rows: &[LeaseRow]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|&j| {
         let row = &rows[j];
-        (std::cmp::Reverse(row.gpus), row.slack(), std::cmp::Reverse(row.horizon))
+        (Reverse(row.gpus), row.slack(), Reverse(row.horizon))
     });
     let job_of = jobs_of(rows);
     let mut is_packed = vec![false; rows.len()];
-    for j in order {
-        if !std::mem::replace(&mut is_packed[job_of[j]], true) && shelf.put_late(&rows[j]).is_none() {
-            return Err(j);
-        }
-    }
-    Ok(shelf)
+    order.retain(|&j| !std::mem::replace(&mut is_packed[job_of[j]], true));
+    order
 }
 
 /// Gives each job the most valuable level that still packs: dearest rows first, then as in [`pack`]. `Err` has the
@@ -108,10 +132,18 @@ pub fn greedy(rows: &[LeaseRow], mut shelf: Shelf) -> Result<LeasePlan, usize> {
     }
 }
 
-/// Packs from the last lease backwards, in each the jobs that still need most, then the widest: what cannot wait any
-/// longer is what has most left to do, and the first lease gets the least that must be there. Each row is a job of its
-/// own. `None` if somebody's leases do not fit.
-pub fn pack_backwards(rows: &[LeaseRow], capacity: &[i64]) -> Option<Vec<Vec<bool>>> {
+/// Who goes first when leases are packed backwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backwards {
+    /// Whoever still needs most, then the widest: optimal for gangs of one size.
+    NeediestFirst,
+    /// Gangs before single GPUs, which fill whatever is left: wins where a gang would come too late to fit.
+    GangsFirst,
+}
+
+/// Packs from the last lease backwards: what cannot wait any longer is what has most left to do, and the first lease gets
+/// the least that must be there. Each row is a job of its own. `None` if somebody's leases do not fit.
+pub fn pack_backwards(rows: &[LeaseRow], capacity: &[i64], who: Backwards) -> Option<Vec<Vec<bool>>> {
     let n_leases = rows.iter().map(LeaseRow::n_leases).max().unwrap_or(0);
     let mut leases = vec![vec![false; n_leases]; rows.len()];
     let mut by_horizon: Vec<usize> = (0..rows.len()).collect();
@@ -124,7 +156,10 @@ pub fn pack_backwards(rows: &[LeaseRow], capacity: &[i64]) -> Option<Vec<Vec<boo
         }
         open.retain(|&j| left[j] > 0);
         // Stable, since it is nearly sorted from the lease before.
-        open.sort_by_key(|&j| (std::cmp::Reverse((left[j], rows[j].gpus)), j));
+        open.sort_by_key(|&j| {
+            let is_gang = who == Backwards::GangsFirst && rows[j].gpus > 1;
+            (Reverse((is_gang, left[j], rows[j].gpus)), j)
+        });
         let mut free = capacity.get(lease).copied().unwrap_or(0);
         for &j in &open {
             if i64::from(rows[j].gpus) <= free {
@@ -173,7 +208,7 @@ mod tests {
     #[test]
     fn packing_holds_jobs_to_their_most_urgent_level() {
         let soft = [row(8, 2, 2, 10.0, 0), row(8, 2, 4, 5.0, 1)];
-        assert_eq!(pack(&soft, Shelf::new(vec![8; 4])).map(|s| s.free().to_vec()), Ok(vec![0, 0, 8, 8]));
+        assert_eq!(pack(&soft, Shelf::new(vec![8; 4])), Ok(vec![vec![true, true], Vec::new()]));
         let both = [soft[0], soft[1], row(8, 1, 1, 10.0, 0)];
         assert_eq!(pack(&both, Shelf::new(vec![8; 4])), Err(2), "though the lesser level would fit");
     }
@@ -181,9 +216,21 @@ mod tests {
     #[test]
     fn packing_backwards_keeps_the_first_lease_free() {
         let rows = [row(8, 2, 4, 10.0, 0), row(8, 1, 2, 10.0, 0)];
-        let leases = pack_backwards(&rows, &[8; 4]).expect("there is room");
+        let leases = pack_backwards(&rows, &[8; 4], Backwards::NeediestFirst).expect("there is room");
         assert_eq!(leases, [[false, false, true, true], [false, true, false, false]]);
-        assert_eq!(pack_backwards(&[rows[0], rows[0], rows[1]], &[8; 4]), None);
+        let three = [rows[0], rows[0], rows[1]];
+        assert_eq!(pack_backwards(&three, &[8; 4], Backwards::NeediestFirst), None);
+    }
+
+    #[test]
+    fn gangs_that_go_first_do_not_come_too_late() {
+        let rows = [row(1, 2, 3, 10.0, 0), row(2, 1, 3, 10.0, 0)];
+        let first = |who| {
+            let leases = pack_backwards(&rows, &[2, 1, 2], who).expect("there is room");
+            [leases[0][0], leases[1][0]]
+        };
+        assert_eq!(first(Backwards::NeediestFirst), [false, true], "the gang, two GPUs");
+        assert_eq!(first(Backwards::GangsFirst), [true, false], "the single one");
     }
 
     #[test]

@@ -4,10 +4,8 @@
 //! Deadlines are promised by packing, so that packed plans nearly always exist; what is left to decide is who runs in
 //! the first lease. All of it counts for 1 at most, so that no job gives a level up for it unless levels are closer.
 
-use std::cmp::Reverse;
-
 use super::classes::Classes;
-use super::pack::{Shelf, greedy, pack_backwards};
+use super::pack::{Backwards, Shelf, greedy, pack_backwards};
 use super::{LeaseGoal, LeasePlan, LeaseProblem, LeaseRow};
 use crate::error::FormulationError;
 use crate::solution::{Limits, SolveStatus, Solver, Start};
@@ -45,6 +43,12 @@ pub enum Unsettled {
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] FormulationError),
+    /// Somebody must have less than its best level, and the model of all levels has too many rows to be solved.
+    #[error("a model of {rows} rows is too large")]
+    TooLarge {
+        /// Its rows.
+        rows: usize,
+    },
     /// Neither packing nor the solver found one.
     #[error("no plan: row {row} fits at no level, and the solve ended {status}")]
     NoPlan {
@@ -55,13 +59,18 @@ pub enum Unsettled {
     },
 }
 
-/// Settles a problem; `solver` is asked only where no packed plan is proved optimal.
+/// Settles a problem; `solver` is asked only where no packed plan is proved optimal. A plan that is `known` to hold, such
+/// as the one of the lease before, is used where packing finds none or a lesser one. Of the model of all levels no more than
+/// `most_rows` are solved.
 pub fn settle(
     problem: &LeaseProblem,
+    known: &dyn Fn() -> Option<LeasePlan>,
+    most_rows: usize,
     solver: &mut dyn Solver,
     limits: &Limits,
 ) -> Result<Settled, Unsettled> {
-    let (bound, packed) = (problem.bound(), problem.packed());
+    let bound = problem.bound();
+    let packed = problem.packed(known, bound);
     if let Some(settled) = packed.as_ref().ok().and_then(|plan| problem.proved(plan, bound)) {
         return Ok(settled);
     }
@@ -78,6 +87,9 @@ pub fn settle(
             solution.status,
         ));
     }
+    if problem.rows.len() > most_rows {
+        return Err(Unsettled::TooLarge { rows: problem.rows.len() });
+    }
     let built = problem.model()?;
     let start = packed.as_ref().ok().and_then(|plan| built.encode(plan));
     let solution = solver.solve(&built.model, limits, start.as_deref().map_or(Start::Cold, Start::Values));
@@ -89,13 +101,6 @@ pub fn settle(
 }
 
 impl LeaseProblem {
-    /// Whether every job packs at its best level, so that settling needs no large model.
-    pub fn packs_at_best_levels(&self) -> bool {
-        let tops = self.tops().filter(|_| self.levels_are_apart());
-        let rows = tops.map(|tops| tops.iter().map(|&j| self.rows[j]).collect::<Vec<_>>());
-        rows.is_some_and(|rows| pack_backwards(&rows, &self.capacity).is_some())
-    }
-
     /// What a plan is worth.
     pub fn objective(&self, plan: &LeasePlan) -> f64 {
         let rows = self.rows.iter().zip(&plan.chosen).zip(&plan.leases).enumerate();
@@ -109,25 +114,16 @@ impl LeaseProblem {
         rows.map(worth).sum()
     }
 
-    /// What no plan exceeds, without a solve.
-    pub fn bound(&self) -> f64 {
-        if self.goal == LeaseGoal::Random {
-            return self.rows.first().map_or(0.0, |row| row.value.max(0.0));
-        }
-        let values: f64 = self.jobs().filter_map(|(_, rows)| top(rows)).map(|(_, row)| row.value).sum();
-        match self.goal {
-            LeaseGoal::Maximize => values + self.fullest_first_lease() as f64 / self.largest_capacity(),
-            _ if self.levels_are_apart() => {
-                values - self.emptiest_first_lease() as f64 / self.largest_capacity()
-            }
-            _ => values,
-        }
+    fn proved(&self, plan: &LeasePlan, bound: f64) -> Option<Settled> {
+        let settled = || {
+            let objective = self.objective(plan);
+            Settled { plan: plan.clone(), objective, bound, how: Settlement::Proved }
+        };
+        self.reaches(plan, bound).then(settled)
     }
 
-    fn proved(&self, plan: &LeasePlan, bound: f64) -> Option<Settled> {
-        let objective = self.objective(plan);
-        let is_optimal = objective >= bound - SAME * bound.abs().max(1.0);
-        is_optimal.then(|| Settled { plan: plan.clone(), objective, bound, how: Settlement::Proved })
+    fn reaches(&self, plan: &LeasePlan, bound: f64) -> bool {
+        self.objective(plan) >= bound - SAME * bound.abs().max(1.0)
     }
 
     /// The solver's plan, or without one the packed plan.
@@ -142,50 +138,38 @@ impl LeaseProblem {
         Settled { objective: self.objective(&plan), bound, plan, how }
     }
 
-    /// The best of what packing finds. Each job at its best level, backwards; where a full first lease is wanted, that
-    /// first; and where not all can have their best level, by value.
-    fn packed(&self) -> Result<LeasePlan, usize> {
-        let by_value = || greedy(&self.rows, Shelf::new(self.capacity.clone()));
-        let Some(tops) = self.tops() else { return by_value() };
-        let rows: Vec<LeaseRow> = tops.iter().map(|&j| self.rows[j]).collect();
-        let full = (self.goal == LeaseGoal::Maximize).then(|| self.first_lease_full(&rows)).flatten();
-        match full.or_else(|| pack_backwards(&rows, &self.capacity)) {
-            Some(leases) => Ok(self.plan_at(&tops, leases)),
-            None => by_value(),
-        }
-    }
-
-    /// Fills the first lease, after those that cannot wait with the widest gangs first and of these the most urgent;
-    /// then packs what is left into the later leases.
-    fn first_lease_full(&self, rows: &[LeaseRow]) -> Option<Vec<Vec<bool>>> {
-        let mut left = *self.capacity.first()?;
-        let mut order: Vec<usize> = (0..rows.len()).filter(|&j| rows[j].need > 0).collect();
-        order.sort_by_key(|&j| (rows[j].slack() > 0, Reverse(rows[j].gpus), rows[j].slack(), j));
-        let mut runs_first = vec![false; rows.len()];
-        for j in order {
-            if i64::from(rows[j].gpus) <= left {
-                runs_first[j] = true;
-                left -= i64::from(rows[j].gpus);
+    /// The best of what is found without a solve: each job at its best level, packed backwards; what is known already;
+    /// and where that is nothing, packed by value.
+    fn packed(&self, known: &dyn Fn() -> Option<LeasePlan>, bound: f64) -> Result<LeasePlan, usize> {
+        let tops = self.tops();
+        let backwards = |who| {
+            let tops = tops.as_ref()?;
+            let rows: Vec<LeaseRow> = tops.iter().map(|&j| self.rows[j]).collect();
+            Some(self.plan_at(tops, pack_backwards(&rows, &self.capacity, who)?))
+        };
+        let mut best: Option<LeasePlan> = None;
+        let ways: [&dyn Fn() -> Option<LeasePlan>; 3] =
+            [&|| backwards(Backwards::NeediestFirst), &|| backwards(Backwards::GangsFirst), &|| {
+                known().filter(|plan| self.holds(plan))
+            }];
+        for find in ways {
+            let Some(mut plan) = find() else { continue };
+            self.polish(&mut plan, bound);
+            if best.as_ref().is_none_or(|best| self.objective(&plan) > self.objective(best)) {
+                best = Some(plan);
+            }
+            if best.as_ref().is_some_and(|best| self.reaches(best, bound)) {
+                break;
             }
         }
-        let later = |(row, runs_first): (&LeaseRow, &bool)| LeaseRow {
-            need: row.need - u32::from(*runs_first),
-            horizon: row.horizon - 1,
-            ..*row
-        };
-        let later: Vec<LeaseRow> = rows.iter().zip(&runs_first).map(later).collect();
-        let mut leases = pack_backwards(&later, &self.capacity[1..])?;
-        leases.iter_mut().zip(runs_first).for_each(|(leases, runs_first)| leases.insert(0, runs_first));
-        Some(leases)
+        best.map_or_else(|| greedy(&self.rows, Shelf::new(self.capacity.clone())), Ok)
     }
 
     /// A plan that holds every job to one row.
     pub(super) fn plan_at(&self, tops: &[usize], leases: Vec<Vec<bool>>) -> LeasePlan {
         let n_leases = self.n_leases();
-        let mut plan = LeasePlan {
-            chosen: vec![false; self.rows.len()],
-            leases: vec![vec![false; n_leases]; self.rows.len()],
-        };
+        let mut plan =
+            LeasePlan { chosen: vec![false; self.rows.len()], leases: vec![Vec::new(); self.rows.len()] };
         for (&j, mut leases) in tops.iter().zip(leases) {
             leases.resize(n_leases, false);
             plan.chosen[j] = true;
@@ -195,12 +179,12 @@ impl LeaseProblem {
     }
 
     /// The best row of each job; `None` if a job has none that is possible.
-    fn tops(&self) -> Option<Vec<usize>> {
+    pub(super) fn tops(&self) -> Option<Vec<usize>> {
         self.jobs().map(|(first, rows)| top(rows).map(|(place, _)| first + place)).collect()
     }
 
     /// Whether a lesser level costs every job at least what the whole first lease is worth.
-    fn levels_are_apart(&self) -> bool {
+    pub(super) fn levels_are_apart(&self) -> bool {
         let is_apart = |rows: &[LeaseRow]| {
             let most = top(rows).map_or(0.0, |(_, row)| row.value);
             let others = rows.iter().filter(|row| row.slack() >= 0 && row.value != most);
@@ -209,53 +193,8 @@ impl LeaseProblem {
         self.jobs().all(|(_, rows)| is_apart(rows))
     }
 
-    /// The largest sum of gangs that fits into the first lease.
-    fn fullest_first_lease(&self) -> usize {
-        let capacity = usize::try_from(self.capacity.first().copied().unwrap_or(0)).unwrap_or(0);
-        let mut is_reached = vec![false; capacity + 1];
-        is_reached[0] = true;
-        let mut most = 0;
-        for (_, rows) in self.jobs() {
-            let Some(row) = rows.iter().find(|row| row.n_leases() > 0 && row.need > 0) else { continue };
-            let gpus = row.gpus as usize;
-            if most == capacity || gpus == 0 {
-                continue;
-            }
-            for sum in (gpus..=capacity.min(most + gpus)).rev() {
-                if is_reached[sum - gpus] && !is_reached[sum] {
-                    is_reached[sum] = true;
-                    most = most.max(sum);
-                }
-            }
-        }
-        most
-    }
-
-    /// GPUs of the first lease that no plan at the best levels does without: of jobs that cannot wait, or because the
-    /// later leases up to some horizon do not hold all that is due by then.
-    fn emptiest_first_lease(&self) -> i64 {
-        let mut rows: Vec<&LeaseRow> =
-            self.jobs().filter_map(|(_, rows)| top(rows)).map(|(_, row)| row).collect();
-        rows.sort_by_key(|row| row.horizon);
-        let is_forced = |row: &LeaseRow| row.slack() == 0 && row.need > 0;
-        let forced: i64 = rows.iter().filter(|row| is_forced(row)).map(|row| i64::from(row.gpus)).sum();
-        let (mut least, mut demand, mut forced_so_far, mut later, mut lease) =
-            (forced, 0_i64, 0_i64, 0_i64, 1);
-        for due in rows.chunk_by(|a, b| a.horizon == b.horizon) {
-            demand += due.iter().map(|row| i64::from(row.gpus) * i64::from(row.need)).sum::<i64>();
-            forced_so_far +=
-                due.iter().filter(|row| is_forced(row)).map(|row| i64::from(row.gpus)).sum::<i64>();
-            while lease < due[0].n_leases() {
-                later += self.capacity.get(lease).copied().unwrap_or(0);
-                lease += 1;
-            }
-            least = least.max(demand - later + forced - forced_so_far);
-        }
-        least
-    }
-
     /// Rows of each job, with the place of its first.
-    fn jobs(&self) -> impl Iterator<Item = (usize, &[LeaseRow])> {
+    pub(super) fn jobs(&self) -> impl Iterator<Item = (usize, &[LeaseRow])> {
         let mut first = 0;
         self.rows.chunk_by(|_, next| next.level != 0).map(move |rows| {
             let place = first;
@@ -266,7 +205,7 @@ impl LeaseProblem {
 }
 
 /// The possible row of most value, of equals the one with the farthest horizon, with its place among these.
-fn top(rows: &[LeaseRow]) -> Option<(usize, &LeaseRow)> {
+pub(super) fn top(rows: &[LeaseRow]) -> Option<(usize, &LeaseRow)> {
     let possible = rows.iter().enumerate().filter(|(_, row)| row.slack() >= 0);
     possible
         .max_by(|(i, a), (j, b)| a.value.total_cmp(&b.value).then(a.horizon.cmp(&b.horizon)).then(j.cmp(i)))
