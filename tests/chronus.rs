@@ -264,9 +264,9 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str, &str); 3] = [
     (
         "admission by packing",
         "src/artifact/chronus/admit.rs",
-        "pack(&",
+        "packs(&",
         "src/leases/book.rs",
-        "pack(&",
+        "packs(&",
         "policies/chronus.rhai",
         "book.admit(",
     ),

@@ -5,11 +5,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, Position};
+use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, ImmutableString, Position};
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::Phase;
 
+use crate::leases::Book;
 use crate::limits::{Limits, Meter};
 use crate::parameters::{Declarations, Parameter};
 use crate::solving::Solving;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// Who solves models.
     pub(crate) solving: Solving,
     live: Mutex<Live>,
+    /// The last book of leases with the text it was remembered as: reading that text again would give the same.
+    book: Mutex<Option<(ImmutableString, Arc<Book>)>>,
 }
 
 /// What changes from call to call.
@@ -56,12 +59,28 @@ pub(crate) struct Live {
 
 impl Shared {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Shared { meter: Meter::new(limits), solving: Solving::default(), live: Mutex::default() })
+        Arc::new(Shared {
+            meter: Meter::new(limits),
+            solving: Solving::default(),
+            live: Mutex::default(),
+            book: Mutex::default(),
+        })
     }
 
     /// Never held while script code runs, so nothing can wait for itself.
     pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a book beside the text that a script remembers it by.
+    pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<Book>) {
+        *self.book.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, book));
+    }
+
+    /// The book kept last, if it was remembered as this text.
+    pub(crate) fn kept_book(&self, text: &ImmutableString) -> Option<Arc<Book>> {
+        let kept = self.book.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.filter(|(kept, _)| kept == text).map(|(_, book)| book)
     }
 
     /// The decision under way.

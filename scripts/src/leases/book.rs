@@ -6,7 +6,7 @@ use rota_core::ids::JobId;
 use rota_core::job::{Deadline, JobSpec};
 use rota_core::snapshot::Snapshot;
 use rota_core::time::{Span, Time};
-use rota_solvers::chronus_leases::{LeaseRow, Shelf, pack};
+use rota_solvers::chronus_leases::{LeaseRow, Shelf, packs};
 
 /// Leases looked ahead at most; farther deadlines count as that far.
 const MOST_LEASES: i64 = 10_000;
@@ -62,6 +62,7 @@ impl Book {
 
     /// Forgets jobs that ended and leases that are over.
     pub(crate) fn forget_the_past(&mut self, snapshot: &Snapshot) {
+        self.refused.clear();
         let is_there = |job: &JobId| snapshot.jobs.row(*job).is_some();
         self.leased.retain(is_there);
         self.promises.retain(|job, _| is_there(job));
@@ -84,12 +85,24 @@ impl Book {
         Time((self.current(now) + 1).saturating_mul(self.terms.lease.0))
     }
 
-    pub(crate) fn is_leased(&self, job: JobId) -> bool {
-        self.leased.contains(&job)
+    /// Who holds the current lease.
+    pub(crate) fn leased(&self) -> impl Iterator<Item = JobId> {
+        self.leased.iter().copied()
     }
 
-    pub(crate) fn is_promised(&self, job: JobId) -> bool {
-        self.promises.contains_key(&job)
+    /// Whose deadline is promised.
+    pub(crate) fn promised(&self) -> impl Iterator<Item = JobId> {
+        self.promises.keys().copied()
+    }
+
+    /// Newcomers of this decision whose deadline could not be promised.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = JobId> {
+        self.refused.keys().copied()
+    }
+
+    /// What jobs are reckoned with.
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
     }
 
     /// Why a newcomer was not promised its deadline.
@@ -100,14 +113,15 @@ impl Book {
     /// Judges newcomers in the order given: each that packs beside all promises is promised the first of the first
     /// `n_steps` of its deadline that does. One that does not is promised nothing and counts for nothing.
     pub(crate) fn admit(&mut self, snapshot: &Snapshot, rows: &[u32], n_steps: usize) {
+        let has_deadline = |row: &usize| snapshot.jobs.spec(*row).deadline != Deadline::None;
+        let rows: Vec<usize> = rows.iter().map(|row| *row as usize).filter(has_deadline).collect();
+        if rows.is_empty() {
+            return;
+        }
         let first = self.current(snapshot.now) + 1;
         let mut ahead = self.ahead(snapshot, first);
-        for &row in rows {
-            let row = row as usize;
+        for row in rows {
             let spec = snapshot.jobs.spec(row);
-            if spec.deadline == Deadline::None {
-                continue;
-            }
             let levels = self.levels(snapshot, row, first);
             let packs = |level: &&LeaseRow| level.slack() >= 0 && ahead.packs_with(level);
             match levels.iter().take(n_steps).find(packs).copied() {
@@ -228,6 +242,6 @@ impl Ahead {
         let farthest = rows.iter().map(|row| row.horizon).max().unwrap_or(0);
         let mut free = self.shelf.free().to_vec();
         free.resize(free.len().max(usize::try_from(farthest).unwrap_or(0)), self.all);
-        pack(&rows, Shelf::new(free)).is_ok()
+        packs(&rows, Shelf::new(free))
     }
 }

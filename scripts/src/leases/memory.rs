@@ -1,90 +1,118 @@
-//! The book as plain numbers, for a script's private memory, and back.
+//! The book as one word, for a script's private memory, and back.
 //!
-//! `[next, leased…, -1, (lease, nodes)…, -1, (job, level, runs, run…)…]`: a run of planned leases is its first lease
-//! times 2^20 plus its length; `runs` is -1 for a promise without a plan.
+//! `next;leased…;lease:nodes…;job.level=plan…`, entries apart by blanks. A plan is its stretches of leases,
+//! `first+length`, and at the end how many leases it has: `1+2,4+1,6` runs in leases 1, 2 and 4 of 6. `-` is a promise
+//! without a plan.
+
+use std::str::FromStr;
 
 use rota_core::ids::JobId;
 
 use super::book::{Book, Promise, Terms};
 
-const END: i64 = -1;
-const RUN_BITS: u32 = 20;
+/// Leases of a plan at most: what is longer was not written here.
+const MOST_LEASES: usize = 1 << 20;
 
 impl Book {
-    /// As plain numbers.
-    pub(crate) fn to_numbers(&self) -> Vec<i64> {
-        let mut numbers = vec![self.next];
-        numbers.extend(self.leased.iter().map(|job| i64::from(job.0)));
-        numbers.push(END);
-        numbers.extend(self.nodes_on.iter().flat_map(|(lease, n_on)| [*lease, i64::from(*n_on)]));
-        numbers.push(END);
+    /// As one word.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = Text(self.next.to_string());
+        text.0.push(';');
+        for job in &self.leased {
+            text.blank().number(job.index());
+        }
+        text.0.push(';');
+        for (lease, n_on) in &self.nodes_on {
+            text.blank().0.push_str(&format!("{lease}:{n_on}"));
+        }
+        text.0.push(';');
         for (job, promise) in &self.promises {
-            numbers.extend([i64::from(job.0), promise.level as i64]);
+            text.blank().number(job.index()).mark('.').number(promise.level).mark('=');
             match &promise.plan {
-                None => numbers.push(END),
-                Some(plan) => {
-                    let runs = runs_of(plan);
-                    // The last run has no lease and says how long the plan is.
-                    numbers.push(runs.len() as i64);
-                    numbers.extend(
-                        runs.iter().map(|(first, length)| (*first as i64) << RUN_BITS | *length as i64),
-                    );
-                }
+                None => text.0.push('-'),
+                Some(plan) => text.plan(plan),
             }
         }
-        numbers
+        text.0
     }
 
-    /// From what [`Book::to_numbers`] wrote; `None` for anything else.
-    pub(crate) fn from_numbers(terms: Terms, numbers: &[i64]) -> Option<Self> {
+    /// From what [`Book::to_text`] wrote; `None` for anything else.
+    pub(crate) fn from_text(terms: Terms, text: &str) -> Option<Self> {
         let mut book = Book::new(terms);
-        let mut rest = numbers.iter().copied();
-        book.next = rest.next()?;
-        while let Some(job) = rest.next().filter(|job| *job != END) {
-            book.leased.insert(JobId(u32::try_from(job).ok()?));
+        let mut parts = text.split(';');
+        book.next = number(parts.next()?)?;
+        for job in parts.next()?.split_ascii_whitespace() {
+            book.leased.insert(JobId(number(job)?));
         }
-        loop {
-            match rest.next()? {
-                END => break,
-                lease => book.nodes_on.insert(lease, u32::try_from(rest.next()?).ok()?),
-            };
+        for entry in parts.next()?.split_ascii_whitespace() {
+            let (lease, n_on) = entry.split_once(':')?;
+            book.nodes_on.insert(number(lease)?, number(n_on)?);
         }
-        while let Some(job) = rest.next() {
-            let level = usize::try_from(rest.next()?).ok()?;
-            let plan = match rest.next()? {
-                END => None,
-                n_runs => {
-                    let runs: Vec<i64> = rest.by_ref().take(usize::try_from(n_runs).ok()?).collect();
-                    Some(plan_of(&runs)?)
-                }
-            };
-            book.promises.insert(JobId(u32::try_from(job).ok()?), Promise { level, plan });
+        for entry in parts.next()?.split_ascii_whitespace() {
+            let (who, plan) = entry.split_once('=')?;
+            let (job, level) = who.split_once('.')?;
+            let plan = if plan == "-" { None } else { Some(read_plan(plan)?) };
+            book.promises.insert(JobId(number(job)?), Promise { level: number(level)?, plan });
         }
-        Some(book)
+        parts.next().is_none().then_some(book)
     }
 }
 
-/// Stretches of planned leases, and at the end one of none that begins where the plan ends.
-fn runs_of(plan: &[bool]) -> Vec<(usize, usize)> {
-    let mut runs = Vec::new();
-    let mut first = 0;
-    for run in plan.chunk_by(|a, b| a == b) {
-        if run[0] {
-            runs.push((first, run.len()));
+/// A text under way. Numbers are written by hand: books are remembered every round, and formatting would be most of it.
+struct Text(String);
+
+impl Text {
+    /// Apart from the entry before.
+    fn blank(&mut self) -> &mut Self {
+        if !self.0.ends_with(';') {
+            self.0.push(' ');
         }
-        first += run.len();
+        self
     }
-    runs.push((plan.len(), 0));
-    runs
+
+    fn mark(&mut self, mark: char) -> &mut Self {
+        self.0.push(mark);
+        self
+    }
+
+    fn number(&mut self, mut number: usize) -> &mut Self {
+        let mut digits = ['0'; 20];
+        let mut n_digits = 0;
+        for digit in &mut digits {
+            *digit = char::from(b'0' + (number % 10) as u8);
+            (number, n_digits) = (number / 10, n_digits + 1);
+            if number == 0 {
+                break;
+            }
+        }
+        self.0.extend(digits[..n_digits].iter().rev());
+        self
+    }
+
+    fn plan(&mut self, plan: &[bool]) {
+        let mut first = 0;
+        for run in plan.chunk_by(|a, b| a == b) {
+            if run[0] {
+                self.number(first).mark('+').number(run.len()).mark(',');
+            }
+            first += run.len();
+        }
+        self.number(plan.len());
+    }
 }
 
-fn plan_of(runs: &[i64]) -> Option<Vec<bool>> {
-    let split = |run: i64| (run >> RUN_BITS, run & ((1 << RUN_BITS) - 1));
-    let length = usize::try_from(split(*runs.last()?).0).ok().filter(|length| *length < 1 << RUN_BITS)?;
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok()
+}
+
+fn read_plan(text: &str) -> Option<Vec<bool>> {
+    let (runs, length) = text.rsplit_once(',').unwrap_or(("", text));
+    let length = number(length).filter(|length| *length < MOST_LEASES)?;
     let mut plan = vec![false; length];
-    for (first, n_leases) in runs.iter().map(|run| split(*run)) {
-        let first = usize::try_from(first).ok()?;
-        let last = first.checked_add(usize::try_from(n_leases).ok()?)?;
+    for run in runs.split(',').filter(|run| !run.is_empty()) {
+        let (first, n_leases) = run.split_once('+')?;
+        let first: usize = number(first)?;
+        let last = first.checked_add(number(n_leases)?)?;
         plan.get_mut(first..last)?.fill(true);
     }
     Some(plan)
@@ -96,10 +124,13 @@ mod tests {
 
     use super::*;
 
+    fn terms() -> Terms {
+        Terms { lease: Span::from_secs(1200), caution: 1.1 }
+    }
+
     #[test]
     fn a_book_comes_back_from_memory_as_it_was() {
-        let terms = Terms { lease: Span::from_secs(1200), caution: 1.1 };
-        let mut book = Book::new(terms);
+        let mut book = Book::new(terms());
         book.next = 17;
         book.leased.extend([JobId(3), JobId(9)]);
         book.nodes_on.insert(17, 12);
@@ -107,14 +138,29 @@ mod tests {
         book.promises.insert(JobId(3), Promise { level: 2, plan: Some(plan) });
         book.promises.insert(JobId(4), Promise { level: 0, plan: None });
         book.promises.insert(JobId(5), Promise { level: 1, plan: Some(Vec::new()) });
-        assert_eq!(Book::from_numbers(terms, &book.to_numbers()), Some(book));
+        let text = book.to_text();
+        assert_eq!(text, "17;3 9;17:12;3.2=1+2,4+1,6 4.0=- 5.1=0");
+        assert_eq!(Book::from_text(terms(), &text), Some(book));
+        let nobody = Book::new(terms());
+        assert_eq!(Book::from_text(terms(), &nobody.to_text()), Some(nobody));
     }
 
     #[test]
     fn what_is_no_book_is_refused() {
-        let terms = Terms { lease: Span::from_secs(1200), caution: 1.1 };
-        for numbers in [&[][..], &[5, 1], &[5, -1, 2], &[5, -1, -1, 7], &[5, -1, -1, 7, 0, 1, 1 << 60]] {
-            assert_eq!(Book::from_numbers(terms, numbers), None, "{numbers:?}");
+        for text in [
+            "",
+            "5",
+            "5;;",
+            "5;x;;",
+            "5;;2;",
+            "5;;;7",
+            "5;;;7.0=",
+            "5;;;7.0=3+9,4",
+            "5;;;7.0=99999999999",
+            "5;;;7.0=18446744073709551615+1,4",
+            "5;;;;",
+        ] {
+            assert_eq!(Book::from_text(terms(), text), None, "{text:?}");
         }
     }
 }

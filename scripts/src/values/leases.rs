@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, ImmutableString, Map};
+use rhai::{Dynamic, ImmutableString, Map};
+use rota_core::ids::JobId;
 use rota_core::table::Field;
 use rota_core::time::Span;
 use rota_solvers::chronus_leases::LeaseGoal;
@@ -21,7 +22,8 @@ const STEPS_PER_PROMISE: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct LeasesValue {
     session: Arc<Session>,
-    book: Book,
+    /// Shared: script values are copied when they are handed on.
+    book: Arc<Book>,
 }
 
 impl LeasesValue {
@@ -33,15 +35,16 @@ impl LeasesValue {
             caution: amount("leases", options, "caution", 1.1, 1.0..=100.0)?,
         };
         known("leases", options, &["lease", "caution"])?;
-        let mut book = if memory.is_unit() { Book::new(terms) } else { remembered(terms, memory)? };
-        book.forget_the_past(&session.snapshot);
+        let mut book = remembered(&session, terms, memory)?;
+        Arc::make_mut(&mut book).forget_the_past(&session.snapshot);
         Ok(LeasesValue { session, book })
     }
 
     fn admit(&mut self, jobs: Dynamic, n_steps: i64) -> Outcome<()> {
         let queue = Queue::from_value(&self.session, jobs)?;
         self.session.meter().charge(queue.rows.len() * STEPS_PER_PROMISE)?;
-        self.book.admit(&self.session.snapshot, &queue.rows, usize::try_from(n_steps).unwrap_or(0));
+        let book = Arc::make_mut(&mut self.book);
+        book.admit(&self.session.snapshot, &queue.rows, usize::try_from(n_steps).unwrap_or(0));
         Ok(())
     }
 
@@ -63,7 +66,7 @@ impl LeasesValue {
         let options = TermOptions { goal, most_rows, limits };
         let solved = {
             let mut solver = session.shared.solving.solver();
-            self.book.term(&session.snapshot, &options, &mut **solver)
+            Arc::make_mut(&mut self.book).term(&session.snapshot, &options, &mut **solver)
         };
         match solved {
             Ok(note) => session.shared.note(&note),
@@ -84,12 +87,27 @@ impl LeasesValue {
         let lease_s = self.book.lease().as_secs_f64();
         let n_leases = ((until - snapshot.now.as_secs_f64()) / lease_s).floor().clamp(0.0, 10_000.0) as usize;
         let keep = u32::try_from(keep_nodes).unwrap_or(0);
-        self.book.plan_night(&self.session.snapshot, saving, n_leases, keep);
+        Arc::make_mut(&mut self.book).plan_night(&self.session.snapshot, saving, n_leases, keep);
         Ok(())
     }
 
     fn column(&self, jobs: &Jobs, value: impl Fn(usize) -> bool) -> Outcome<Column> {
         Column::compute(jobs, jobs.rows().map(|row| f64::from(u8::from(value(row)))))
+    }
+
+    /// 1 for these, 0 for all others.
+    fn flags(&self, jobs: &Jobs, these: impl Iterator<Item = JobId>) -> Outcome<Column> {
+        let table = &self.session.snapshot.jobs;
+        let mut is_one = vec![false; table.len()];
+        these.filter_map(|job| table.row(job)).for_each(|row| is_one[row] = true);
+        self.column(jobs, |row| is_one[row])
+    }
+
+    /// The book as text; the next decision need not read it again.
+    fn memory(&self) -> ImmutableString {
+        let text = ImmutableString::from(self.book.to_text());
+        self.session.shared.keep_book(text.clone(), Arc::clone(&self.book));
+        text
     }
 
     /// Jobs that cannot meet the last step of their deadline even if they ran from now on.
@@ -104,13 +122,18 @@ impl LeasesValue {
     }
 }
 
-fn remembered(terms: Terms, memory: &Dynamic) -> Outcome<Book> {
-    let numbers: Option<Vec<i64>> = match memory.read_lock::<Array>() {
-        Some(array) => array.iter().map(|item| item.as_int().ok()).collect(),
-        None => None,
+fn remembered(session: &Session, terms: Terms, memory: &Dynamic) -> Outcome<Arc<Book>> {
+    if memory.is_unit() {
+        return Ok(Arc::new(Book::new(terms)));
+    }
+    let Some(text) = memory.read_lock::<ImmutableString>() else {
+        return fail("leases: the memory is none that `memory` of an earlier decision gave");
     };
-    match numbers.and_then(|numbers| Book::from_numbers(terms, &numbers)) {
-        Some(book) => Ok(book),
+    if let Some(book) = session.shared.kept_book(&text).filter(|book| book.terms() == terms) {
+        return Ok(book);
+    }
+    match Book::from_text(terms, &text) {
+        Some(book) => Ok(Arc::new(book)),
         None => fail("leases: the memory is none that `memory` of an earlier decision gave"),
     }
 }
@@ -220,35 +243,30 @@ fn answers(registrar: &mut Registrar<'_>) {
         let all = snapshot.cluster.nodes().len() as u32;
         i64::from(book.book.nodes_on_now(snapshot).unwrap_or(all))
     });
-    let engine = registrar.field(OWNER, "memory: Array", "The book as plain data, for `this`.");
-    engine.register_get("memory", |book: &mut LeasesValue| -> Array {
-        book.book.to_numbers().into_iter().map(Dynamic::from).collect()
-    });
+    let engine = registrar.field(OWNER, "memory: String", "The book as one word, for `this`.");
+    engine.register_get("memory", |book: &mut LeasesValue| book.memory());
     let engine =
         registrar.method(OWNER, "leased(jobs: Jobs) -> Column", "1 for jobs that hold the lease, else 0.");
-    engine.register_fn("leased", |book: LeasesValue, jobs: Jobs| {
-        book.column(&jobs, |row| book.book.is_leased(book.session.snapshot.jobs.id(row)))
-    });
+    engine.register_fn("leased", |book: &mut LeasesValue, jobs: Jobs| book.flags(&jobs, book.book.leased()));
     let engine = registrar.method(
         OWNER,
         "promised(jobs: Jobs) -> Column",
         "1 for jobs whose deadline is promised, else 0.",
     );
-    engine.register_fn("promised", |book: LeasesValue, jobs: Jobs| {
-        book.column(&jobs, |row| book.book.is_promised(book.session.snapshot.jobs.id(row)))
+    engine.register_fn("promised", |book: &mut LeasesValue, jobs: Jobs| {
+        book.flags(&jobs, book.book.promised())
     });
     let engine = registrar.method(
         OWNER,
         "refused(jobs: Jobs) -> Column",
         "1 for newcomers of this decision whose deadline could not be promised, else 0.",
     );
-    engine.register_fn("refused", |book: LeasesValue, jobs: Jobs| {
-        book.column(&jobs, |row| book.book.refusal(book.session.snapshot.jobs.id(row)).is_some())
-    });
+    engine
+        .register_fn("refused", |book: &mut LeasesValue, jobs: Jobs| book.flags(&jobs, book.book.refused()));
     let engine = registrar.method(
         OWNER,
         "late(jobs: Jobs) -> Column",
         "1 for jobs that would miss the last step of their deadline even if they ran from now on, else 0.",
     );
-    engine.register_fn("late", |book: LeasesValue, jobs: Jobs| book.late(&jobs));
+    engine.register_fn("late", |book: &mut LeasesValue, jobs: Jobs| book.late(&jobs));
 }

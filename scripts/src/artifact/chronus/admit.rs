@@ -1,6 +1,6 @@
 //! Arrivals, every slot: who can be promised a deadline, by packing.
 
-use rota_solvers::chronus_leases::{LeaseRow, Shelf, pack};
+use rota_solvers::chronus_leases::{LeaseRow, Shelf, packs};
 
 use super::ArtifactError;
 use super::job::Class;
@@ -15,10 +15,10 @@ impl Simulator<'_> {
             return Ok(());
         }
         let (mut rows, mut shelf, mut owners) = self.unplanned(now)?;
-        if pack(&rows, shelf.clone()).is_err() {
+        if !packs(&rows, shelf.clone()) {
             self.plan_without_packing(now, &rows, &owners, &shelf)?;
             (rows, shelf, owners) = self.unplanned(now)?;
-            if pack(&rows, shelf.clone()).is_err() {
+            if !packs(&rows, shelf.clone()) {
                 return self.aborts(now, "the jobs accepted before do not pack any more");
             }
         }
@@ -132,7 +132,7 @@ impl Arrivals {
         let mut free = self.shelf.free().to_vec();
         free.truncate(n_leases);
         free.extend((free.len()..n_leases).map(capacity));
-        pack(&self.rows, Shelf::new(free)).is_ok()
+        packs(&self.rows, Shelf::new(free))
     }
 
     fn farthest(&self) -> usize {

@@ -153,11 +153,13 @@ impl<'a> Simulator<'a> {
 
     /// Counts starts and stops against who ran before.
     pub(super) fn count_changes(&mut self, ran_before: &[usize]) {
+        let mut has_run = vec![false; self.n_arrived];
+        ran_before.iter().for_each(|&job| has_run[job] = true);
         for &job in &self.running {
-            self.jobs[job].n_resumes += u32::from(!ran_before.contains(&job));
+            self.jobs[job].n_resumes += u32::from(!has_run[job]);
         }
         for &job in &self.pending {
-            self.jobs[job].n_preempts += u32::from(ran_before.contains(&job));
+            self.jobs[job].n_preempts += u32::from(has_run[job]);
         }
     }
 
