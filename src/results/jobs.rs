@@ -48,7 +48,7 @@ pub struct JobRow {
     pub finish: Option<Time>,
     /// How it ended.
     pub status: Status,
-    /// The first time that matters, of a job with a deadline.
+    /// Its deadline, if it has one; of a soft deadline the last step, up to which the job is worth something.
     pub deadline: Option<Time>,
     /// Whether it was done by then; `None` without a deadline.
     pub met: Option<bool>,
@@ -100,7 +100,7 @@ pub(super) fn join(workload: &Workload, outcomes: &[Outcome]) -> Vec<JobRow> {
 
 fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words) -> JobRow {
     let finish = outcome.finish.filter(|_| matches!(outcome.status, Status::Finished | Status::Failed));
-    let deadline = job.deadline.first();
+    let deadline = job.deadline.last();
     let is_done_by =
         |time: Time| outcome.status == Status::Finished && finish.is_some_and(|finish| finish <= time);
     JobRow {
@@ -201,5 +201,55 @@ impl Words {
         let new: Arc<str> = Arc::from(text);
         self.0.insert(new.clone());
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_core::ids::{JobId, TenantId};
+    use rota_core::job::{Deadline, GpuRequest};
+    use rota_core::profile::Profile;
+    use rota_core::workload::Truth;
+
+    use super::*;
+
+    #[test]
+    fn a_soft_deadline_is_met_up_to_its_last_step() {
+        let seconds = |n: i64| Time::ZERO + Span::from_secs(n);
+        let spec = JobSpec {
+            id: JobId(0),
+            name: "soft".into(),
+            tenant: TenantId(0),
+            priority: 0,
+            profile: Arc::new(Profile::plain("plain", 1.0)),
+            batch: 0,
+            gpus: GpuRequest::fixed(1),
+            gpu_type: None,
+            estimated_work: 60.0,
+            arrival: Time::ZERO,
+            deadline: Deadline::Soft(vec![(seconds(100), 10.0), (seconds(200), 5.0)]),
+            dataset: None,
+            costs: None,
+        };
+        let workload = Workload {
+            jobs: vec![Arc::new(spec)],
+            truths: vec![Truth { work: 60.0, pace: 1.0 }],
+            tenants: vec!["somebody".into()],
+            datasets: Vec::new(),
+        };
+        let met = |finish: i64| {
+            let outcome = Outcome {
+                status: Status::Finished,
+                start: Some(Time::ZERO),
+                finish: Some(seconds(finish)),
+                service: Span::from_secs(60),
+                preemptions: 0,
+                reason: String::new(),
+            };
+            let row = join(&workload, &[outcome]).remove(0);
+            (row.deadline, row.met)
+        };
+        assert_eq!(met(150), (Some(seconds(200)), Some(true)), "its second step");
+        assert_eq!(met(201), (Some(seconds(200)), Some(false)));
     }
 }
