@@ -12,10 +12,13 @@ use rota_core::workload::Workload;
 use rota_traces::format::{Format, replay, write_chronus, write_elasticflow, write_rota};
 use rota_traces::source::Source;
 use rota_traces::stats::{Group, Stats, Summary};
-use rota_traces::{check, stats};
+use rota_traces::{check, profile, stats};
 
 use super::inputs::{InputArgs, Inputs};
 use crate::results::replace_file;
+
+/// Speeds that ElasticFlow's tables are written with when the profiles at hand lack its models.
+const ELASTICFLOW_PROFILES: &str = "elasticflow-a100";
 
 /// What to do with traces.
 #[derive(Subcommand, Clone, Debug)]
@@ -168,7 +171,15 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
 }
 
 fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
-    let (text, n_replaced) = write_elasticflow::write(workload, &inputs.cluster, &inputs.profiles)?;
+    let measured;
+    let profiles = if inputs.profiles.entry(write_elasticflow::UNKNOWN).is_some() {
+        &inputs.profiles
+    } else {
+        measured = profile::load(ELASTICFLOW_PROFILES)?;
+        eprintln!("{} are not its models: iterations are by {ELASTICFLOW_PROFILES}", inputs.profiles.name);
+        &measured
+    };
+    let (text, n_replaced) = write_elasticflow::write(workload, &inputs.cluster, profiles)?;
     if n_replaced > 0 {
         eprintln!(
             "{n_replaced} jobs of models nobody measured became resnet50, as ElasticFlow itself has it"

@@ -15,7 +15,7 @@ use crate::error::InputError;
 use crate::profile::{ProfileEntry, ProfileSet};
 
 /// What ElasticFlow takes a model for that it does not know.
-const UNKNOWN: &str = "resnet50";
+pub const UNKNOWN: &str = "resnet50";
 
 /// Writes a trace, and says how many jobs were given another model.
 pub fn write(
