@@ -213,6 +213,21 @@ fn nodes_are_left_off_at_night_and_promises_hold() {
     assert!(used < used_by_day, "{used:?} of {used_by_day:?}");
 }
 
+#[test]
+fn whoever_comes_at_night_finds_nodes_turned_on_when_saving_is_conservative() {
+    // Nobody is there at midnight, so that one node stays on; then come six jobs that fill one each.
+    let jobs: Vec<Asked<'_>> = (0..6).map(|_| (8, 1, 30, &[][..])).collect();
+    let jobs = workload(&jobs);
+    let most_at_once = |power| {
+        let ledger = run_on(6, &jobs, &mut policy("chronus", &[("power", power), ("keep_nodes", "1")]));
+        let is_night = |from: Time| from < minutes(480);
+        let nodes = ledger.timeline.iter().filter(|s| is_night(s.from)).map(|s| s.slice.node.0);
+        1 + nodes.max().expect("somebody ran")
+    };
+    assert_eq!(most_at_once("conservative"), 6, "they come on with the next lease");
+    assert_eq!(most_at_once("aggressive"), 1, "only plans turn nodes on");
+}
+
 /// GPUs, minutes after the job before, minutes of work, steps of the deadline with their values.
 type Drawn = (u32, i64, i64, Vec<(i64, f64)>);
 

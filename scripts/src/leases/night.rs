@@ -14,7 +14,8 @@ pub(crate) enum Saving {
 }
 
 impl Book {
-    /// Plans the leases from the current one to the morning, `n_leases` in all, if that was not done yet.
+    /// Plans the leases from the current one to the morning, `n_leases` in all. What is on stays on: asked again, it turns
+    /// nodes on for those who came since.
     pub(crate) fn plan_night(
         &mut self,
         snapshot: &Snapshot,
@@ -23,15 +24,14 @@ impl Book {
         keep_nodes: u32,
     ) {
         let first = self.current(snapshot.now);
-        if n_leases == 0 || self.nodes_on.contains_key(&first) {
-            return;
-        }
         let mut demand = vec![0_i64; n_leases];
         for row in 0..snapshot.jobs.len() {
             self.reserve(snapshot, row, saving, &mut demand);
         }
         for (lease, gpus) in demand.into_iter().enumerate() {
-            self.nodes_on.insert(first + lease as i64, nodes_for(snapshot, gpus).max(keep_nodes));
+            let needed = nodes_for(snapshot, gpus).max(keep_nodes);
+            let n_on = self.nodes_on.entry(first + lease as i64).or_insert(needed);
+            *n_on = (*n_on).max(needed);
         }
     }
 
