@@ -104,12 +104,12 @@ impl LeaseProblem {
     /// What a plan is worth.
     pub fn objective(&self, plan: &LeasePlan) -> f64 {
         let rows = self.rows.iter().zip(&plan.chosen).zip(&plan.leases).enumerate();
+        let (largest, sigma) = (self.largest_capacity(), self.sigma());
         let worth = |(j, ((row, &is_chosen), leases)): (usize, ((&LeaseRow, &bool), &Vec<bool>))| {
             let counts = j == 0 || self.goal != LeaseGoal::Random;
             let value = if is_chosen && counts { row.value } else { 0.0 };
             let runs_first = leases.first() == Some(&true);
-            value
-                + if runs_first { self.sigma() * f64::from(row.gpus) / self.largest_capacity() } else { 0.0 }
+            value + if runs_first { sigma * f64::from(row.gpus) / largest } else { 0.0 }
         };
         rows.map(worth).sum()
     }
