@@ -92,10 +92,11 @@ impl Measured {
     fn say(&self, what: &str) {
         let SolveCost { n_solves, cpu, slowest, most_variables } = self.solves;
         let n_terms = self.ledger.notes.iter().filter(|(_, note)| note.starts_with("chronus:")).count();
+        let n_proved = self.ledger.notes.iter().filter(|(_, note)| note.contains("proved optimal")).count();
         let n_fallbacks = self.ledger.notes.iter().filter(|(_, note)| note.contains("FELL BACK")).count();
         let n_left = self.ledger.outcomes.iter().filter(|outcome| outcome.finish.is_none()).count();
         println!(
-            "{what:<34} {:>8.3} s CPU, {:>8.3} outside the solver, {n_solves:>4} solves of {n_terms:>5} leases in {:>7.3} s (slowest {:.3} s, {most_variables} variables), {n_fallbacks} fallbacks, {n_left} jobs unfinished",
+            "{what:<34} {:>8.3} s CPU, {:>8.3} outside the solver, {n_terms:>5} leases: {n_proved} proved without a solve, {n_solves} solves in {:.3} s (slowest {:.3} s, {most_variables} variables), {n_fallbacks} fallbacks, {n_left} jobs unfinished",
             self.cpu.as_secs_f64(),
             self.outside().as_secs_f64(),
             cpu.as_secs_f64(),
