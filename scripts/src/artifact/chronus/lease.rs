@@ -38,8 +38,8 @@ impl Simulator<'_> {
         for &job in &leased {
             self.jobs[job].holds_lease = true;
             self.jobs[job].need -= 1;
-            self.move_to_running(job);
         }
+        self.move_to_running(&leased);
         self.index += 1;
         self.count_changes(&ran_before);
         let everybody = || self.pending.iter().chain(&self.running);

@@ -22,7 +22,7 @@ impl Simulator<'_> {
             self.judge(job, now);
         }
         self.start_forced(now)?;
-        self.pending.sort_by_key(|&job| {
+        self.pending.sort_by_cached_key(|&job| {
             let it = &self.jobs[job];
             Reverse((it.class, it.emergence, it.submit))
         });
@@ -35,12 +35,11 @@ impl Simulator<'_> {
         if self.machines.n_free() == 0 {
             return Ok(());
         }
-        self.pending.sort_by_key(|&job| (self.jobs[job].class, self.jobs[job].emergence));
+        self.pending.sort_by_cached_key(|&job| (self.jobs[job].class, self.jobs[job].emergence));
         let fitting = self.fitting(&self.pending);
-        for job in self.place(&fitting, now)? {
-            // Neither the last look nor the count of starts is set: the job is credited from its last look on.
-            self.move_to_running(job);
-        }
+        let placed = self.place(&fitting, now)?;
+        // Neither the last look nor the count of starts is set: the jobs are credited from their last look on.
+        self.move_to_running(&placed);
         Ok(())
     }
 
@@ -105,12 +104,12 @@ impl Simulator<'_> {
         if self.place(&forced, now)?.len() != forced.len() {
             return self.aborts(now, "a job that is forced finds no place");
         }
-        for job in forced {
+        for &job in &forced {
             self.jobs[job].last_check = now;
             self.guaranteed += self.jobs[job].gpus;
             self.spot -= self.jobs[job].gpus;
-            self.move_to_running(job);
         }
+        self.move_to_running(&forced);
         Ok(())
     }
 
@@ -146,7 +145,7 @@ impl Simulator<'_> {
         if self.machines.n_free() == 0 {
             return Ok(());
         }
-        self.pending.sort_by_key(|&job| Reverse(self.jobs[job].rank()));
+        self.pending.sort_by_cached_key(|&job| Reverse(self.jobs[job].rank()));
         let is_short = self.settings.lease <= SHORT_LEASE;
         let is_accepted = |job: &usize| self.jobs[*job].class == Class::Accepted;
         let allowed: Vec<usize> =
@@ -166,10 +165,9 @@ impl Simulator<'_> {
 
     fn start_fitting(&mut self, jobs: &[usize], now: i64) -> Result<(), ArtifactError> {
         let fitting = self.fitting(jobs);
-        for job in self.place(&fitting, now)? {
-            self.jobs[job].last_check = now;
-            self.move_to_running(job);
-        }
+        let placed = self.place(&fitting, now)?;
+        placed.iter().for_each(|&job| self.jobs[job].last_check = now);
+        self.move_to_running(&placed);
         Ok(())
     }
 }

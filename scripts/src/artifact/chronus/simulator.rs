@@ -141,9 +141,11 @@ impl<'a> Simulator<'a> {
     }
 
     /// From the pending list to the end of the running one.
-    pub(super) fn move_to_running(&mut self, job: usize) {
-        self.pending.retain(|&pending| pending != job);
-        self.running.push(job);
+    pub(super) fn move_to_running(&mut self, jobs: &[usize]) {
+        let mut moves = vec![false; self.n_arrived];
+        jobs.iter().for_each(|&job| moves[job] = true);
+        self.pending.retain(|&job| !moves[job]);
+        self.running.extend_from_slice(jobs);
     }
 
     pub(super) fn release(&mut self, job: usize) {
