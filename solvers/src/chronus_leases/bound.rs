@@ -5,7 +5,7 @@
 //! at different times. That is the model's linear relaxation, and for single GPUs packing backwards, who needs most first,
 //! is optimal: were another unit to run instead of one that needs more, the two could change places later on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::settle::top;
 use super::{LeaseGoal, LeaseProblem, LeaseRow};
@@ -58,51 +58,67 @@ impl LeaseProblem {
 
 /// Gangs taken apart into single GPUs.
 struct Apart {
-    /// By horizon, farthest last, and then by leases needed: how many GPUs.
-    by_horizon: BTreeMap<usize, BTreeMap<u32, i64>>,
+    /// By horizon, farthest last: leases needed, and by how many GPUs.
+    by_horizon: BTreeMap<usize, Vec<(u32, i64)>>,
 }
 
 impl Apart {
     fn of<'a>(rows: impl Iterator<Item = &'a LeaseRow>) -> Self {
-        let mut by_horizon: BTreeMap<usize, BTreeMap<u32, i64>> = BTreeMap::new();
-        for row in rows.filter(|row| row.need > 0) {
-            *by_horizon.entry(row.n_leases()).or_default().entry(row.need).or_default() +=
-                i64::from(row.gpus);
+        let mut by_horizon: BTreeMap<usize, Vec<(u32, i64)>> = BTreeMap::new();
+        for row in rows.filter(|row| row.need > 0 && row.gpus > 0) {
+            by_horizon.entry(row.n_leases()).or_default().push((row.need, i64::from(row.gpus)));
         }
         Apart { by_horizon }
     }
 
     /// What is left for the first lease when the later ones are packed backwards; `None` if that is too much for it.
     fn left_for_the_first(mut self, capacity: &[i64]) -> Option<i64> {
-        let mut left: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut left = Left::default();
         let n_leases = self.by_horizon.keys().next_back().copied().unwrap_or(0);
         for lease in (1..n_leases).rev() {
             while let Some(due) = self.by_horizon.last_entry().filter(|entry| *entry.key() > lease) {
-                due.remove().into_iter().for_each(|(need, gpus)| *left.entry(need).or_default() += gpus);
+                due.remove().into_iter().for_each(|(need, gpus)| left.add(need, gpus));
             }
-            left = one_lease(left, capacity.get(lease).copied().unwrap_or(0).max(0));
+            left.run(capacity.get(lease).copied().unwrap_or(0).max(0));
         }
-        for (need, gpus) in self.by_horizon.into_values().flatten() {
-            *left.entry(need).or_default() += gpus;
-        }
-        let first: i64 = left.values().sum();
-        let fits = left.keys().all(|need| *need <= 1) && first <= capacity.first().copied().unwrap_or(0);
-        fits.then_some(first)
+        self.by_horizon.into_values().flatten().for_each(|(need, gpus)| left.add(need, gpus));
+        let fits = left.by_need.len() <= 1 && left.total <= capacity.first().copied().unwrap_or(0);
+        fits.then_some(left.total)
     }
 }
 
-/// Lets so many GPUs run for one lease, those that need most first.
-fn one_lease(left: BTreeMap<u32, i64>, mut free: i64) -> BTreeMap<u32, i64> {
-    let mut after = BTreeMap::new();
-    for (need, gpus) in left.into_iter().rev() {
-        let runs = gpus.min(free);
-        free -= runs;
-        if gpus > runs {
-            *after.entry(need).or_default() += gpus - runs;
+/// GPUs that still have leases to run.
+#[derive(Default)]
+struct Left {
+    /// How many GPUs need one lease, two, …; the last is not 0.
+    by_need: VecDeque<i64>,
+    total: i64,
+}
+
+impl Left {
+    fn add(&mut self, need: u32, gpus: i64) {
+        let (place, n_needs) = (need as usize - 1, self.by_need.len());
+        self.by_need.resize(n_needs.max(place + 1), 0);
+        self.by_need[place] += gpus;
+        self.total += gpus;
+    }
+
+    /// Lets so many GPUs run for one lease, those that need most first.
+    fn run(&mut self, mut free: i64) {
+        if self.total <= free {
+            self.total -= self.by_need.pop_front().unwrap_or(0);
+            return;
         }
-        if runs > 0 && need > 1 {
-            *after.entry(need - 1).or_default() += runs;
+        let mut from_above = 0;
+        for gpus in self.by_need.iter_mut().rev() {
+            let runs = free.min(*gpus);
+            free -= runs;
+            *gpus += from_above - runs;
+            from_above = runs;
+        }
+        self.total -= from_above;
+        while self.by_need.back() == Some(&0) {
+            self.by_need.pop_back();
         }
     }
-    after
 }
