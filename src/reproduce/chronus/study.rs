@@ -169,7 +169,11 @@ fn run(
     trace: &'static str,
 ) -> Result<Figures, ChronusError> {
     let began = Instant::now();
-    let mut script = ScriptPolicy::load(policy, Limits::default())?;
+    let mut words = policy.split(' ');
+    let mut script = ScriptPolicy::load(words.next().unwrap_or(policy), Limits::default())?;
+    for (key, value) in words.filter_map(|setting| setting.split_once('=')) {
+        script.set(key, value).expect("a setting of a shipped policy");
+    }
     let settings = Settings { round: ROUND, ..Settings::default() };
     let (cluster, jobs) = (Arc::clone(cluster), Arc::clone(workload));
     let ledger = simulate(cluster, jobs, Vec::new(), &mut script, &settings, &mut |_| ());

@@ -127,7 +127,8 @@ mod tests {
     fn factors_stand_beside_the_published_ones() {
         let figures =
             |miss_rate, jct_s| Figures { miss_rate, best_effort_jct_s: jct_s, ..Figures::default() };
-        let mut row = TraceRow { trace: "MIX1", n_jobs: 10, figures: vec![figures(0.4, Some(7200.0)); 7] };
+        let mut row =
+            TraceRow { trace: "MIX1", n_jobs: 10, figures: vec![figures(0.4, Some(7200.0)); POLICIES.len()] };
         row.figures[0] = figures(0.1, Some(3600.0));
         let study = ChronusStudy { rows: vec![row], n_nodes: 40, wall_s: 1.0 };
         let text = study.to_text();
