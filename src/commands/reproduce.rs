@@ -138,7 +138,9 @@ fn run_chronus(args: &ChronusArgs) -> Result<ExitCode> {
     let folders = if args.traces.is_empty() { default() } else { args.traces.clone() };
     let n_runs = chronus::POLICIES.len() * chronus::TRACES.len();
     if !args.quick && !args.quiet && !args.json {
-        eprintln!("{n_runs} runs of 30,700 jobs each: about three minutes on two cores; --quick takes seconds");
+        eprintln!(
+            "{n_runs} runs of 30,700 jobs each: about three minutes on two cores; --quick takes seconds"
+        );
     }
     let meter = Meter::new(n_runs as u64, n_runs, args.quiet || args.json);
     let options = chronus::ChronusOptions { is_quick: args.quick, folders };

@@ -176,7 +176,10 @@ fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
         &inputs.profiles
     } else {
         measured = profile::load(ELASTICFLOW_PROFILES)?;
-        eprintln!("{} are not its models: iterations are by {ELASTICFLOW_PROFILES}", inputs.profiles.name);
+        eprintln!(
+            "the profiles {} lack its models: iterations are by {ELASTICFLOW_PROFILES}",
+            inputs.profiles.name
+        );
         &measured
     };
     let (text, n_replaced) = write_elasticflow::write(workload, &inputs.cluster, profiles)?;
