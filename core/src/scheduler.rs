@@ -176,6 +176,13 @@ impl Scheduler {
         Impact::Changed
     }
 
+    /// From now on a job that has run for less is not stopped in favour of another.
+    pub fn set_min_run(&mut self, min_run: Span) {
+        if self.guards.min_run != min_run {
+            Arc::make_mut(&mut self.guards).min_run = min_run;
+        }
+    }
+
     /// The view of this instant.
     pub fn snapshot(&mut self, now: Time) -> Snapshot {
         Arc::make_mut(&mut self.jobs).refresh(now);

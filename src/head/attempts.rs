@@ -227,14 +227,14 @@ impl State {
         self.record(moment, Record::JobRequeued { job, incarnation, done, reason, is_failure });
     }
 
+    /// Orders what nothing hinders any more; once for all that arrived together.
     pub(super) fn launch_what_can(&mut self, moment: Moment) {
         for attempt in self.fleet.ready() {
             self.begin(moment, attempt);
         }
     }
 
-    pub(super) fn begin(&mut self, moment: Moment, attempt: Attempt) {
-        // Giving an order looks for what can be launched too, so this one may be on its way already.
+    fn begin(&mut self, moment: Moment, attempt: Attempt) {
         let is_waiting = self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == Phase::Waiting);
         if is_waiting && !self.fetch_checkpoint(moment, attempt) {
             self.start(moment, attempt);

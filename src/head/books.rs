@@ -3,7 +3,7 @@
 //! They change by records alone (`Books::apply`), so that a restart and a replay arrive where the live head was. Nothing
 //! here talks to an agent, a user, a disk or a clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rota_core::check::check;
@@ -107,6 +107,8 @@ pub struct Books {
     pub scheduler: Scheduler,
     /// Every job, by number.
     pub jobs: Vec<JobRecord>,
+    /// Jobs that were taken in and are not yet before the scheduler.
+    pub held: BTreeSet<JobId>,
     /// Names of nodes, by number.
     pub nodes: Vec<String>,
     /// Nodes that an operator took out of service.
@@ -132,6 +134,7 @@ impl Books {
         Ok(Books {
             scheduler: Scheduler::new(cluster, rules.guards(), rules.round, Vec::new()),
             jobs: Vec::new(),
+            held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
             chosen: Chosen::default(),
@@ -209,6 +212,7 @@ impl Books {
             }
             Record::JobSubmitted { job } => {
                 let known = self.jobs.get_mut(job.index())?;
+                self.held.remove(job);
                 known.standing = Standing::Active;
                 Some(Event::JobSubmitted(Arc::clone(&known.spec)))
             }
@@ -272,8 +276,11 @@ impl Books {
                 self.is_woken = true;
                 None
             }
-            Record::RoundBegan { round } => {
+            Record::RoundBegan { round, protects } => {
                 self.n_rounds = *round;
+                if let Some(span) = protects {
+                    self.scheduler.set_min_run(*span);
+                }
                 (self.changed, self.is_woken) = (None, false);
                 None
             }
@@ -302,7 +309,7 @@ impl Books {
 
     fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
         let known = self.jobs.get_mut(job.index())?;
-        let was_held = known.standing == Standing::Held;
+        let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         (!was_held).then_some(Event::JobCancelled { job })
     }
@@ -310,6 +317,7 @@ impl Books {
     fn receive(&mut self, now: Time, job: JobId, user: &str, key: u64, request: &JobRequest) {
         let spec = Arc::new(self.spec(now, job, user, request));
         self.answered.entry((user.to_owned(), key)).or_default().push(job);
+        self.held.insert(job);
         self.jobs.push(JobRecord {
             user: user.to_owned(),
             request: Arc::new(request.clone()),

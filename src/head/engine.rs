@@ -84,6 +84,11 @@ pub(super) struct Engine {
     /// The round that the desk works on.
     pub(super) asked: Option<u64>,
     pub(super) last_round: Option<(Time, Time)>,
+    /// The last stretch between two rounds on the grid that had its round, by number.
+    pub(super) last_slot: Option<i64>,
+    /// Real time that the last round took until its plan was written down.
+    pub(super) round_cost: Span,
+    pub(super) was_planned: bool,
     pub(super) wake: Wake,
     /// Until when, in real time, launches may take to stop before the head ends.
     pub(super) stops_until: Option<Time>,
@@ -123,6 +128,9 @@ impl Engine {
             links: BTreeMap::new(),
             asked: None,
             last_round: None,
+            last_slot: None,
+            round_cost: Span::ZERO,
+            was_planned: false,
             wake: Wake::NextRound,
             stops_until: None,
             is_over: false,
@@ -145,7 +153,9 @@ impl Engine {
             let moment = self.clock.moment();
             self.state.tick(moment);
             self.begin_round_if_due(moment);
+            self.state.launch_what_can(moment);
             self.write_and_send();
+            self.note_round_cost();
             let is_empty = self.state.fleet.lives.is_empty();
             self.is_over |= self.stops_until.is_some_and(|until| is_empty || moment.real >= until);
         }
@@ -160,7 +170,7 @@ impl Engine {
         let moment = self.clock.moment();
         let tick = self.state.timeout().map(|at| at - moment.real);
         let round = self.next_round(moment).map(|at| self.clock.to_real(at - moment.now));
-        let gap = self.last_round.map(|(_, real)| real + self.rounds.least_gap - moment.real);
+        let gap = self.last_round.map(|(_, real)| real + self.gap() - moment.real);
         let round = round.map(|round| gap.map_or(round, |gap| round.max(gap)));
         let soonest = [tick, round].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
         Duration::from_micros(soonest.0.clamp(1_000, 1_000_000) as u64)

@@ -3,7 +3,7 @@
 //! The scheduler gives a stopped job's GPUs away at once; on the nodes that takes time. So a launch waits here until
 //! the GPUs it was given are really free and no older launch of its job can be alive anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::ids::{JobId, NodeId};
@@ -114,18 +114,16 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Launches that wait and have nothing in their way, in the order of their jobs.
     pub(super) fn ready(&self) -> Vec<Attempt> {
-        let is_ready = |(attempt, live): &(&Attempt, &Live)| {
-            live.phase == Phase::Waiting && !self.is_hindered(attempt, live)
-        };
-        self.lives.iter().filter(is_ready).map(|(attempt, _)| *attempt).collect()
-    }
-
-    fn is_hindered(&self, attempt: &Attempt, live: &Live) -> bool {
-        self.lives.iter().filter(|(other, _)| *other != attempt).any(|(other, theirs)| {
-            let alive_on = theirs.alive_on();
-            let is_older_self = other.job == attempt.job && !alive_on.is_empty();
-            is_older_self || alive_on.iter().any(|node| collide(live.slice(*node), theirs.slice(*node)))
-        })
+        let is_waiting = |(_, live): &(&Attempt, &Live)| live.phase == Phase::Waiting;
+        if !self.lives.iter().any(|entry| is_waiting(&entry)) {
+            return Vec::new();
+        }
+        let held = Held::by(&self.lives);
+        let waiting = self.lives.iter().filter(is_waiting);
+        waiting
+            .filter(|(attempt, live)| !held.is_hindering(**attempt, live))
+            .map(|(attempt, _)| *attempt)
+            .collect()
     }
 
     /// Launches that hold something on a node.
@@ -146,9 +144,35 @@ impl Fleet {
     }
 }
 
+/// What is held where by launches that are alive, or may be.
+struct Held<'a> {
+    jobs: BTreeSet<JobId>,
+    slices: BTreeMap<NodeId, Vec<&'a Slice>>,
+}
+
+impl<'a> Held<'a> {
+    fn by(lives: &'a BTreeMap<Attempt, Live>) -> Self {
+        let mut held = Held { jobs: BTreeSet::new(), slices: BTreeMap::new() };
+        for (attempt, live) in lives {
+            for node in live.alive_on() {
+                held.jobs.insert(attempt.job);
+                held.slices.entry(node).or_default().extend(live.slice(node));
+            }
+        }
+        held
+    }
+
+    /// A launch that waits is not alive itself: what it meets here are others, and older selves.
+    fn is_hindering(&self, attempt: Attempt, live: &Live) -> bool {
+        let is_taken = |slice: &Slice| {
+            self.slices.get(&slice.node).is_some_and(|held| held.iter().any(|theirs| collide(slice, theirs)))
+        };
+        self.jobs.contains(&attempt.job) || live.allocation.slices.iter().any(is_taken)
+    }
+}
+
 /// Whether two slices cannot be on one node together. Shares of one GPU can; what fits was checked by the scheduler.
-fn collide(a: Option<&Slice>, b: Option<&Slice>) -> bool {
-    let (Some(a), Some(b)) = (a, b) else { return false };
+fn collide(a: &Slice, b: &Slice) -> bool {
     !a.gpus.and(b.gpus).is_empty() && a.share + b.share > WHOLE_GPU
 }
 

@@ -116,6 +116,7 @@ pub fn run(settings: &HeadSettings) -> Result<()> {
         wakes_early: !settings.rules.is_on_grid,
         least_gap: settings.least_gap,
         wait_for: settings.wait_for,
+        min_run: settings.rules.min_run,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (inputs, received) = mpsc::channel(MOST_INPUTS);

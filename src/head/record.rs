@@ -8,7 +8,7 @@ use rota_core::cluster::NodeGroup;
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::plan::{Hold, Plan, Run, Verdict, Wake};
 use rota_core::resources::Host;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rota_transport::message::{Epoch, JobRequest};
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +166,9 @@ pub enum Record {
     RoundBegan {
         /// For which time.
         round: u64,
+        /// Jobs that have run for less are not stopped by its answer; none leaves it to the head's guard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protects: Option<Span>,
     },
     /// The policy answered, and the answer was made true.
     Planned {
@@ -349,7 +352,7 @@ impl Record {
             Record::NodeDrained { node, user, .. } => format!("node {node} is back in service, by {user}"),
             Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
-            Record::RoundBegan { round } => format!("round {round}"),
+            Record::RoundBegan { round, .. } => format!("round {round}"),
             Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
             Record::TimeJumped { jobs } => format!("time was passed over, {} jobs ran", jobs.len()),
             Record::Noted { text } => text.clone(),

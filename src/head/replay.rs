@@ -69,7 +69,7 @@ pub fn replay(
             _ => {}
         }
         books.apply(*now, record);
-        if let Record::RoundBegan { round } = record {
+        if let Record::RoundBegan { round, .. } = record {
             replayed.n_without += u64::from(asked.is_some());
             let snapshot = books.scheduler.snapshot(*now);
             let plan = policy.as_mut().map(|policy| {

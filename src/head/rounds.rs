@@ -12,6 +12,11 @@ use super::record::{PlanRecord, Record};
 use super::state::Moment;
 use super::views;
 
+/// A round that took this long is followed by so many times as long without one, ...
+const GAP_FACTOR: i64 = 2;
+/// ... but never by more than this.
+const MOST_GAP: Span = Span::from_secs(1);
+
 /// When rounds are held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
@@ -23,12 +28,37 @@ pub(super) struct Rounds {
     pub(super) least_gap: Span,
     /// Agents that must be there before the first.
     pub(super) wait_for: usize,
+    /// A job that has run for less is never stopped in favour of another.
+    pub(super) min_run: Span,
 }
 
 impl Engine {
     /// Whether the policy was asked and has not answered.
     pub(super) fn is_deciding(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// Real time between two rounds at least: in proportion to what the last one took, deciding and writing, so that a
+    /// small cluster answers at once and a large one is not always deciding.
+    pub(super) fn gap(&self) -> Span {
+        self.rounds.least_gap.max((self.round_cost * GAP_FACTOR).min(MOST_GAP))
+    }
+
+    /// A plan that was taken is on the disk now: what its round took in all is known.
+    pub(super) fn note_round_cost(&mut self) {
+        if let Some((_, begun)) = self.last_round.filter(|_| std::mem::take(&mut self.was_planned)) {
+            self.round_cost = self.clock.moment().real - begun;
+        }
+    }
+
+    /// How long a job must have run to be stopped in favour of another by a round held now. In a round that was brought
+    /// forward, a whole round: else a policy that deals time out would stop jobs whenever one comes or ends.
+    fn protects(&mut self, moment: Moment) -> Span {
+        let slot = moment.now.0.div_euclid(self.rounds.round.0.max(1));
+        match self.last_slot.replace(slot) == Some(slot) {
+            true => self.rounds.min_run.max(self.rounds.round),
+            false => self.rounds.min_run,
+        }
     }
 
     /// When the policy is asked next, in the head's time.
@@ -64,13 +94,14 @@ impl Engine {
         }
         self.state.release_held(moment);
         let is_due = self.next_round(moment).is_some_and(|at| at <= moment.now);
-        let is_soon = self.last_round.is_some_and(|(_, real)| moment.real < real + self.rounds.least_gap);
+        let is_soon = self.last_round.is_some_and(|(_, real)| moment.real < real + self.gap());
         if !is_due || is_soon || self.disk_trouble.is_some() {
             return;
         }
         self.state.note_progress(moment);
         let round = self.state.books.n_rounds + 1;
-        self.state.record(moment, Record::RoundBegan { round });
+        let protects = Some(self.protects(moment));
+        self.state.record(moment, Record::RoundBegan { round, protects });
         let snapshot = self.state.books.scheduler.snapshot(moment.now);
         self.last_round = Some((moment.now, moment.real));
         self.asked = Some(round);
@@ -82,7 +113,7 @@ impl Engine {
     pub(super) fn take_answer(&mut self, moment: Moment, answer: Answer) {
         match answer {
             Answer::Decided { round, result } if self.asked == Some(round) => {
-                self.asked = None;
+                (self.asked, self.was_planned) = (None, true);
                 match result {
                     Ok((plan, memory)) => self.take_plan(moment, round, plan, memory),
                     Err(reason) => self.policy_failed(moment, reason),

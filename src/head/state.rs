@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rota_core::ids::{JobId, NodeId};
+use rota_core::ids::NodeId;
 use rota_core::time::Time;
 use rota_transport::message::{
     Attempt, Epoch, Fact, Inventory, LogChunk, OnHeadLost, OrderId, Outcome, Task, ToAgent, ToHead,
@@ -12,7 +12,7 @@ use rota_transport::message::{
 use rota_transport::session::{HeadOutput, HeadSession, SeenReports, SessionError, Terms};
 use rota_transport::value::{Name, Text, TimeScale};
 
-use super::books::{Books, Standing};
+use super::books::Books;
 use super::copies::Copies;
 use super::fleet::{Fleet, Live, Phase, Rank};
 use super::record::{NodeHas, Record};
@@ -142,7 +142,6 @@ impl State {
         for order in orders {
             self.carry_out(moment, order);
         }
-        self.launch_what_can(moment);
     }
 
     /// An agent connected.
@@ -242,7 +241,6 @@ impl State {
                 HeadOutput::LeaseOver => self.lose(moment, name),
             }
         }
-        self.launch_what_can(moment);
     }
 
     fn is_up(&self, node: NodeId) -> bool {
@@ -389,10 +387,7 @@ impl State {
 
     /// Jobs that were held until the head was ready.
     pub(super) fn release_held(&mut self, moment: Moment) {
-        let held: Vec<_> = (0..self.books.jobs.len())
-            .filter(|index| self.books.jobs.get(*index).is_some_and(|job| job.standing == Standing::Held))
-            .map(JobId::from)
-            .collect();
+        let held: Vec<_> = self.books.held.iter().copied().collect();
         for job in held {
             self.record(moment, Record::JobSubmitted { job });
         }

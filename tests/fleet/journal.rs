@@ -96,7 +96,7 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         if round == 5 {
             write(&mut books, seconds, Record::NodeLost { node: NodeId(1), reason: "gone".into() });
         }
-        write(&mut books, seconds, Record::RoundBegan { round });
+        write(&mut books, seconds, Record::RoundBegan { round, protects: None });
         let snapshot = books.scheduler.snapshot(at(seconds));
         let plan: Plan = script.decide(&snapshot).expect("decides");
         drop(snapshot);

@@ -38,8 +38,8 @@ pub(crate) struct HeadRunArgs {
     /// Hold rounds only when they are due, not early when a job comes or ends or a node fails
     #[arg(long)]
     pub on_grid: bool,
-    /// The least real time between two rounds
-    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "100ms")]
+    /// The least real time between two rounds; twice what the last one took is kept in any case, up to a second
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub least_gap: Span,
     /// Agents that must be there before the first round
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -50,7 +50,7 @@ pub(crate) struct HeadRunArgs {
     /// Time between heartbeats
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "2s")]
     pub heartbeat: Span,
-    /// A job that has run for less is not preempted
+    /// A job that has run for less is not preempted; rounds brought forward preempt none that has run for less than a round
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub min_run: Span,
     /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; who names no tenant is one by its user's name
