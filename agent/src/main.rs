@@ -8,7 +8,7 @@ use rota_agent::check::{self, Status};
 use rota_agent::daemon::{self, DaemonOptions};
 use rota_agent::emulate::{self, EmulateOptions};
 use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
-use rota_agent::shim::{self, Beginning};
+use rota_agent::shim::{self, Beginning, nursery};
 
 /// The node daemon of Rota: finds GPUs and CPUs, launches and watches jobs, reports to the head.
 ///
@@ -46,7 +46,10 @@ enum Command {
     },
     /// Pretend to be a training job: sleep as a profile says, report, checkpoint, stop when told
     Emulate(EmulateOptions),
-    /// Watch one launch; agents start this
+    /// Make shims for the agent at the other end of standard input; agents start this
+    #[command(hide = true)]
+    Nursery,
+    /// Watch one launch
     #[command(hide = true)]
     Shim {
         /// The launch's directory.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         None => serve(arguments.serve),
         Some(Command::Check { serve, json }) => return check(*serve, json),
         Some(Command::Emulate(options)) => emulate::run(&options).map_err(anyhow::Error::from),
+        Some(Command::Nursery) => nursery::run().map_err(anyhow::Error::from),
         Some(Command::Shim { dir, adopt }) => {
             let beginning = if adopt { Beginning::Adopted } else { Beginning::Fresh };
             shim::run(&dir, beginning).map_err(anyhow::Error::from)

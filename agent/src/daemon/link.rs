@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 
 /// The first wait; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// A greeting that has no answer by then is begun anew: the waits between its repetitions have grown too long.
+const KNOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// Messages that wait for the network; more, and the head is not keeping up.
 const MOST_UNSENT: usize = 8_192;
 
@@ -37,7 +39,8 @@ impl Link {
         let mut wait = FIRST_WAIT;
         tokio::time::sleep(jittered(first_wait)).await;
         loop {
-            match Link::try_open(credentials, head).await {
+            let tried = tokio::time::timeout(KNOCK_PATIENCE, Link::try_open(credentials, head)).await;
+            match tried.unwrap_or_else(|_| Err(format!("the head at {head} does not answer"))) {
                 Ok(link) => return link,
                 Err(why) if why != said => {
                     eprintln!("rota-agent: {why}; trying again");

@@ -12,6 +12,7 @@ mod checkpoints;
 mod launches;
 mod link;
 mod memory;
+mod nursery;
 mod orders;
 mod translate;
 mod watcher;
@@ -38,6 +39,7 @@ use crate::shim::control::ToShim;
 use launches::Launches;
 use link::Link;
 pub use memory::{Place, PlaceError};
+use nursery::Nursery;
 use watcher::News;
 
 /// How long to wait before connecting again after a connection was lost: random, and less than this.
@@ -128,6 +130,7 @@ struct Daemon {
     news: mpsc::UnboundedSender<News>,
     /// Where orders are answered that were carried out beside everything else.
     finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
+    nursery: Nursery,
     link: Option<Link>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
@@ -158,6 +161,7 @@ impl Daemon {
             cpus,
             news,
             finished,
+            nursery: Nursery::new(),
             link: None,
             wants_link: None,
             lease_until: None,
@@ -272,7 +276,7 @@ impl Daemon {
                 AgentOutput::LeaseOver => {
                     eprintln!("rota-agent: the lease is over; launches that do not ask to be kept stop");
                 }
-                AgentOutput::HangUp => self.hang_up("no answer", LOST_WAIT),
+                AgentOutput::HangUp => self.disconnected("the head does not answer"),
             }
         }
         self.pass_on_lease();

@@ -155,6 +155,7 @@ impl Daemon {
             spec: spec.clone(),
             news: self.news.clone(),
             words: heard,
+            nursery: self.nursery.clone(),
         };
         self.launches.add(spec, state, words);
         if !has_ended {

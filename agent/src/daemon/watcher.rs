@@ -1,23 +1,21 @@
 //! One task for each launch: starts its shim or finds it running, carries words to it and states from it, and makes
 //! sure, when the shim is gone, that everything else is.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::process::{Child, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::nursery::{Nursery, ShimProcess};
 use crate::launch::environment;
 use crate::launch::spec::{Attempt, LaunchSpec, LauncherKind};
 use crate::launch::survivors;
 use crate::shim::control::ToShim;
 use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
-use crate::shim::{self, ShimError};
+use crate::shim::{self, Beginning, ShimError};
 
 /// How often a socket is tried that is not there yet.
 const RETRY: Duration = Duration::from_millis(2);
@@ -39,6 +37,7 @@ pub(super) struct Watcher {
     pub(super) spec: LaunchSpec,
     pub(super) news: UnboundedSender<News>,
     pub(super) words: UnboundedReceiver<ToShim>,
+    pub(super) nursery: Nursery,
 }
 
 /// Whether a launch is new or was there before the agent.
@@ -52,14 +51,14 @@ impl Watcher {
     /// Watches until the launch has ended; the last news says how.
     pub(super) async fn watch(mut self, origin: Origin) {
         let mut shim = match origin {
-            Origin::Ordered => match start_shim(&self.dir, &[]) {
-                Ok(shim) => Some(shim),
-                Err(error) => return self.tell_end(ExitHow::NotStarted(format!("its shim: {error}"))),
+            Origin::Ordered => match self.nursery.shim(&self.dir, Beginning::Fresh).await {
+                Ok(shim) => shim,
+                Err(why) => return self.tell_end(ExitHow::NotStarted(format!("its shim: {why}"))),
             },
             Origin::Found => None,
         };
         loop {
-            if let Some(stream) = self.connect(shim.as_mut()).await {
+            if let Some(stream) = self.connect(shim.as_ref()).await {
                 self.converse(stream).await;
             }
             let lock = self.wait_for_shim(shim.take()).await;
@@ -67,11 +66,10 @@ impl Watcher {
                 Ok(Some(State { phase: Phase::Ended(_), .. })) => return self.tell_recorded(),
                 _ if self.can_be_adopted() => {
                     drop(lock);
-                    match start_shim(&self.dir, &["--adopt"]) {
-                        Ok(started) => shim = Some(started),
-                        Err(error) => {
-                            let why = format!("no shim adopts it: {error}");
-                            return self.tell_end(ExitHow::Unknown(why));
+                    match self.nursery.shim(&self.dir, Beginning::Adopted).await {
+                        Ok(started) => shim = started,
+                        Err(why) => {
+                            return self.tell_end(ExitHow::Unknown(format!("no shim adopts it: {why}")));
                         }
                     }
                 }
@@ -94,14 +92,14 @@ impl Watcher {
     }
 
     /// The shim's socket, once it is there; none when the shim is gone.
-    async fn connect(&self, mut shim: Option<&mut Child>) -> Option<UnixStream> {
+    async fn connect(&self, shim: Option<&ShimProcess>) -> Option<UnixStream> {
         let path = self.dir.control_socket();
         for _ in 0..MOST_RETRIES {
             if let Ok(stream) = UnixStream::connect(&path).await {
                 return Some(stream);
             }
-            let is_gone = match &mut shim {
-                Some(child) => child.try_wait().is_ok_and(|status| status.is_some()),
+            let is_gone = match shim {
+                Some(shim) => shim.is_gone(),
                 None => self.shim_mark().is_none_or(|mark| !mark.is_alive()),
             };
             if is_gone {
@@ -140,10 +138,9 @@ impl Watcher {
     }
 
     /// Waits until the shim is gone, for until then its launch may still be alive; holds its lock from then on.
-    async fn wait_for_shim(&self, shim: Option<Child>) -> Option<std::fs::File> {
-        if let Some(mut child) = shim {
-            // A child that cannot be waited for is gone.
-            let _ = child.wait().await;
+    async fn wait_for_shim(&self, shim: Option<ShimProcess>) -> Option<std::fs::File> {
+        if let Some(shim) = shim {
+            shim.gone().await;
         }
         loop {
             match shim::lock(&self.dir) {
@@ -204,19 +201,4 @@ impl Watcher {
         }
         self.tell(state);
     }
-}
-
-/// Starts a shim that outlives the agent: it leaves the agent's session by itself, and nothing ties their ends.
-fn start_shim(dir: &AttemptDir, options: &[&str]) -> io::Result<Child> {
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(dir.shim_log())?;
-    let mut command = Command::new(own_program());
-    command.arg("shim").arg(dir.path()).args(options);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
-    command.spawn()
-}
-
-/// This program, also when its file was replaced by a newer one meanwhile.
-fn own_program() -> PathBuf {
-    let own = Path::new("/proc/self/exe");
-    std::fs::read_link(own).ok().filter(|path| path.exists()).unwrap_or_else(|| own.to_owned())
 }

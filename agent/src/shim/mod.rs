@@ -7,12 +7,13 @@
 //!                           └── states.jsonl    where the launch stands, its end included
 //! ```
 //! The lease is kept here and not in the agent: whatever happens to the agent, a launch whose lease is over stops.
-//! Single-threaded and without a runtime, so that starting one costs a millisecond. What to launch and when to stop is
-//! the agent's affair.
+//! Single-threaded and without a runtime, so that the `nursery` can make one in a fraction of a millisecond. What to
+//! launch and when to stop is the agent's affair.
 
 pub mod control;
 pub mod lines;
 pub mod log;
+pub mod nursery;
 mod party;
 pub mod record;
 mod stopping;
@@ -22,8 +23,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
 
 use crate::launch::{self, Workplace};
+use party::Party;
 use record::{AttemptDir, Phase, RecordError, State};
 use watch::Watch;
 
@@ -47,7 +50,8 @@ pub enum ShimError {
 }
 
 /// Whether a shim starts its ranks or finds them running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Beginning {
     /// It starts them.
     Fresh,
@@ -57,21 +61,41 @@ pub enum Beginning {
 
 /// Runs the launch that is described in a directory until nothing of it is left.
 pub fn run(dir: &Path, beginning: Beginning) -> Result<(), ShimError> {
-    let attempt = AttemptDir::new(dir);
-    let _lock = lock(&attempt)?;
-    if matches!(attempt.state()?, Some(State { phase: Phase::Ended(_), .. })) {
-        return Ok(());
+    Claim::take(AttemptDir::new(dir))?.run(beginning)
+}
+
+/// A launch that no other shim watches, and the socket at which its agent speaks to this one.
+pub(crate) struct Claim {
+    attempt: AttemptDir,
+    agents: Party,
+    /// Held as long as the shim lives.
+    _lock: File,
+}
+
+impl Claim {
+    /// Takes the lock and opens the socket, in this order: the socket of a shim that lives is not to be replaced.
+    fn take(attempt: AttemptDir) -> Result<Self, ShimError> {
+        let lock = lock(&attempt)?;
+        let agents = Party::open(&attempt.control_socket())
+            .map_err(|source| ShimError::System { what: "opening the control socket", source })?;
+        Ok(Claim { attempt, agents, _lock: lock })
     }
-    let spec = attempt.launch()?;
-    // A shim that leads its session already is as far from its agent as it can be.
-    let _ = rustix::process::setsid();
-    let own = rustix::process::getpid();
-    rustix::process::set_child_subreaper(Some(own))
-        .map_err(|error| ShimError::System { what: "becoming the reaper", source: error.into() })?;
-    let run_dir = dir.parent().and_then(Path::parent).unwrap_or(dir).to_owned();
-    let place = Workplace { run_dir, dir: dir.to_owned() };
-    let launcher = launch::launcher(&spec, &place);
-    Watch::new(attempt, spec, launcher)?.run(beginning)
+
+    fn run(self, beginning: Beginning) -> Result<(), ShimError> {
+        if matches!(self.attempt.state()?, Some(State { phase: Phase::Ended(_), .. })) {
+            return Ok(());
+        }
+        let spec = self.attempt.launch()?;
+        // A shim that leads its session already is as far from its agent as it can be.
+        let _ = rustix::process::setsid();
+        let own = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(own))
+            .map_err(|error| ShimError::System { what: "becoming the reaper", source: error.into() })?;
+        let dir = self.attempt.path().to_owned();
+        let run_dir = dir.parent().and_then(Path::parent).unwrap_or(&dir).to_owned();
+        let launcher = launch::launcher(&spec, &Workplace { run_dir, dir });
+        Watch::new(self.attempt, self.agents, spec, launcher)?.run(beginning)
+    }
 }
 
 /// Takes the lock that a shim holds as long as it lives.

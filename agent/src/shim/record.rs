@@ -97,9 +97,13 @@ pub struct ProcessMark {
 impl ProcessMark {
     /// The mark of this process.
     pub fn own() -> Self {
-        let pid = rustix::process::getpid();
-        let start_ticks = survivors::start_time(pid).unwrap_or(0);
-        ProcessMark { pid: pid.as_raw_nonzero().get(), start_ticks }
+        ProcessMark::of(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// The mark of a process that is there, or was and is not yet waited for.
+    pub fn of(pid: i32) -> Self {
+        let start_ticks = Pid::from_raw(pid).and_then(survivors::start_time).unwrap_or(0);
+        ProcessMark { pid, start_ticks }
     }
 
     /// Whether that very process lives.

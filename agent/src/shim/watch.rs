@@ -53,9 +53,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Opens sockets and log; starts nothing.
+    /// Opens the job's socket and the log; starts nothing.
     pub(super) fn new(
         attempt: AttemptDir,
+        agents: Party,
         spec: LaunchSpec,
         launcher: Box<dyn Launcher>,
     ) -> Result<Self, ShimError> {
@@ -75,11 +76,11 @@ impl Watch {
             speaks: false,
             warnings: Vec::new(),
         };
-        // Before the control socket exists: whoever can speak to this shim finds its state written down.
+        // Before anything is said: whoever heard from this shim finds its state written down.
         attempt.set_state(&state)?;
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
-            agents: Party::open(&attempt.control_socket()).map_err(system("opening the control socket"))?,
+            agents,
             jobs: Party::open(&attempt.path().join("job.sock")).map_err(system("opening the job socket"))?,
             lease: spec.lease_until_ms.map(|until_ms| Lease::new(now_ms(), until_ms, spec.grace_ms)),
             input: Some(input),

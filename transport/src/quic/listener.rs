@@ -87,7 +87,7 @@ impl Listener {
         let (socket, warning) = bind_socket(address).map_err(failed)?;
         let runtime = quinn::default_runtime()
             .ok_or_else(|| failed(std::io::Error::other("no asynchronous runtime is running")))?;
-        let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), socket, runtime)
+        let endpoint = quinn::Endpoint::new(settings::endpoint(&credentials), Some(config), socket, runtime)
             .map_err(failed)?;
         Ok(Listener { endpoint, credentials, revoked_at: Mutex::new(revoked_at), warning })
     }

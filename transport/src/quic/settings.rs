@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use ring::hmac;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -19,6 +20,13 @@ use crate::identity::{Credentials, IdentityError, Role, identity_of};
 
 /// Streams that a peer may have open at once.
 const MOST_STREAMS: u32 = 64;
+
+/// Bytes of a connection's id.
+const CONNECTION_ID_BYTES: usize = 8;
+/// After a restart a thousand agents are told within a second that their connections are gone.
+const LEAST_BETWEEN_RESETS: Duration = Duration::from_millis(1);
+/// What a round trip is thought to take before one was seen: a greeting that is lost is repeated after three of them.
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// Settings that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +74,34 @@ pub(super) fn server(credentials: &Credentials) -> Result<quinn::ServerConfig, S
     Ok(server)
 }
 
+/// The head's endpoint. Whoever writes to a connection that an earlier head had is told at once that it is gone, and need
+/// not wait for its silence: the token that proves it comes from the head's key, so that a head that was restarted knows it.
+pub(super) fn endpoint(credentials: &Credentials) -> quinn::EndpointConfig {
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, credentials.key.secret_der());
+    let token_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, b"rota reset tokens").as_ref());
+    let mut config = quinn::EndpointConfig::new(Arc::new(token_key));
+    config.cid_generator(|| Box::new(RandomIds)).min_reset_interval(LEAST_BETWEEN_RESETS);
+    config
+}
+
+/// Connection ids that a head of the same key cannot tell from its own, unlike quinn's, which carry a secret of the process:
+/// it would not answer to those of its predecessor.
+struct RandomIds;
+
+impl quinn::ConnectionIdGenerator for RandomIds {
+    fn generate_cid(&mut self) -> quinn::ConnectionId {
+        quinn::ConnectionId::new(&rand::random::<[u8; CONNECTION_ID_BYTES]>())
+    }
+
+    fn cid_len(&self) -> usize {
+        CONNECTION_ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
 /// The side of agents and users.
 pub(super) fn client(credentials: &Credentials) -> Result<quinn::ClientConfig, SettingsError> {
     let mut config = ClientConfig::builder_with_provider(provider())
@@ -86,6 +122,7 @@ fn transport() -> Arc<quinn::TransportConfig> {
     let mut transport = quinn::TransportConfig::default();
     transport
         .keep_alive_interval(Some(Duration::from_secs(2)))
+        .initial_rtt(FIRST_ROUND_TRIP)
         .max_idle_timeout(Some(quinn::IdleTimeout::from(quinn::VarInt::from_u32(8_000))))
         .max_concurrent_bidi_streams(MOST_STREAMS.into())
         .max_concurrent_uni_streams(0_u32.into())

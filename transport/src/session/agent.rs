@@ -17,6 +17,9 @@ const MOST_EARLY_ORDERS: usize = 4096;
 /// Without an answer to its greeting for this long an agent hangs up and tries again.
 const GREETING_PATIENCE: Span = Span::from_secs(5);
 
+/// Without a word from the head for so many heartbeats an agent hangs up and tries again: the head thinks likewise.
+const SILENT_BEATS: i64 = 3;
+
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentIdentity {
@@ -81,6 +84,8 @@ pub struct AgentSession {
     /// When heartbeats without an answer were sent.
     beats: BTreeMap<Beat, Time>,
     last_beat: Option<Time>,
+    /// When the head was last heard on this connection.
+    heard: Time,
     lease_until: Option<Time>,
 }
 
@@ -110,6 +115,7 @@ impl AgentSession {
             next_beat: Beat(1),
             beats: BTreeMap::new(),
             last_beat: None,
+            heard: Time::ZERO,
             lease_until: None,
         }
     }
@@ -201,6 +207,7 @@ impl AgentSession {
         message: ToAgent,
         out: &mut Vec<AgentOutput>,
     ) -> Result<(), SessionError> {
+        self.heard = now;
         match (self.phase, message) {
             (Phase::Greeting(sent), ToAgent::Welcome(welcome)) => self.welcome(now, sent, welcome, out),
             (Phase::Greeting(_), ToAgent::Refused(text)) => {
@@ -235,6 +242,10 @@ impl AgentSession {
         }
         match self.phase {
             Phase::Greeting(since) if now - since >= GREETING_PATIENCE => {
+                self.phase = Phase::Apart;
+                out.push(AgentOutput::HangUp);
+            }
+            Phase::Open if now - self.heard >= self.heartbeat * SILENT_BEATS => {
                 self.phase = Phase::Apart;
                 out.push(AgentOutput::HangUp);
             }
