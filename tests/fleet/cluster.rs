@@ -1,12 +1,14 @@
 //! A live cluster of real processes on loopback: one head, agents with emulated GPUs, and the commands of a user.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::relay::Relay;
 
 /// Longer than anything here takes on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -18,6 +20,8 @@ pub(crate) struct Cluster {
     head: Option<Child>,
     agents: Vec<Option<Child>>,
     agent_program: PathBuf,
+    /// Each agent's way to the head; empty when nothing is between them.
+    relays: Vec<Relay>,
 }
 
 /// The agent's program beside ours; without it there is nothing to test.
@@ -33,11 +37,28 @@ pub(crate) fn agent_program() -> Option<PathBuf> {
 impl Cluster {
     /// Starts a head and agents and waits until the head is ready.
     pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Option<Self> {
+        Cluster::start_over(n_agents, n_gpus, head_args, |_| Vec::new())
+    }
+
+    /// The same with a relay between the head and each agent.
+    pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Option<Self> {
+        Cluster::start_over(n_agents, n_gpus, head_args, |head| {
+            (0..n_agents as u64).map(|seed| Relay::to(head, seed)).collect()
+        })
+    }
+
+    fn start_over(
+        n_agents: usize,
+        n_gpus: u32,
+        head_args: &[&str],
+        relays: impl FnOnce(SocketAddr) -> Vec<Relay>,
+    ) -> Option<Self> {
         let agent_program = agent_program()?;
         let folder = tempfile::tempdir().expect("a folder");
-        let port = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
+        let address = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
         let mut cluster = Cluster {
-            address: format!("127.0.0.1:{port}"),
+            address: address.to_string(),
+            relays: relays(address),
             head_args: head_args.iter().map(|arg| (*arg).to_owned()).collect(),
             folder,
             head: None,
@@ -46,8 +67,11 @@ impl Cluster {
         };
         let pki = cluster.path("pki");
         cluster.plain(&["pki", "init", &pki]);
-        let names: Vec<_> = (0..n_agents).map(|index| format!("node{index}")).collect();
-        cluster.plain(&["pki", "issue", "--pki", &pki, "--user", "ada", "--agent", &names.join(",")]);
+        cluster.plain(&["pki", "issue", "--pki", &pki, "--user", "ada"]);
+        if n_agents > 0 {
+            let names: Vec<_> = (0..n_agents).map(|index| format!("node{index}")).collect();
+            cluster.plain(&["pki", "issue", "--pki", &pki, "--agent", &names.join(",")]);
+        }
         cluster.head_args.extend(["--wait-for".into(), n_agents.to_string()]);
         cluster.start_head();
         for index in 0..n_agents {
@@ -56,6 +80,24 @@ impl Cluster {
         }
         cluster.until("the head is ready", |cluster| cluster.status()["is_ready"] == true);
         Some(cluster)
+    }
+
+    /// An agent's way to the head.
+    pub(crate) fn relay(&self, index: usize) -> &Relay {
+        &self.relays[index]
+    }
+
+    /// Where the head listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Memory that the head has now, in megabytes.
+    pub(crate) fn head_memory_mb(&self) -> f64 {
+        let id = self.head.as_ref().expect("a head").id();
+        let text = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it lives");
+        let line = text.lines().find(|line| line.starts_with("VmRSS")).expect("a line for the memory");
+        line.split_whitespace().nth(1).and_then(|n| n.parse::<f64>().ok()).expect("kilobytes") / 1e3
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -76,7 +118,8 @@ impl Cluster {
         let has_own = self.head_args.iter().any(|arg| arg == "--copy-checkpoints");
         let checkpoints = self.path(if has_own { &name } else { "checkpoints" });
         let mut command = Command::new(&self.agent_program);
-        command.args(["--head", &self.address, "--identity", &identity, "--address", "127.0.0.1"]);
+        let head = self.relays.get(index).map_or(self.address.clone(), |relay| relay.address().to_string());
+        command.args(["--head", &head, "--identity", &identity, "--address", "127.0.0.1"]);
         command.args([
             "--run-dir",
             &run,
@@ -176,6 +219,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        self.relays.iter().for_each(Relay::mend);
         // Jobs outlive their agents by design: they are withdrawn first.
         let active: Vec<_> = self
             .jobs()

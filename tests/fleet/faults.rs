@@ -1,36 +1,11 @@
-//! Heads and agents that are killed. Jobs hold a lock while they live, which the kernel lets go when they die: whoever
-//! finds it held is a second live launch of one job. The log they append to is the oracle.
+//! Heads and agents that are killed: nothing is lost, nothing runs twice at once.
 
 use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
+use crate::oracle::{assert_no_doubles, oracle, submit_witnesses};
 
 const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "6s", "--heartbeat", "1s"];
-
-/// Submits jobs that run so many seconds and write down when they begin and end, and if they are not alone.
-fn submit_witnesses(cluster: &Cluster, n_jobs: u32, seconds: u32) {
-    let folder = cluster.folder.path().display();
-    let script = format!(
-        "flock -n -E 99 {folder}/$ROTA_JOB.lock sh -c \
-         'echo begin $ROTA_JOB $ROTA_INCARNATION >> {folder}/oracle; sleep {seconds}; echo end $ROTA_JOB >> {folder}/oracle'; \
-         code=$?; [ $code -ne 99 ] || echo double $ROTA_JOB >> {folder}/oracle; exit $code"
-    );
-    let (array, time) = (n_jobs.to_string(), format!("{seconds}s"));
-    cluster
-        .rota(&["submit", "--gpus", "1", "--time", &time, "--array", &array, "--", "/bin/sh", "-c", &script]);
-}
-
-fn oracle(cluster: &Cluster) -> String {
-    std::fs::read_to_string(cluster.folder.path().join("oracle")).unwrap_or_default()
-}
-
-fn assert_no_doubles(cluster: &Cluster, n_jobs: usize) {
-    let oracle = oracle(cluster);
-    assert!(!oracle.contains("double"), "two live launches of one job:\n{oracle}");
-    for job in 0..n_jobs {
-        assert!(oracle.contains(&format!("end {job}\n")), "job {job} never ended:\n{oracle}");
-    }
-}
 
 #[test]
 fn a_head_that_is_killed_again_and_again_loses_and_doubles_nothing() {

@@ -5,6 +5,9 @@ mod deploy;
 mod elastic;
 mod faults;
 mod journal;
+mod network;
+mod oracle;
+mod relay;
 mod study;
 
 use cluster::Cluster;

@@ -1,0 +1,181 @@
+//! Networks that fail between real processes: cut for less and for more than a lease, slow, losing packets; and all of
+//! it in turn with heads and agents that are killed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::cluster::Cluster;
+use crate::oracle::{assert_no_doubles, oracle, submit_witnesses, try_submit_witnesses};
+use crate::relay::Relay;
+
+const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "3s", "--heartbeat", "500ms"];
+const LONG_LEASE: [&str; 6] = ["--round", "1s", "--lease", "60s", "--heartbeat", "500ms"];
+
+fn begun(cluster: &Cluster) -> usize {
+    oracle(cluster).matches("begin").count()
+}
+
+fn state_of(cluster: &Cluster, index: usize) -> String {
+    let name = format!("node{index}");
+    let nodes = cluster.nodes();
+    let node = nodes.iter().find(|node| node["name"] == *name);
+    node.and_then(|node| node["state"].as_str()).unwrap_or_default().to_owned()
+}
+
+fn are_all(cluster: &Cluster, n_agents: usize, state: &str) -> bool {
+    (0..n_agents).all(|index| state_of(cluster, index) == state)
+}
+
+fn assert_launched_once(cluster: &Cluster) {
+    for job in cluster.jobs() {
+        assert_eq!(job["incarnation"], 1, "{job:#}");
+    }
+}
+
+#[test]
+fn a_cut_shorter_than_the_lease_is_not_noticed_by_jobs() {
+    let Some(cluster) = Cluster::start_behind_relays(2, 2, &LONG_LEASE) else { return };
+    submit_witnesses(&cluster, 4, 6);
+    cluster.until("all run", |cluster| begun(cluster) == 4);
+    (0..2).for_each(|index| cluster.relay(index).cut());
+    cluster.until("both are silent", |cluster| are_all(cluster, 2, "silent"));
+    (0..2).for_each(|index| cluster.relay(index).mend());
+    cluster.until("both are back", |cluster| are_all(cluster, 2, "up"));
+    cluster.until_all_finished(4);
+    assert_launched_once(&cluster);
+    assert_no_doubles(&cluster, 4);
+}
+
+#[test]
+fn a_node_cut_off_for_longer_than_its_lease_has_stopped_its_jobs_before_another_takes_them_over() {
+    let Some(cluster) = Cluster::start_behind_relays(2, 2, &SHORT_LEASE) else { return };
+    submit_witnesses(&cluster, 2, 5);
+    cluster.until("both run", |cluster| begun(cluster) == 2);
+    let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
+    let index = node.trim_start_matches("node").parse().expect("a number");
+    cluster.relay(index).cut();
+    cluster.until("it is lost", |cluster| state_of(cluster, index) == "lost");
+    cluster.until_all_finished(2);
+    assert!(cluster.jobs()[0]["incarnation"].as_u64() > Some(1), "it ran on the other node");
+    assert_no_doubles(&cluster, 2);
+    cluster.relay(index).mend();
+    cluster.until("it is back", |cluster| state_of(cluster, index) == "up");
+}
+
+#[test]
+fn a_head_cut_off_from_all_for_longer_than_the_lease_loses_and_doubles_nothing() {
+    let Some(cluster) = Cluster::start_behind_relays(2, 2, &SHORT_LEASE) else { return };
+    submit_witnesses(&cluster, 4, 4);
+    cluster.until("all run", |cluster| begun(cluster) == 4);
+    (0..2).for_each(|index| cluster.relay(index).cut());
+    cluster.until("both are lost", |cluster| are_all(cluster, 2, "lost"));
+    // Users are not behind the cut: what they are told now holds.
+    submit_witnesses(&cluster, 2, 1);
+    (0..2).for_each(|index| cluster.relay(index).mend());
+    cluster.until_all_finished(6);
+    assert_no_doubles(&cluster, 6);
+}
+
+#[test]
+fn one_packet_in_five_lost_and_the_others_late_loses_no_node() {
+    let Some(cluster) = Cluster::start_behind_relays(2, 2, &LONG_LEASE) else { return };
+    (0..2).for_each(|index| cluster.relay(index).spoil(20, 60));
+    for _ in 0..3 {
+        submit_witnesses(&cluster, 4, 1);
+    }
+    cluster.until_all_finished(12);
+    assert_launched_once(&cluster);
+    assert_no_doubles(&cluster, 12);
+    let events = cluster.rota(&["events"]);
+    assert!(!events.contains("node-lost"), "{events}");
+}
+
+/// What happens to a cluster, and for how many milliseconds.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    HeadKilled(u64),
+    AgentKilled(usize, u64),
+    OneCut(usize, u64),
+    AllCut(u64),
+    BadWeather(u64),
+}
+
+const N_AGENTS: usize = 3;
+
+impl Fault {
+    fn draw(random: &mut ChaCha8Rng) -> Self {
+        // Shorter and longer than the lease of 3 s.
+        let long_ms = if random.random_bool(0.5) { 300..2_000 } else { 4_000..6_000 };
+        let (agent, long_ms) = (random.random_range(0..N_AGENTS), random.random_range(long_ms));
+        match random.random_range(0..6) {
+            0 | 1 => Fault::HeadKilled(random.random_range(0..1_500)),
+            2 => Fault::AgentKilled(agent, long_ms),
+            3 => Fault::OneCut(agent, long_ms),
+            4 => Fault::AllCut(long_ms),
+            _ => Fault::BadWeather(long_ms),
+        }
+    }
+
+    /// Lets it happen and pass.
+    fn strike(self, cluster: &mut Cluster) {
+        let lasts = |ms| std::thread::sleep(Duration::from_millis(ms));
+        let all = |cluster: &Cluster, act: fn(&Relay)| {
+            (0..N_AGENTS).for_each(|index| act(cluster.relay(index)));
+        };
+        match self {
+            Fault::HeadKilled(ms) => {
+                cluster.kill_head();
+                lasts(ms);
+                cluster.start_head();
+            }
+            Fault::AgentKilled(index, ms) => {
+                cluster.kill_agent(index);
+                lasts(ms);
+                cluster.start_agent(index, 2);
+            }
+            Fault::OneCut(index, ms) => {
+                cluster.relay(index).cut();
+                lasts(ms);
+                cluster.relay(index).mend();
+            }
+            Fault::AllCut(ms) => {
+                all(cluster, Relay::cut);
+                lasts(ms);
+                all(cluster, Relay::mend);
+            }
+            Fault::BadWeather(ms) => {
+                all(cluster, |relay| relay.spoil(20, 100));
+                lasts(ms);
+                all(cluster, Relay::mend);
+            }
+        }
+    }
+}
+
+#[test]
+fn faults_of_all_kinds_in_turn_lose_no_acknowledged_job_and_double_none() {
+    let n_faults = if std::env::var_os("ROTA_FULL").is_some() { 80 } else { 4 };
+    let seed = std::env::var("ROTA_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let Some(mut cluster) = Cluster::start_behind_relays(N_AGENTS, 2, &SHORT_LEASE) else { return };
+    let (mut acknowledged, mut faults) = (BTreeSet::new(), Vec::new());
+    for _ in 0..n_faults {
+        // A head that is just starting may not answer; what it does answer holds.
+        acknowledged.extend(try_submit_witnesses(&cluster, 2, random.random_range(1..4)).unwrap_or_default());
+        let fault = Fault::draw(&mut random);
+        faults.push(fault);
+        fault.strike(&mut cluster);
+    }
+    eprintln!("seed {seed}: {} jobs acknowledged over {faults:?}", acknowledged.len());
+    cluster.until("all that was acknowledged is finished, and all that was not", |cluster| {
+        let jobs = cluster.jobs();
+        let is_known = |id: &u64| jobs.iter().any(|job| job["id"] == *id);
+        acknowledged.iter().all(is_known) && jobs.iter().all(|job| job["state"] == "finished")
+    });
+    let n_jobs = cluster.jobs().len();
+    assert!(!acknowledged.is_empty() && acknowledged.len() <= n_jobs, "seed {seed}: {acknowledged:?}");
+    assert_no_doubles(&cluster, n_jobs);
+}
