@@ -1,0 +1,40 @@
+//! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
+//!
+//! `cargo bench --bench live [-- latency starts grpc memory]`; all sections together take less than three minutes.
+//! Promises are printed beside what was measured and judged by who reads: a busy machine fails no test here.
+
+#[path = "../../fleet/cluster.rs"]
+#[expect(dead_code, reason = "the tests' cluster can do more than is measured")]
+mod cluster;
+mod driver;
+mod grpc;
+mod latency;
+#[path = "../measure.rs"]
+#[expect(dead_code, reason = "CPU time means little when several processes work")]
+mod measure;
+mod memory;
+#[path = "../../fleet/relay.rs"]
+#[expect(dead_code, reason = "nothing is cut while it is measured")]
+mod relay;
+mod starts;
+
+/// A section by its name.
+const SECTIONS: [(&str, fn()); 4] = [
+    ("latency", latency::measure),
+    ("starts", starts::measure),
+    ("grpc", grpc::measure),
+    ("memory", memory::measure),
+];
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if let Some(unknown) = asked.iter().find(|word| SECTIONS.iter().all(|(name, _)| name != word)) {
+        eprintln!("{unknown}: no such section; there are {}", SECTIONS.map(|(name, _)| name).join(" "));
+        std::process::exit(2);
+    }
+    for (name, section) in SECTIONS {
+        if asked.is_empty() || asked.iter().any(|word| word == name) {
+            section();
+        }
+    }
+}
