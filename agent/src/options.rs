@@ -43,6 +43,9 @@ pub struct NodeOptions {
     /// Pretend to have this many CPUs; nothing is bound or limited then
     #[arg(long, value_name = "N", requires = "emulate_gpus", value_parser = n_cpus)]
     pub emulate_cpus: Option<f64>,
+    /// How often GPUs are asked how they are
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Span::parse)]
+    pub health_every: Span,
     /// The rack or switch this node stands in
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,

@@ -14,6 +14,16 @@ impl GpuSet {
     /// No GPU.
     pub const NONE: GpuSet = GpuSet(0);
 
+    /// One GPU; none when there can be no such number.
+    pub const fn one(gpu: u32) -> Self {
+        if gpu < u64::BITS { GpuSet(1 << gpu) } else { GpuSet::NONE }
+    }
+
+    /// Whether a GPU is in it.
+    pub const fn contains(self, gpu: u32) -> bool {
+        !GpuSet::one(gpu).and(self).is_empty()
+    }
+
     /// GPUs 0 to `n - 1`.
     pub const fn first(n: u32) -> Self {
         if n >= 64 { GpuSet(u64::MAX) } else { GpuSet((1 << n) - 1) }

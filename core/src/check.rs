@@ -230,6 +230,13 @@ impl<'a> Given<'a> {
             if !self.snapshot.nodes.is_up[index] {
                 return Err(PlanViolation::NoSuchNode { job, node, why: "is down" });
             }
+            if !slice
+                .gpus
+                .and(self.snapshot.nodes.bad_gpus.get(&node).copied().unwrap_or(GpuSet::NONE))
+                .is_empty()
+            {
+                return Err(PlanViolation::NoSuchNode { job, node, why: "has a bad GPU among those given" });
+            }
             let twice = |gpu| PlanViolation::GpuTwice { node, gpu, job };
             let overlap = self.whole[index].and(slice.gpus);
             if let Some(gpu) = overlap.iter().next() {

@@ -70,6 +70,20 @@ pub enum Event {
         /// Which.
         node: NodeId,
     },
+    /// A GPU of a node cannot be used any more; the node's others go on.
+    GpuLost {
+        /// Where.
+        node: NodeId,
+        /// Its number there.
+        gpu: u32,
+    },
+    /// A GPU that could not be used is back.
+    GpuReturned {
+        /// Where.
+        node: NodeId,
+        /// Its number there.
+        gpu: u32,
+    },
     /// A node has a data set in its cache now.
     DataCached {
         /// Where.

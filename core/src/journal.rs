@@ -28,6 +28,8 @@ impl Digest {
             }
             Event::NodeLost { node } => self.line(6, now, node.0, 0),
             Event::NodeReturned { node } => self.line(7, now, node.0, 0),
+            Event::GpuLost { node, gpu } => self.line(10, now, node.0, (*gpu).into()),
+            Event::GpuReturned { node, gpu } => self.line(11, now, node.0, (*gpu).into()),
             Event::DataCached { node, dataset } => self.line(8, now, node.0, dataset.0.into()),
             Event::DataEvicted { node, dataset } => self.line(9, now, node.0, dataset.0.into()),
         }

@@ -96,10 +96,10 @@ impl Room {
         self.free.clear();
         self.host.clear();
         for (node, is_up) in self.cluster.nodes().iter().zip(&nodes.is_up) {
-            let n_gpus = if *is_up { node.n_gpus } else { 0 };
-            self.free.push(GpuSet::first(n_gpus));
+            let usable = nodes.usable(node);
+            self.free.push(usable);
             self.host.push(if *is_up { node.host } else { Host::NONE });
-            n_free_by_type[node.gpu_type.index()] += n_gpus;
+            n_free_by_type[node.gpu_type.index()] += usable.len();
         }
         self.open.clear();
         self.open.extend(self.free.chunks(BLOCK).map(open_in));

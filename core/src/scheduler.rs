@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::allocation::{GpuSet, Slice};
 use crate::check::CheckedPlan;
 use crate::cluster::Cluster;
 use crate::event::{Command, Event, StopCause};
@@ -109,6 +110,18 @@ impl Scheduler {
                     _ => Impact::Same,
                 }
             }
+            Event::GpuLost { node, gpu } => self.lose_gpu(now, *node, *gpu, orders),
+            Event::GpuReturned { node, gpu } => {
+                let bad = &mut Arc::make_mut(&mut self.nodes).bad_gpus;
+                let Some(set) = bad.get_mut(node).filter(|set| set.contains(*gpu)) else {
+                    return Impact::Same;
+                };
+                *set = set.without(GpuSet::one(*gpu));
+                if set.is_empty() {
+                    bad.remove(node);
+                }
+                Impact::Changed
+            }
             Event::DataCached { node, dataset } => {
                 Arc::make_mut(&mut self.nodes).cached.entry(*node).or_default().push(*dataset);
                 Impact::Same
@@ -159,8 +172,26 @@ impl Scheduler {
             Some(is_up) if *is_up => *is_up = false,
             _ => return Impact::Same,
         }
+        self.stop_all(now, |slice| slice.node == node, orders);
+        Impact::Changed
+    }
+
+    /// Jobs that hold the GPU are stopped; the node's others go on.
+    fn lose_gpu(&mut self, now: Time, node: NodeId, gpu: u32, orders: &mut Vec<Command>) -> Impact {
+        let n_gpus = self.cluster.node(node).map_or(0, |node| node.n_gpus);
+        let known = self.nodes.bad_gpus.get(&node).copied().unwrap_or(GpuSet::NONE);
+        if gpu >= n_gpus || known.contains(gpu) {
+            return Impact::Same;
+        }
+        Arc::make_mut(&mut self.nodes).bad_gpus.insert(node, known.or(GpuSet::one(gpu)));
+        self.stop_all(now, |slice| slice.node == node && slice.gpus.contains(gpu), orders);
+        Impact::Changed
+    }
+
+    /// Stops every job that holds such a slice: what was under it is gone.
+    fn stop_all(&mut self, now: Time, is_gone: impl Fn(&Slice) -> bool, orders: &mut Vec<Command>) {
         let mut hit: Vec<_> = (0..self.jobs.len())
-            .filter(|row| self.jobs.allocation(*row).slices.iter().any(|s| s.node == node))
+            .filter(|row| self.jobs.allocation(*row).slices.iter().any(&is_gone))
             .map(|row| self.jobs.id(row))
             .collect();
         hit.sort_unstable();
@@ -173,7 +204,6 @@ impl Scheduler {
             });
             Arc::make_mut(&mut self.jobs).stop(row, now);
         }
-        Impact::Changed
     }
 
     /// From now on a job that has run for less is not stopped in favour of another.
@@ -233,6 +263,8 @@ impl Scheduler {
                     "job {id} runs on node {}, which is down",
                     slice.node
                 );
+                let bad = self.nodes.bad_gpus.get(&slice.node).copied().unwrap_or(GpuSet::NONE);
+                assert!(slice.gpus.and(bad).is_empty(), "job {id} runs on a bad GPU of node {}", slice.node);
                 let (gpus, host) = &mut free[slice.node.index()];
                 for gpu in slice.gpus.iter() {
                     let left = &mut gpus[gpu as usize];

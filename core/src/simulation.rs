@@ -243,9 +243,12 @@ impl<'a> Simulation<'a> {
         self.recorder.event(self.now, event);
         match event {
             Event::JobFinished { job, .. } => self.count_end(job.0),
-            Event::NodeLost { .. } | Event::NodeReturned { .. } => {
-                let up = self.scheduler.cluster().nodes().iter().zip(&self.scheduler.nodes().is_up);
-                self.gpus_up = up.filter(|(_, up)| **up).map(|(n, _)| n.n_gpus).sum();
+            Event::NodeLost { .. }
+            | Event::NodeReturned { .. }
+            | Event::GpuLost { .. }
+            | Event::GpuReturned { .. } => {
+                let (nodes, states) = (self.scheduler.cluster().nodes(), self.scheduler.nodes());
+                self.gpus_up = nodes.iter().map(|node| states.usable(node).len()).sum();
             }
             _ => {}
         }

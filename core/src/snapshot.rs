@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
+use crate::allocation::GpuSet;
+use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, NodeId, TenantId};
 use crate::table::{JobTable, Phase};
 use crate::time::{Span, Time};
@@ -33,6 +34,8 @@ pub struct Snapshot {
 pub struct NodeStates {
     /// Whether each node can run jobs.
     pub is_up: Vec<bool>,
+    /// GPUs that cannot be used, of nodes that have such.
+    pub bad_gpus: BTreeMap<NodeId, GpuSet>,
     /// Data sets in each node's local cache; absent nodes have none.
     pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
     /// Size of each data set in bytes, by id.
@@ -44,8 +47,21 @@ impl NodeStates {
     pub fn all_up(cluster: &Cluster) -> Self {
         NodeStates {
             is_up: vec![true; cluster.nodes().len()],
+            bad_gpus: BTreeMap::new(),
             cached: BTreeMap::new(),
             dataset_bytes: Vec::new(),
+        }
+    }
+
+    /// GPUs of a node that jobs can be given: none when it is down.
+    pub fn usable(&self, node: &Node) -> GpuSet {
+        match self.is_up.get(node.id.index()) {
+            Some(true) if self.bad_gpus.is_empty() => GpuSet::first(node.n_gpus),
+            Some(true) => {
+                let bad = self.bad_gpus.get(&node.id).copied().unwrap_or(GpuSet::NONE);
+                GpuSet::first(node.n_gpus).without(bad)
+            }
+            _ => GpuSet::NONE,
         }
     }
 
@@ -72,8 +88,8 @@ impl Snapshot {
             && self.now - self.jobs.since(row) < self.guards.min_run
     }
 
-    /// GPUs of nodes that are up.
+    /// GPUs that can be used, of nodes that are up.
     pub fn n_gpus_up(&self) -> u32 {
-        self.cluster.nodes().iter().zip(&self.nodes.is_up).filter(|(_, up)| **up).map(|(n, _)| n.n_gpus).sum()
+        self.cluster.nodes().iter().map(|node| self.nodes.usable(node).len()).sum()
     }
 }

@@ -259,6 +259,8 @@ impl Books {
             }
             Record::NodeLost { node, .. } => Some(Event::NodeLost { node: *node }),
             Record::NodeReturned { node } => Some(Event::NodeReturned { node: *node }),
+            Record::GpuLost { node, gpu, .. } => Some(Event::GpuLost { node: *node, gpu: *gpu }),
+            Record::GpuReturned { node, gpu } => Some(Event::GpuReturned { node: *node, gpu: *gpu }),
             Record::NodeDrained { node, is_drained, .. } => {
                 self.drained.retain(|known| known != node);
                 if *is_drained {

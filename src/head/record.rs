@@ -162,6 +162,22 @@ pub enum Record {
         /// What is wrong.
         reason: String,
     },
+    /// A GPU cannot be used any more; its node's others go on.
+    GpuLost {
+        /// Where.
+        node: NodeId,
+        /// Its number there.
+        gpu: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A GPU that could not be used is back.
+    GpuReturned {
+        /// Where.
+        node: NodeId,
+        /// Its number there.
+        gpu: u32,
+    },
     /// The policy was asked.
     RoundBegan {
         /// For which time.
@@ -312,6 +328,8 @@ impl Record {
             Record::NodeLost { .. } => "node-lost",
             Record::NodeReturned { .. } => "node-returned",
             Record::NodeDrained { .. } => "node-drained",
+            Record::GpuLost { .. } => "gpu-lost",
+            Record::GpuReturned { .. } => "gpu-returned",
             Record::PolicySet { .. } => "policy-set",
             Record::PolicyFailed { .. } => "policy-failed",
             Record::RoundBegan { .. } => "round-began",
@@ -350,6 +368,10 @@ impl Record {
                 format!("node {node} is drained by {user}")
             }
             Record::NodeDrained { node, user, .. } => format!("node {node} is back in service, by {user}"),
+            Record::GpuLost { node, gpu, reason } => {
+                format!("GPU {gpu} of node {node} is out of service: {reason}")
+            }
+            Record::GpuReturned { node, gpu } => format!("GPU {gpu} of node {node} is back"),
             Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round, .. } => format!("round {round}"),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use rota_core::allocation::GpuSet;
 use rota_core::ids::NodeId;
 use rota_core::time::Time;
 use rota_transport::message::{
@@ -293,7 +294,6 @@ impl State {
 
     /// A node as it presents itself: new, back, or other than it was.
     fn settle_node(&mut self, moment: Moment, name: &Name, inventory: &Inventory) -> Option<NodeId> {
-        let healthy = inventory.gpus.iter().filter(|gpu| gpu.is_healthy).count() as u32;
         let first = inventory.gpus.first();
         let has = NodeHas {
             gpu_type: first.map_or_else(String::new, |gpu| gpu.model.to_string()),
@@ -315,8 +315,8 @@ impl State {
             node.and_then(|node| self.books.scheduler.cluster().node(node)).map_or(0, |n| n.n_gpus);
         let agent = self.agents.get_mut(name)?;
         agent.is_known = true;
-        if healthy < expected || has.n_gpus != expected {
-            let reason = format!("has {healthy} healthy GPUs of {}, {expected} were expected", has.n_gpus);
+        if has.n_gpus != expected {
+            let reason = format!("has {} GPUs, {expected} were expected", has.n_gpus);
             agent.reason.clone_from(&reason);
             if let Some(node) = node.filter(|node| self.is_up(*node)) {
                 self.record(moment, Record::NodeLost { node, reason: format!("{name} {reason}") });
@@ -328,7 +328,33 @@ impl State {
         if !is_up && !self.books.drained.contains(&node) {
             self.record(moment, Record::NodeReturned { node });
         }
+        for (gpu, info) in (0..expected).zip(&inventory.gpus) {
+            let reason = (!info.is_healthy).then_some("its agent says that it cannot be used");
+            self.gpu_is(moment, name, node, gpu, reason);
+        }
         Some(node)
+    }
+
+    /// A GPU is out of service for a reason, or in service; the books hear of a change.
+    fn gpu_is(&mut self, moment: Moment, name: &Name, node: NodeId, gpu: u32, reason: Option<&str>) {
+        let bad = self.books.scheduler.nodes().bad_gpus.get(&node);
+        match (reason, bad.is_some_and(|bad| bad.contains(gpu))) {
+            (Some(reason), false) => {
+                let reason = reason.to_owned();
+                self.record(moment, Record::GpuLost { node, gpu, reason });
+            }
+            (None, true) => self.record(moment, Record::GpuReturned { node, gpu }),
+            _ => return,
+        }
+        let bad = self.books.scheduler.nodes().bad_gpus.get(&node).copied();
+        let numbers: Vec<_> = bad.into_iter().flat_map(GpuSet::iter).map(|gpu| gpu.to_string()).collect();
+        if let Some(agent) = self.agents.get_mut(name) {
+            agent.reason = match (numbers.as_slice(), reason) {
+                ([], _) => String::new(),
+                ([one], Some(reason)) => format!("GPU {one} is out of service: {reason}"),
+                _ => format!("GPUs {} are out of service", numbers.join(", ")),
+            };
+        }
     }
 
     fn order_done(&mut self, moment: Moment, name: &Name, order: OrderId, task: &Task, outcome: Outcome) {
@@ -367,18 +393,9 @@ impl State {
             }
             Fact::Exited(exited) => self.exited(moment, node, &exited),
             Fact::GpuUnhealthy { index, reason } => {
-                if let Some(agent) = self.agents.get_mut(name) {
-                    agent.reason = format!("GPU {index}: {reason}");
-                }
-                self.record(moment, Record::Noted { text: format!("{name}: GPU {index} is bad: {reason}") });
-                if self.is_up(node) {
-                    let reason = format!("GPU {index} of {name}: {reason}");
-                    self.record(moment, Record::NodeLost { node, reason });
-                }
+                self.gpu_is(moment, name, node, index, Some(reason.as_str()));
             }
-            Fact::GpuHealthy { index } => {
-                self.record(moment, Record::Noted { text: format!("{name}: GPU {index} is good again") });
-            }
+            Fact::GpuHealthy { index } => self.gpu_is(moment, name, node, index, None),
             Fact::Warning(text) => {
                 self.record(moment, Record::Noted { text: format!("{name}: {text}") });
             }

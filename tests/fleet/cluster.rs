@@ -135,6 +135,8 @@ impl Cluster {
             "24",
             "--retry-at-most",
             "1s",
+            "--health-every",
+            "500ms",
         ]);
         self.agents[index] = Some(spawn(&mut command, &self.folder.path().join(format!("{name}.log"))));
     }
@@ -174,6 +176,10 @@ impl Cluster {
 
     pub(crate) fn head_log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("head.log")).unwrap_or_default()
+    }
+
+    pub(crate) fn agent_log(&self, index: usize) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("node{index}.log"))).unwrap_or_default()
     }
 
     /// How things stand; null while the head cannot be reached.

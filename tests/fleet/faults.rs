@@ -39,7 +39,6 @@ fn jobs_that_start_in_one_round_on_one_node_are_launched_once_each() {
 
 #[test]
 fn running_jobs_do_not_notice_that_the_head_was_restarted() {
-    // An agent hears of a head that was killed when its connection has been silent for 8 s; the lease must be longer.
     let Some(mut cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
     submit_witnesses(&cluster, 2, 5);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
@@ -50,6 +49,8 @@ fn running_jobs_do_not_notice_that_the_head_was_restarted() {
         assert_eq!(job["incarnation"], 1, "{job:#}");
     }
     assert_no_doubles(&cluster, 2);
+    let log = cluster.agent_log(0);
+    assert!(log.contains("reset by peer"), "the new head told it that the old connection is gone:\n{log}");
 }
 
 #[test]
@@ -89,6 +90,32 @@ fn an_agent_that_comes_back_within_its_lease_keeps_its_jobs() {
         assert_eq!(job["incarnation"], 1, "{job:#}");
     }
     assert_no_doubles(&cluster, 2);
+}
+
+#[test]
+fn a_gpu_that_turns_bad_is_taken_out_of_service_and_its_nodes_other_jobs_go_on() {
+    let policy = ["--policy", "fifo+proportional"];
+    let Some(cluster) = Cluster::start(1, 2, &[&SHORT_LEASE[..], &policy].concat()) else { return };
+    submit_witnesses(&cluster, 2, 3);
+    cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
+    let faults = cluster.folder.path().join("node0/bad-gpus");
+    std::fs::write(&faults, "1 fell off the bus\n").expect("written");
+    cluster.until("it is noticed", |cluster| {
+        let nodes = cluster.nodes();
+        nodes[0]["state"] == "up" && nodes[0]["reason"].as_str().is_some_and(|text| text.contains("fell off"))
+    });
+    cluster.until_all_finished(2);
+    let mut launches: Vec<_> = cluster.jobs().iter().map(|job| job["incarnation"].clone()).collect();
+    launches.sort_by_key(|launch| launch.as_u64());
+    assert_eq!(launches, [1, 2], "one went on, the other was launched again when a good GPU was free");
+    assert_no_doubles(&cluster, 2);
+    std::fs::remove_file(&faults).expect("removed");
+    cluster.until("it is back", |cluster| cluster.nodes()[0]["reason"] == "");
+    let events = cluster.rota(&["events"]);
+    assert!(
+        events.contains("gpu-lost") && events.contains("gpu-returned") && !events.contains("node-lost"),
+        "{events}"
+    );
 }
 
 #[test]

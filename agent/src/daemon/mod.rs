@@ -46,8 +46,8 @@ use watcher::News;
 const LOST_WAIT: Duration = Duration::from_millis(500);
 /// The same after the head refused: somebody has to do something first.
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
-/// How often GPUs are asked how they are.
-const HEALTH_EVERY: Duration = Duration::from_secs(30);
+/// Where an operator writes which pretended GPUs are bad.
+const BAD_GPUS_FILE: &str = "bad-gpus";
 
 /// Everything an agent is told at its start.
 #[derive(Clone, Debug)]
@@ -179,7 +179,8 @@ impl Daemon {
             |kind| signal(kind).map_err(|source| DaemonError::System { what: "catching signals", source });
         let (mut terminate, mut interrupt) =
             (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
-        let mut health = tokio::time::interval(HEALTH_EVERY);
+        let every_s = self.options.node.health_every.as_secs_f64().clamp(0.1, 3600.0);
+        let mut health = tokio::time::interval(Duration::from_secs_f64(every_s));
         let (opened, mut links) = mpsc::channel(1);
         let most = self.options.head.retry_at_most;
         let open = |wait: Duration| {
@@ -204,7 +205,7 @@ impl Daemon {
                 Some((order, outcome)) = outcomes.recv() => {
                     self.act(|session, now, out| session.order_done(now, order, outcome, out));
                 }
-                _ = health.tick(), if !self.node.is_emulated => self.look_at_gpus(),
+                _ = health.tick() => self.look_at_gpus(),
                 () = tokio::time::sleep(due) => self.act(|session, now, out| session.tick(now, out)),
             }
             if let Some(wait) = self.wants_link.take() {
@@ -315,7 +316,13 @@ impl Daemon {
     }
 
     fn look_at_gpus(&mut self) {
-        let Ok(trouble) = probe::trouble() else { return };
+        let trouble = match self.node.is_emulated {
+            true => probe::pretended_trouble(&self.place.run_dir().join(BAD_GPUS_FILE)),
+            false => match probe::trouble() {
+                Ok(trouble) => trouble,
+                Err(_) => return,
+            },
+        };
         let mut facts = Vec::new();
         for (index, gpu) in self.node.gpus.iter_mut().enumerate() {
             let now = trouble.iter().find(|(number, _)| *number == gpu.number).map(|(_, why)| why.clone());

@@ -1,6 +1,7 @@
 //! GPUs, by NVIDIA's management library. It is opened at run time: without a driver there are simply none.
 
 use std::fs;
+use std::path::Path;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
@@ -55,6 +56,17 @@ pub fn find() -> Result<Vec<Gpu>, String> {
 /// What is wrong with GPUs now, by number; GPUs that can be used are not listed.
 pub fn trouble() -> Result<Vec<(u32, String)>, String> {
     Ok(find()?.into_iter().filter_map(|gpu| gpu.trouble.map(|trouble| (gpu.number, trouble))).collect())
+}
+
+/// What an operator wants to be wrong with pretended GPUs, for trying out what happens then: a file with lines of a number
+/// and a reason. Lines that begin with no number are passed over.
+pub fn pretended_trouble(file: &Path) -> Vec<(u32, String)> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = |line: &str| {
+        let (number, reason) = line.trim().split_once(' ').unwrap_or((line.trim(), "said to be bad"));
+        Some((number.parse().ok()?, reason.trim().to_owned()))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 /// GPUs that an operator wants pretended: as many as said, or those of `--gpus`.
@@ -130,6 +142,16 @@ fn explained(error: &NvmlError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trouble_of_pretended_gpus_is_read_from_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("bad-gpus");
+        assert_eq!(pretended_trouble(&file), []);
+        fs::write(&file, "# tried out\n3 fell off the bus\n\n5\n").expect("written");
+        let expected = [(3, "fell off the bus".to_owned()), (5, "said to be bad".to_owned())];
+        assert_eq!(pretended_trouble(&file), expected);
+    }
 
     #[test]
     fn a_machine_without_a_driver_says_so_and_one_with_it_names_its_gpus() {

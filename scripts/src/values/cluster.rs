@@ -67,7 +67,7 @@ impl RoomValue {
         session.meter().charge(n_nodes + session.snapshot.jobs.len())?;
         let snapshot = &session.snapshot;
         let free_of = |(node, is_up): (&Node, &bool)| match is_up {
-            true => (GpuSet::first(node.n_gpus), node.host),
+            true => (snapshot.nodes.usable(node), node.host),
             false => (GpuSet::NONE, Host::NONE),
         };
         let mut free: Vec<_> =
