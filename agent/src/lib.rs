@@ -1,7 +1,8 @@
 //! The node daemon as a library, for its binary and its tests.
 //!
 //! `probe` finds what a node has, `check` says whether it is ready, `launch` starts and ends processes and containers,
-//! `shim` watches one launch, `job` is what jobs and their nodes say to each other, `emulate` pretends to be a job.
+//! `shim` watches one launch, `job` is what jobs and their nodes say to each other, `emulate` pretends to be a job,
+//! `options` and `settings` are what an operator says.
 
 pub mod check;
 pub mod clock;
@@ -12,5 +13,6 @@ pub mod launch;
 pub mod options;
 pub mod probe;
 pub mod ranges;
+pub mod settings;
 pub mod shim;
 pub mod units;

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use rota_agent::check::{self, Status};
 use rota_agent::daemon::{self, DaemonOptions};
 use rota_agent::emulate::{self, EmulateOptions};
 use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
+use rota_agent::settings;
 use rota_agent::shim::{self, Beginning, nursery};
 
 /// The node daemon of Rota: finds GPUs and CPUs, launches and watches jobs, reports to the head.
@@ -24,6 +25,9 @@ struct Arguments {
 
 #[derive(clap::Args)]
 struct Serve {
+    /// A TOML file with these options as keys, such as `gpus = "0-3"`; what is given here goes before it
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
     #[command(flatten)]
     head: HeadOptions,
     #[command(flatten)]
@@ -61,7 +65,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match settings::parse(Arguments::command(), std::env::args_os().collect()) {
+        Ok(Ok(matches)) => Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()),
+        Ok(Err(error)) => error.exit(),
+        Err(error) => {
+            eprintln!("rota-agent: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let result = match arguments.command {
         None => serve(arguments.serve),
         Some(Command::Check { serve, json }) => return check(*serve, json),
@@ -82,7 +93,7 @@ fn main() -> ExitCode {
 }
 
 impl From<Serve> for DaemonOptions {
-    fn from(Serve { head, node, places, launch }: Serve) -> Self {
+    fn from(Serve { settings: _, head, node, places, launch }: Serve) -> Self {
         DaemonOptions { head, node, places, launch }
     }
 }
