@@ -198,5 +198,8 @@ fn an_image_that_is_not_here_and_must_not_be_pulled_is_named() {
         container.image = "localhost/rota-no-such-image".to_owned();
     }
     let ExitHow::NotStarted(why) = Launched::new(launch).end().0.how else { panic!("it started") };
-    assert!(why.contains("rota-no-such-image") && why.contains("not on this node"), "{why}");
+    assert!(
+        why.as_str().contains("rota-no-such-image") && why.as_str().contains("not on this node"),
+        "{why}"
+    );
 }

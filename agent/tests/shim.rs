@@ -38,7 +38,7 @@ fn a_program_that_is_not_there_never_started() {
     missing.command = vec!["/no/such/program".to_owned()];
     let mut launched = Launched::new(missing);
     let ExitHow::NotStarted(why) = launched.end().0.how else { panic!("it started") };
-    assert!(why.contains("/no/such/program"), "{why}");
+    assert!(why.as_str().contains("/no/such/program"), "{why}");
 }
 
 #[test]

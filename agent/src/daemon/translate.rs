@@ -14,7 +14,7 @@ use crate::launch::spec::{
 use crate::options::{LaunchOptions, PlaceOptions};
 use crate::probe::Node;
 use crate::ranges::Ranges;
-use crate::shim::record::{Exit, ExitCause, ExitHow, Phase, State};
+use crate::shim::record::{Exit, Phase, State};
 
 /// How much of the last output goes with the report of an end.
 const MOST_TAIL_BYTES: usize = 16 * 1024;
@@ -221,7 +221,7 @@ pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Opt
             Phase::Preparing | Phase::Prepared => wire::AttemptState::Prepared,
             Phase::Running => wire::AttemptState::Running,
             Phase::Stopping => wire::AttemptState::Stopping,
-            Phase::Ended(end) => wire::AttemptState::Exited(exit(end)),
+            Phase::Ended(end) => wire::AttemptState::Exited(end.clone()),
         },
         iterations: iterations(state.iterations),
         checkpointed: iterations(state.checkpointed),
@@ -233,7 +233,7 @@ pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Opt
 pub(super) fn exited(attempt: Attempt, state: &State, end: &Exit, log: &std::path::Path) -> wire::Exited {
     wire::Exited {
         attempt: to_wire(attempt),
-        exit: exit(end),
+        exit: end.clone(),
         iterations: iterations(state.iterations),
         checkpointed: iterations(state.checkpointed),
         tail: LongText::cut(&crate::shim::log::tail(log, MOST_TAIL_BYTES)),
@@ -243,21 +243,4 @@ pub(super) fn exited(attempt: Attempt, state: &State, end: &Exit, log: &std::pat
 /// A count as it travels; what is none counts nothing.
 pub(super) fn iterations(count: f64) -> Iterations {
     Iterations::new(count).unwrap_or(Iterations::NONE)
-}
-
-fn exit(end: &Exit) -> wire::Exit {
-    let how = match &end.how {
-        ExitHow::Code(code) => wire::ExitHow::Code(*code),
-        ExitHow::Signal(signal) => wire::ExitHow::Signal(*signal),
-        ExitHow::NotStarted(why) => wire::ExitHow::NotStarted(Text::cut(why)),
-        ExitHow::Unknown(why) => wire::ExitHow::Unknown(Text::cut(why)),
-    };
-    let cause = match end.cause {
-        ExitCause::Itself => wire::ExitCause::Itself,
-        ExitCause::Ordered => wire::ExitCause::Ordered,
-        ExitCause::LeaseOver => wire::ExitCause::LeaseOver,
-        ExitCause::GangBroken => wire::ExitCause::GangBroken,
-        ExitCause::OverLimit => wire::ExitCause::OverLimit,
-    };
-    wire::Exit { how, cause }
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rota_transport::value::Text;
 use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -53,7 +54,9 @@ impl Watcher {
         let mut shim = match origin {
             Origin::Ordered => match self.nursery.shim(&self.dir, Beginning::Fresh).await {
                 Ok(shim) => shim,
-                Err(why) => return self.tell_end(ExitHow::NotStarted(format!("its shim: {why}"))),
+                Err(why) => {
+                    return self.tell_end(ExitHow::NotStarted(Text::cut(&format!("its shim: {why}"))));
+                }
             },
             Origin::Found => None,
         };
@@ -69,13 +72,14 @@ impl Watcher {
                     match self.nursery.shim(&self.dir, Beginning::Adopted).await {
                         Ok(started) => shim = started,
                         Err(why) => {
-                            return self.tell_end(ExitHow::Unknown(format!("no shim adopts it: {why}")));
+                            return self
+                                .tell_end(ExitHow::Unknown(Text::cut(&format!("no shim adopts it: {why}"))));
                         }
                     }
                 }
                 _ => {
                     self.clear_away().await;
-                    self.tell_end(ExitHow::Unknown("its shim was ended from outside".to_owned()));
+                    self.tell_end(ExitHow::Unknown(Text::cut("its shim was ended from outside")));
                     // Only now: a shim that comes late finds an end written down, and ends.
                     drop(lock);
                     return;

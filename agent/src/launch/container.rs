@@ -6,6 +6,7 @@
 use std::os::fd::BorrowedFd;
 use std::process::{Command, Output, Stdio};
 
+use rota_transport::value::Text;
 use rustix::process::{Pid, PidfdFlags, WaitStatus};
 
 use super::environment::{self, Places};
@@ -234,9 +235,9 @@ impl Launcher for Container {
             Ok(Inspected { is_running: false, code, .. }) => ExitHow::Code(code),
             Ok(Inspected { is_running: true, .. }) => {
                 let _ = self.ask(&["kill", &name]);
-                ExitHow::Unknown(format!("the client of container {name} was ended from outside"))
+                ExitHow::Unknown(Text::cut(&format!("the client of container {name} was ended from outside")))
             }
-            Err(error) => ExitHow::Unknown(format!("{error} (its client said {status:?})")),
+            Err(error) => ExitHow::Unknown(Text::cut(&format!("{error} (its client said {status:?})"))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use rota_transport::value::Text;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 use rustix::thread::CpuSet;
 
@@ -106,7 +107,7 @@ impl Launcher for Process {
         match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => ExitHow::Code(code),
             (None, Some(signal)) => ExitHow::Signal(signal),
-            (None, None) => ExitHow::Unknown("neither a code nor a signal".to_owned()),
+            (None, None) => ExitHow::Unknown(Text::cut("neither a code nor a signal")),
         }
     }
 

@@ -11,7 +11,8 @@ use crate::launch::spec::LogCaps;
 pub struct RotatingLog {
     path: PathBuf,
     caps: LogCaps,
-    file: File,
+    /// None until there is something to write: many jobs say nothing, and a file costs more than all else of a shim.
+    file: Option<File>,
     n_bytes: u64,
     /// Bytes of all files that were put aside, those included that are gone: where the current file begins.
     start: u64,
@@ -20,11 +21,10 @@ pub struct RotatingLog {
 impl RotatingLog {
     /// Opens a log to write behind what is there.
     pub fn open(path: &Path, caps: LogCaps) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        let n_bytes = file.metadata()?.len();
+        let n_bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let start = read_start(path);
         let caps = LogCaps { file_bytes: caps.file_bytes.max(1024), n_files: caps.n_files.max(1) };
-        Ok(RotatingLog { path: path.to_owned(), caps, file, n_bytes, start })
+        Ok(RotatingLog { path: path.to_owned(), caps, file: None, n_bytes, start })
     }
 
     /// Writes output, putting files aside as they fill.
@@ -35,11 +35,19 @@ impl RotatingLog {
             }
             let room = usize::try_from(self.caps.file_bytes - self.n_bytes).unwrap_or(usize::MAX);
             let (now, later) = bytes.split_at(bytes.len().min(room));
-            self.file.write_all(now)?;
+            self.file()?.write_all(now)?;
             self.n_bytes += now.len() as u64;
             bytes = later;
         }
         Ok(())
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?,
+        };
+        Ok(self.file.insert(file))
     }
 
     fn rotate(&mut self) -> io::Result<()> {
@@ -51,8 +59,9 @@ impl RotatingLog {
         self.start += self.n_bytes;
         // Before the file: a reader that sees the old start reads bytes twice, the other way round it misses some.
         fs::write(start_file(&self.path), self.start.to_string())?;
-        self.file =
+        let fresh =
             OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&self.path)?;
+        self.file = Some(fresh);
         self.n_bytes = 0;
         Ok(())
     }

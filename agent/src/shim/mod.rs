@@ -101,7 +101,7 @@ impl Claim {
 /// Takes the lock that a shim holds as long as it lives.
 pub(crate) fn lock(attempt: &AttemptDir) -> Result<File, ShimError> {
     let path = attempt.lock();
-    let file = File::create(&path).map_err(|source| RecordError::File { path: path.clone(), source })?;
+    let file = File::open(&path).map_err(|source| RecordError::File { path: path.clone(), source })?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(_) => Err(ShimError::Held(path)),

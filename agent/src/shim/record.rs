@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+pub use rota_transport::message::{Exit, ExitCause, ExitHow};
 use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -44,45 +45,6 @@ pub enum Phase {
     Stopping,
     /// Nothing of it is left.
     Ended(Exit),
-}
-
-/// How a launch ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exit {
-    /// What the operating system says.
-    pub how: ExitHow,
-    /// On whose behalf.
-    pub cause: ExitCause,
-}
-
-/// What the operating system says of an end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitHow {
-    /// It returned this; 0 is success.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
-    /// It was never started, and why.
-    NotStarted(String),
-    /// It is gone and nobody knows how it ended.
-    Unknown(String),
-}
-
-/// Why a launch ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitCause {
-    /// It ended by itself.
-    Itself,
-    /// The head ordered it.
-    Ordered,
-    /// Its lease was over.
-    LeaseOver,
-    /// Another rank of it died here.
-    GangBroken,
-    /// It used more memory than it was given.
-    OverLimit,
 }
 
 /// A process that cannot be mistaken for a later one with its number.
@@ -158,24 +120,29 @@ impl AttemptDir {
         self.0.join("log")
     }
 
-    /// Where the shim itself complains.
+    /// Where shims themselves complain, all of one agent into one file: most have nothing to say.
     pub fn shim_log(&self) -> PathBuf {
-        self.0.join("shim.log")
+        let run_dir = self.0.parent().and_then(Path::parent).unwrap_or(&self.0);
+        run_dir.join("shims.log")
     }
 
-    /// Held by the shim as long as it lives.
+    /// Locked by the shim as long as it lives: what is to be run, which nobody replaces.
     pub fn lock(&self) -> PathBuf {
-        self.0.join("lock")
+        self.launch_file()
+    }
+
+    fn launch_file(&self) -> PathBuf {
+        self.0.join("launch.json")
     }
 
     /// What is to be run.
     pub fn launch(&self) -> Result<LaunchSpec, RecordError> {
-        read(&self.0.join("launch.json"))
+        read(&self.launch_file())
     }
 
     /// Writes down what is to be run.
     pub fn set_launch(&self, spec: &LaunchSpec) -> Result<(), RecordError> {
-        let path = self.0.join("launch.json");
+        let path = self.launch_file();
         let text =
             serde_json::to_vec(spec).map_err(|source| RecordError::Content { path: path.clone(), source })?;
         write_private(&path, &text).map_err(|source| RecordError::File { path, source })

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rota_transport::value::Text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitOptions, WaitStatus};
 use rustix::time::Timespec;
@@ -119,9 +120,9 @@ impl Watch {
     fn begin(&mut self, beginning: Beginning) {
         let prepared = self.launcher.prepare();
         match (prepared, beginning) {
-            (Err(error), _) => self.ended_before(ExitHow::NotStarted(error.to_string())),
+            (Err(error), _) => self.ended_before(ExitHow::NotStarted(Text::cut(&error.to_string()))),
             (Ok(()), Beginning::Adopted) => match self.with_input(|launcher, input| launcher.adopt(input)) {
-                Err(why) => self.ended_before(ExitHow::Unknown(why)),
+                Err(why) => self.ended_before(ExitHow::Unknown(Text::cut(&why))),
                 ranks => self.started(ranks),
             },
             (Ok(()), Beginning::Fresh) if self.spec.waits_for_go => self.enter(Phase::Prepared),
@@ -156,7 +157,7 @@ impl Watch {
                 self.running_since_ms = now_ms();
                 self.enter(Phase::Running);
             }
-            Err(why) => self.ended_before(ExitHow::NotStarted(why)),
+            Err(why) => self.ended_before(ExitHow::NotStarted(Text::cut(&why))),
         }
     }
 
@@ -367,7 +368,7 @@ impl Watch {
             return;
         }
         if self.ranks.is_empty() && self.end.is_none() {
-            self.end = Some(ExitHow::NotStarted("stopped before it started".to_owned()));
+            self.end = Some(ExitHow::NotStarted(Text::cut("stopped before it started")));
         }
         let ends_by_itself = keep_work && self.jobs.clients.iter().any(|client| client.stops);
         self.stopping = Some(Stopping::new(cause, now, grace_ms, ends_by_itself));
@@ -426,7 +427,7 @@ impl Watch {
     }
 
     fn warn(&mut self, warning: String) {
-        eprintln!("{warning}");
+        eprintln!("launch {}: {warning}", self.spec.attempt);
         if self.state.warnings.len() < 8 && !self.state.warnings.contains(&warning) {
             self.state.warnings.push(warning);
             self.has_untold = true;

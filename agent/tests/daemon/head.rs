@@ -27,6 +27,8 @@ pub(crate) struct Head {
     pub(crate) session: HeadSession,
     link: Option<(Peer, Channel)>,
     heard: VecDeque<HeadOutput>,
+    /// Starts that nobody has waited for yet: they may come before the outcome of their order.
+    starts: Vec<HeadOutput>,
     agent: Option<Child>,
     options: Vec<String>,
 }
@@ -48,6 +50,7 @@ impl Head {
             listener,
             link: None,
             heard: VecDeque::new(),
+            starts: Vec::new(),
             agent: None,
             options: options.iter().map(|option| (*option).to_owned()).collect(),
         };
@@ -174,13 +177,19 @@ impl Head {
         .await
     }
 
-    /// Listens until something wanted is heard; everything else is dropped.
+    /// Listens until something wanted is heard; everything else is dropped, except starts.
     pub(crate) async fn until<T>(
         &mut self,
         what: &str,
         mut wanted: impl FnMut(&HeadOutput) -> Option<T>,
     ) -> T {
         let until = Instant::now() + LIMIT;
+        if let Some((at, found)) =
+            self.starts.iter().enumerate().find_map(|(at, start)| wanted(start).map(|found| (at, found)))
+        {
+            self.starts.remove(at);
+            return found;
+        }
         loop {
             while let Some(output) = self.heard.pop_front() {
                 if let HeadOutput::Fact { seen, .. } = &output {
@@ -190,6 +199,9 @@ impl Head {
                 }
                 if let Some(found) = wanted(&output) {
                     return found;
+                }
+                if matches!(output, HeadOutput::Fact { fact: Fact::Started(_), .. }) {
+                    self.starts.push(output);
                 }
             }
             let (_, channel) = self.link.as_mut().expect("a connection");

@@ -131,6 +131,7 @@ pub struct Exit {
 
 /// What the operating system says of an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExitHow {
     /// It returned this; 0 is success.
     Code(i32),
@@ -144,6 +145,7 @@ pub enum ExitHow {
 
 /// Why a launch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExitCause {
     /// It ended by itself.
     Itself,
