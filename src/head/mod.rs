@@ -13,6 +13,8 @@
 //! `ledger` turns one into the books of a run, `recorded` into a trace. The sessions and the wire are in
 //! `rota-transport`, decisions in `rota-core` and the scripts.
 
+#[cfg(test)]
+mod absurd;
 mod attempts;
 mod books;
 mod clock;

@@ -8,6 +8,7 @@ mod journal;
 mod network;
 mod oracle;
 mod relay;
+mod strangers;
 mod study;
 
 use cluster::Cluster;

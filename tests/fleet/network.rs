@@ -12,7 +12,8 @@ use crate::oracle::{assert_no_doubles, oracle, submit_witnesses, try_submit_witn
 use crate::relay::Relay;
 
 const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "3s", "--heartbeat", "500ms"];
-const LONG_LEASE: [&str; 6] = ["--round", "1s", "--lease", "60s", "--heartbeat", "500ms"];
+const LONG_LEASE: [&str; 8] =
+    ["--round", "1s", "--lease", "60s", "--heartbeat", "500ms", "--policy", "fifo+proportional"];
 
 fn begun(cluster: &Cluster) -> usize {
     oracle(cluster).matches("begin").count()

@@ -46,9 +46,12 @@ pub struct Sender {
 impl Sender {
     /// Sends a message; waits while the peer does not keep up.
     pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), ChannelError> {
-        let frame = frame::encode(message)?;
-        let closed = |error: quinn::WriteError| ChannelError::Closed { why: error.to_string() };
-        self.stream.write_all(&frame).await.map_err(closed)
+        self.send_raw(&frame::encode(message)?).await
+    }
+
+    /// Sends bytes as they are. For tests of what a peer does with bytes that are no message.
+    pub async fn send_raw(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+        self.stream.write_all(bytes).await.map_err(|error| closed(&error))
     }
 
     /// Nothing more is sent; what was sent still arrives.
@@ -86,8 +89,14 @@ impl Receiver {
             match self.stream.read_chunk(64 * 1024, true).await {
                 Ok(Some(chunk)) => self.reader.feed(&chunk.bytes),
                 Ok(None) => return self.reader.finish().map(|()| None).map_err(ChannelError::from),
-                Err(error) => return Err(ChannelError::Closed { why: error.to_string() }),
+                Err(error) => return Err(closed(&error)),
             }
         }
     }
+}
+
+/// What ended a stream: where the connection is lost, what became of that says more.
+fn closed(error: &dyn std::error::Error) -> ChannelError {
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    ChannelError::Closed { why }
 }

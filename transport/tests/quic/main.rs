@@ -1,5 +1,7 @@
 //! Real QUIC on loopback: who is let in, who is not, and what becomes of bad frames.
 
+mod nameless;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +43,10 @@ impl Cluster {
         let address = listener.address().expect("an address");
         (Arc::new(listener), address)
     }
+}
+
+fn a_day() -> Validity {
+    Validity::days(1)
 }
 
 fn who(role: Role, name: &str) -> Identity {

@@ -1,0 +1,289 @@
+//! Whatever agents say, well formed and absurd, in whatever order: the head does not panic, and its books do not
+//! contradict themselves.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use rota_core::allocation::GpuSet;
+use rota_core::ids::{Incarnation, JobId};
+use rota_core::policy::Policy as _;
+use rota_core::resources::Host;
+use rota_core::snapshot::Guards;
+use rota_core::time::{Span, Time};
+use rota_traces::profile;
+use rota_transport::message::*;
+use rota_transport::session::Terms;
+use rota_transport::value::*;
+
+use super::books::Books;
+use super::desk;
+use super::record::{PlanRecord, Record};
+use super::state::{Moment, State};
+
+/// What happens next.
+#[derive(Clone, Debug)]
+enum Step {
+    /// An agent says something.
+    Says(usize, ToHead),
+    /// A job arrives that wants so many GPUs.
+    Arrives(u32),
+    /// The policy is asked, and its plan made true.
+    Round,
+    /// Time passes.
+    Passes(i64),
+}
+
+const AGENTS: [&str; 2] = ["node0", "node1"];
+
+fn numbers() -> impl Strategy<Value = u64> {
+    select(vec![0, 1, 2, 3, 63, 64, 1 << 32, u64::MAX - 1, u64::MAX])
+}
+
+fn small() -> impl Strategy<Value = u32> {
+    select(vec![0, 1, 2, 7, 64, u32::MAX])
+}
+
+fn attempt() -> impl Strategy<Value = Attempt> {
+    (small(), small()).prop_map(|(job, launch)| Attempt { job: JobId(job), incarnation: Incarnation(launch) })
+}
+
+fn iterations() -> impl Strategy<Value = Iterations> {
+    select(vec![0.0, 0.5, 1e3, 1e12]).prop_map(|count| Iterations::new(count).expect("in range"))
+}
+
+fn host() -> impl Strategy<Value = HostAmount> {
+    (select(vec![0, 1, 24_000_000, 100_000_000_000]), select(vec![0, 1, 1 << 40, 1 << 50])).prop_map(
+        |(cpu_micro, mem_bytes)| {
+            HostAmount::new(Host { cpu_micro, mem_bytes, storage_bps: mem_bytes }).expect("in range")
+        },
+    )
+}
+
+fn exit() -> impl Strategy<Value = Exit> {
+    let how = select(vec![ExitHow::Code(0), ExitHow::Code(i32::MIN), ExitHow::Signal(i32::MAX)]);
+    let cause =
+        select(vec![ExitCause::Itself, ExitCause::Ordered, ExitCause::LeaseOver, ExitCause::GangBroken]);
+    (how, cause).prop_map(|(how, cause)| Exit { how, cause })
+}
+
+fn info() -> impl Strategy<Value = AttemptInfo> {
+    let state = prop_oneof![
+        select(vec![AttemptState::Prepared, AttemptState::Running, AttemptState::Stopping]),
+        exit().prop_map(AttemptState::Exited),
+    ];
+    let gpus = select(vec![1, 3, 1 << 63, u64::MAX]).prop_map(|set| Gpus::new(GpuSet(set)).expect("some"));
+    (attempt(), numbers(), gpus, host(), state, iterations()).prop_map(
+        |(attempt, epoch, gpus, host, state, iterations)| AttemptInfo {
+            attempt,
+            epoch: Epoch(epoch),
+            gpus,
+            share: GpuShare::WHOLE,
+            host,
+            state,
+            iterations,
+            checkpointed: iterations,
+            launch: epoch,
+        },
+    )
+}
+
+fn inventory() -> impl Strategy<Value = Inventory> {
+    let gpu = |(index, mem_bytes, is_healthy)| GpuInfo {
+        index,
+        uuid: Text::cut(""),
+        model: Text::cut("V100"),
+        mem_bytes,
+        numa: index,
+        is_healthy,
+    };
+    let gpus = proptest::collection::vec((small(), numbers(), any::<bool>()).prop_map(gpu), 0..5);
+    let gpus = (gpus, select(vec![0, 60, 300])).prop_map(|(mut gpus, n_more)| {
+        gpus.extend(std::iter::repeat_n(gpus.first().cloned(), n_more).flatten());
+        gpus
+    });
+    (gpus, proptest::option::of(host()), proptest::collection::vec(info(), 0..4), small()).prop_map(
+        |(gpus, host, attempts, rack)| Inventory { gpus, host, attempts, rack, ..Inventory::default() },
+    )
+}
+
+fn fact() -> impl Strategy<Value = Fact> {
+    prop_oneof![
+        attempt().prop_map(Fact::Started),
+        (attempt(), iterations()).prop_map(|(attempt, iterations)| Fact::Progressed { attempt, iterations }),
+        (attempt(), iterations())
+            .prop_map(|(attempt, iterations)| Fact::Checkpointed { attempt, iterations }),
+        (attempt(), exit(), iterations()).prop_map(|(attempt, exit, iterations)| Fact::Exited(Exited {
+            attempt,
+            exit,
+            iterations,
+            checkpointed: iterations,
+            tail: LongText::cut(""),
+        })),
+        small().prop_map(|index| Fact::GpuUnhealthy { index, reason: Text::cut("bad") }),
+        small().prop_map(|index| Fact::GpuHealthy { index }),
+        Just(Fact::Warning(Text::cut("beware"))),
+    ]
+}
+
+fn message() -> impl Strategy<Value = ToHead> {
+    let outcome =
+        select(vec![Outcome::Done, Outcome::Prepared { port: 0 }, Outcome::Failed(Text::cut("no"))]);
+    prop_oneof![
+        2 => inventory().prop_map(ToHead::Inventory),
+        // Mostly in their turn: others are kept for later or passed over.
+        6 => (1_u64..12, fact()).prop_map(|(n, fact)| ToHead::Report(Report { sequence: Sequence(n), fact })),
+        1 => (numbers(), fact()).prop_map(|(n, fact)| ToHead::Report(Report { sequence: Sequence(n), fact })),
+        3 => (1_u64..8, outcome.clone())
+            .prop_map(|(n, outcome)| ToHead::OrderDone(OrderDone { order: OrderId(n), epoch: Epoch(1), outcome })),
+        1 => (numbers(), numbers(), outcome)
+            .prop_map(|(n, e, outcome)| ToHead::OrderDone(OrderDone { order: OrderId(n), epoch: Epoch(e), outcome })),
+        1 => (numbers(), numbers()).prop_map(|(beat, next)| ToHead::Heartbeat(Heartbeat {
+            beat: Beat(beat),
+            next_order: OrderId(next),
+            n_unacknowledged: u32::MAX,
+        })),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..AGENTS.len(), message()).prop_map(|(agent, message)| Step::Says(agent, message)),
+        2 => select(vec![1, 2, 9]).prop_map(Step::Arrives),
+        3 => Just(Step::Round),
+        1 => select(vec![1, 5_000_000, 40_000_000]).prop_map(Step::Passes),
+    ]
+}
+
+/// A head's state with two agents that have greeted, each with four good GPUs.
+struct World {
+    state: State,
+    policy: rota_scripts::ScriptPolicy,
+    moment: Moment,
+}
+
+impl World {
+    fn new() -> Self {
+        let profiles = Arc::new(profile::load("synergy").expect("built in"));
+        let books = Books::new(profiles, Guards::default(), Span::from_secs(60));
+        let moment = Moment { now: Time(1), real: Time(1) };
+        let state = State::new(Epoch(1), Terms::default(), TimeScale::REAL, books, Vec::new(), moment);
+        let policy = desk::load("fifo+proportional", &[]).expect("shipped");
+        let mut world = World { state, policy, moment };
+        for agent in 0..AGENTS.len() {
+            world.greet(agent);
+            let gpu = |index| GpuInfo {
+                index,
+                uuid: Text::cut(""),
+                model: Text::cut("V100"),
+                mem_bytes: 1,
+                numa: 0,
+                is_healthy: true,
+            };
+            let host = HostAmount::new(Host::from_units(24.0, 500.0, 500.0)).expect("a host");
+            let gpus = (0..4).map(gpu).collect();
+            world
+                .says(agent, ToHead::Inventory(Inventory { gpus, host: Some(host), ..Inventory::default() }));
+        }
+        world
+    }
+
+    fn greet(&mut self, agent: usize) {
+        let name = Name::new(AGENTS[agent]).expect("a name");
+        self.state.connected(&name);
+        let hello = Hello {
+            protocol: PROTOCOL_VERSION,
+            name,
+            version: Text::cut("1"),
+            boot: BootId(1),
+            epoch: Epoch(0),
+            address: Text::cut("here"),
+        };
+        self.says(agent, ToHead::Hello(hello));
+    }
+
+    fn says(&mut self, agent: usize, message: ToHead) {
+        let name = Name::new(AGENTS[agent]).expect("a name");
+        if self.state.heard(self.moment, &name, message).is_err() {
+            // It is sent away and comes again.
+            self.state.disconnected(&name);
+            self.greet(agent);
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Says(agent, message) => self.says(agent, message),
+            Step::Arrives(gpus) => self.submit(gpus),
+            Step::Round => self.round(),
+            Step::Passes(span) => {
+                let span = Span(span);
+                self.moment = Moment { now: self.moment.now + span, real: self.moment.real + span };
+                self.state.tick(self.moment);
+            }
+        }
+        self.state.launch_what_can(self.moment);
+        let writes = std::mem::take(&mut self.state.writes);
+        self.state.written(&writes);
+        self.state.sends.clear();
+        self.state.books.scheduler.assert_sane();
+    }
+
+    fn submit(&mut self, gpus: u32) {
+        let job = JobId::from(self.state.books.jobs.len());
+        let request = Box::new(JobRequest {
+            name: Text::cut("j"),
+            tenant: Text::cut(""),
+            priority: 0,
+            model: Text::cut(""),
+            batch: 0,
+            gpus,
+            levels: Vec::new(),
+            gpu_type: Text::cut(""),
+            work: Iterations::new(1000.0).expect("a count"),
+            deadline: None,
+            start: JobStart {
+                launcher: Launcher::Emulated,
+                argv: Vec::new(),
+                env: Vec::new(),
+                working_directory: Text::cut(""),
+                checkpoint_directory: Text::cut(""),
+                processes: Processes::PerNode,
+                on_head_lost: OnHeadLost::Stop,
+                log: LogLimits { file_bytes: 1, n_files: 1 },
+                grace: Wait::NONE,
+                restart: Wait::NONE,
+                checkpoint_every: Wait::NONE,
+                most_failures: 3,
+            },
+        });
+        let received = Record::JobReceived { job, user: "ada".into(), key: job.0.into(), request };
+        self.state.record(self.moment, received);
+        self.state.record(self.moment, Record::JobSubmitted { job });
+    }
+
+    fn round(&mut self) {
+        self.state.note_progress(self.moment);
+        let round = self.state.books.n_rounds + 1;
+        self.state.record(self.moment, Record::RoundBegan { round, protects: Some(Span::ZERO) });
+        let snapshot = self.state.books.scheduler.snapshot(self.moment.now);
+        let plan = self.policy.decide(&snapshot).expect("it decides");
+        drop(snapshot);
+        let plan = PlanRecord::from(&plan);
+        self.state.record(self.moment, Record::Planned { round, plan, memory: String::new() });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn nothing_that_agents_say_makes_the_books_contradict_themselves(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.take(step);
+        }
+    }
+}
