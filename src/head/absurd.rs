@@ -1,17 +1,13 @@
 //! Whatever agents say, well formed and absurd, in whatever order: the head does not panic, and its books do not
 //! contradict themselves.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 use proptest::sample::select;
 use rota_core::allocation::GpuSet;
 use rota_core::ids::{Incarnation, JobId};
 use rota_core::policy::Policy as _;
 use rota_core::resources::Host;
-use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
-use rota_traces::profile;
 use rota_transport::message::*;
 use rota_transport::session::Terms;
 use rota_transport::value::*;
@@ -19,6 +15,7 @@ use rota_transport::value::*;
 use super::books::Books;
 use super::desk;
 use super::record::{PlanRecord, Record};
+use super::rules::{ProfileText, Rules};
 use super::state::{Moment, State};
 
 /// What happens next.
@@ -164,8 +161,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let profiles = Arc::new(profile::load("synergy").expect("built in"));
-        let books = Books::new(profiles, Guards::default(), Span::from_secs(60));
+        let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+        let books = Books::new(&rules).expect("good rules");
         let moment = Moment { now: Time(1), real: Time(1) };
         let state = State::new(Epoch(1), Terms::default(), TimeScale::REAL, books, Vec::new(), moment);
         let policy = desk::load("fifo+proportional", &[]).expect("shipped");

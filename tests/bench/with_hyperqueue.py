@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """HyperQueue from the package index, driven line by line by `cargo bench --bench live -- starts`.
 
-    python3 tests/bench/hyperqueue.py CORES COMMAND...
+    python3 tests/bench/with_hyperqueue.py CORES COMMAND...
 
 Takes the hyperqueue of the Python that runs it, or makes a virtual environment in the user's cache and installs it there.
 Says its version, then for every number read submits that many tasks of the command and says `done` when they have ended.

@@ -69,7 +69,7 @@ struct HyperQueue {
 
 impl HyperQueue {
     fn start(bell: &Bell) -> Result<Self, String> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/hyperqueue.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/with_hyperqueue.py");
         let python = std::env::var("ROTA_HYPERQUEUE_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut process = Command::new(&python)
             .arg(script)
