@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::cluster::Cluster;
+use rota_core::job::Deadline;
 use rota_core::time::Time;
 use rota_transport::message::FromUser;
 
@@ -53,6 +54,7 @@ pub(crate) struct DeployArgs {
 
 /// Deploys a trace under one policy after another.
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
+    refuse_what_only_simulations_have(&args.run)?;
     run::try_out_dir(&args.run)?;
     let inputs = run::prepared(&args.run)?;
     let policies = match args.run.policies.as_slice() {
@@ -100,6 +102,27 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     Ok(())
 }
 
+/// Options that a live cluster cannot follow are not passed over in silence.
+fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
+    let estimates = (args.estimate_bias, args.estimate_noise) != (1.0, 0.0);
+    let refused = [
+        (args.mtbf.is_some(), "--mtbf", "nodes of a live cluster fail by themselves"),
+        (estimates, "--estimate-bias and --estimate-noise", "the head goes by what jobs are said to need"),
+        (args.bound, "--bound", "give it to `rota simulate`"),
+        (args.min_run.is_some(), "--min-run", "it is an option of the head"),
+        (!args.quota.is_empty(), "--quota", "it is an option of the head"),
+        (
+            args.set.iter().any(|set| set.starts_with("compat")),
+            "--set compat",
+            "the originals' programs only simulate",
+        ),
+    ];
+    match refused.iter().find(|(is_given, _, _)| *is_given) {
+        Some((_, option, why)) => bail!("{option}: {why}"),
+        None => Ok(()),
+    }
+}
+
 /// Asks how the head decides, and says where that is not what the options say.
 fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rules> {
     let status = client.status()?;
@@ -130,6 +153,13 @@ fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rule
     }
     if args.compare_simulation && !rules.is_on_grid {
         say("the head decides as soon as something happens, a simulation when rounds are due: start it with --on-grid".into());
+    }
+    let jobs = || inputs.loads.iter().flat_map(|load| &load.workload.jobs);
+    if jobs().any(|job| matches!(job.deadline, Deadline::Soft(_))) {
+        say("soft deadlines are deployed as their first step".into());
+    }
+    if jobs().any(|job| job.dataset.is_some()) {
+        say("data sets are not deployed: jobs find their data themselves".into());
     }
     let (live, expected) = (status.n_gpus_up, inputs.cluster.n_gpus());
     if live != expected {

@@ -43,9 +43,46 @@ fn two_policies_are_deployed_with_fast_forward_and_end_as_simulated() {
     assert_eq!(simulated[0]["finished"], 6, "{simulated:#?}");
 }
 
+/// The promise of a live cluster that runs the simulator's policies, on real time: minutes, so only in the long tier.
+#[test]
+fn a_simulation_predicts_what_a_deployment_at_time_scale_60_comes_to() {
+    if std::env::var_os("ROTA_FULL").is_none() {
+        println!("nine minutes: only with ROTA_FULL=1");
+        return;
+    }
+    let Some(_) = crate::cluster::agent_program() else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let rota = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rota"));
+        let output = command
+            .args(args)
+            .env("ROTA_HOME", home.path())
+            .env_remove("ROTA_HEAD")
+            .output()
+            .expect("it runs");
+        let (said, complained) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "rota {args:?}: {complained}");
+        said.into_owned()
+    };
+    let on = ["--cluster", "a100-4", "--profiles", "elasticflow-a100", "--round", "4m"];
+    rota(&[&["up", "--on-grid", "--time-scale", "60"][..], &on].concat());
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/data/short-deadlines-30.csv");
+    let deploy = ["deploy", "--trace", trace, "-p", "las+tune,elasticflow", "--compare-simulation", "--json"];
+    let runs = summary(&rota(&[&deploy[..], &on].concat()));
+    rota(&["up", "--stop"]);
+    for pair in runs.chunks(2) {
+        for key in ["avg_jct_s", "makespan_s"] {
+            assert!(apart(&pair[0], &pair[1], key) < 0.05, "{key}: {pair:#?}");
+        }
+    }
+}
+
 #[test]
 fn a_head_that_people_use_does_not_jump_in_time() {
     let Some(cluster) = Cluster::start(1, 1, &[]) else { return };
     let error = cluster.try_rota(&["deploy", "--jobs", "1", "--fast-forward", "1"]).expect_err("refused");
     assert!(error.contains("start it with --fast-forward"), "{error}");
+    let error = cluster.try_rota(&["deploy", "--jobs", "1", "--mtbf", "9h"]).expect_err("refused");
+    assert!(error.contains("--mtbf: nodes of a live cluster fail by themselves"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use rota_core::ids::JobId;
@@ -158,32 +158,61 @@ pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -
     }
 }
 
-/// Prints a job's output, and goes on until it has ended if asked to.
+/// Prints the output of a job's last launch; if asked to, goes on with what follows, over all launches, until the job
+/// has ended.
 pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool, json: bool) -> Result<()> {
-    let mut next = 0;
+    let view = |client: &mut Client| -> Result<JobView> {
+        let [view] = <[JobView; 1]>::try_from(fetch(client, &[job])?)
+            .map_err(|_| anyhow!("job {job}: there is no such job"))?;
+        Ok(view)
+    };
+    let (mut next, mut launch) = (0, view(client)?.incarnation);
     loop {
-        let (mut n_bytes, mut has_ended) = (0, false);
-        client.ask(&FromUser::Logs { job, offset: next }, |answer| {
-            if let ToUser::Log { offset, bytes, is_end } = answer {
-                n_bytes = bytes.as_bytes().len() as u64;
-                next = offset + n_bytes;
-                has_ended = is_end;
-                if json && n_bytes > 0 {
-                    let text = String::from_utf8_lossy(bytes.as_bytes());
-                    println!("{}", serde_json::json!({ "job": job, "offset": offset, "text": text }));
-                } else {
-                    std::io::stdout().write_all(bytes.as_bytes())?;
-                }
-                std::io::stdout().flush()?;
+        // A job that waits for its first launch has nothing to show yet.
+        if follow && launch.0 == 0 {
+            let now = view(client)?;
+            if now.state.is_over() {
+                return Ok(());
             }
-            Ok(())
-        })?;
-        match (n_bytes, has_ended, follow) {
-            (0, true, _) | (0, _, false) => return Ok(()),
-            (0, false, true) => std::thread::sleep(FOLLOW_EVERY),
-            _ => {}
+            launch = now.incarnation;
+            std::thread::sleep(FOLLOW_EVERY);
+            continue;
         }
+        let (n_bytes, has_ended) = print_piece(client, job, &mut next, json)?;
+        if n_bytes > 0 {
+            continue;
+        }
+        if !follow {
+            return Ok(());
+        }
+        let now = view(client)?;
+        if now.incarnation != launch {
+            (next, launch) = (0, now.incarnation);
+        } else if has_ended && now.state.is_over() {
+            return Ok(());
+        }
+        std::thread::sleep(FOLLOW_EVERY);
     }
+}
+
+/// Prints one piece of output from `next` on; its length, and whether its launch has ended with it.
+fn print_piece(client: &mut Client, job: JobId, next: &mut u64, json: bool) -> Result<(u64, bool)> {
+    let (mut n_bytes, mut has_ended) = (0, false);
+    client.ask(&FromUser::Logs { job, offset: *next }, |answer| {
+        if let ToUser::Log { offset, bytes, is_end } = answer {
+            n_bytes = bytes.as_bytes().len() as u64;
+            (*next, has_ended) = (offset + n_bytes, is_end);
+            if json && n_bytes > 0 {
+                let text = String::from_utf8_lossy(bytes.as_bytes());
+                println!("{}", serde_json::json!({ "job": job, "offset": offset, "text": text }));
+            } else {
+                std::io::stdout().write_all(bytes.as_bytes())?;
+            }
+            std::io::stdout().flush()?;
+        }
+        Ok(())
+    })?;
+    Ok((n_bytes, has_ended))
 }
 
 /// A view of everything that is drawn again and again, until it is interrupted.
