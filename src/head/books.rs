@@ -297,6 +297,7 @@ impl Books {
             }
             Record::HeadStarted { .. }
             | Record::PolicyFailed { .. }
+            | Record::PlanOvertaken { .. }
             | Record::Planned { .. }
             | Record::Noted { .. } => None,
         }

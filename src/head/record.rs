@@ -196,6 +196,13 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         memory: String,
     },
+    /// Something happened while the policy decided that its answer cannot be made true after: it is asked again.
+    PlanOvertaken {
+        /// The round.
+        round: u64,
+        /// What.
+        reason: String,
+    },
     /// The head's time passed over a stretch in which nothing happened.
     TimeJumped {
         /// Iterations that launches are credited with for it.
@@ -334,6 +341,7 @@ impl Record {
             Record::PolicyFailed { .. } => "policy-failed",
             Record::RoundBegan { .. } => "round-began",
             Record::Planned { .. } => "planned",
+            Record::PlanOvertaken { .. } => "plan-overtaken",
             Record::TimeJumped { .. } => "time-jumped",
             Record::Noted { .. } => "noted",
         }
@@ -376,6 +384,9 @@ impl Record {
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round, .. } => format!("round {round}"),
             Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
+            Record::PlanOvertaken { round, reason } => {
+                format!("round {round} was overtaken by events and is held again: {reason}")
+            }
             Record::TimeJumped { jobs } => format!("time was passed over, {} jobs ran", jobs.len()),
             Record::Noted { text } => text.clone(),
         }

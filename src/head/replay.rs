@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use rota_core::guards;
+use rota_core::ids::JobId;
 use rota_core::policy::Policy as _;
+use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 use rota_scripts::ScriptPolicy;
 
@@ -33,7 +35,9 @@ pub fn replay(
 ) -> Result<Replayed> {
     let (mut books, mut rules) = (Books::new(rules)?, rules);
     let mut policy = other.map(|(name, set)| desk::load(name, set)).transpose()?;
-    let mut asked: Option<(u64, Result<PlanRecord, String>)> = None;
+    // What the policy was asked about and has not answered. It is asked here when the answer was taken: another policy may
+    // have been set in between, and then that one answered.
+    let mut asked: Option<(u64, Snapshot)> = None;
     let mut replayed = Replayed::default();
     for (index, (now, record)) in journal.iter().enumerate() {
         if let Record::HeadStarted { rules: Some(new), .. } = record
@@ -56,6 +60,8 @@ pub fn replay(
                 policy = Some(script);
             }
             Record::HeadStarted { .. } if other.is_none() && !books.chosen.policy.is_empty() => {
+                // Whoever was asked before is gone.
+                replayed.n_without += u64::from(asked.take().is_some());
                 let mut script = desk::load(&books.chosen.policy, &books.chosen.set)?;
                 if !books.chosen.memory.is_empty() {
                     script.restore_memory(&books.chosen.memory)?;
@@ -63,25 +69,35 @@ pub fn replay(
                 policy = Some(script);
             }
             Record::Planned { round, plan, .. } => {
-                let mine = asked.take().filter(|(mine, _)| mine == round).map(|(_, plan)| plan);
-                compare(&mut replayed, *now, *round, plan, mine);
+                let mine = asked.take().filter(|(mine, _)| mine == round);
+                let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), &snapshot));
+                let is_there = |job: JobId| books.scheduler.jobs().row(job).is_some();
+                compare(&mut replayed, *now, *round, plan, mine, is_there);
+            }
+            // The policy answered, to no effect but on its memory.
+            Record::PlanOvertaken { .. } | Record::PolicyFailed { .. } | Record::RoundBegan { .. } => {
+                if let Some((_, snapshot)) = asked.take() {
+                    replayed.n_without += 1;
+                    decide(policy.as_mut(), &snapshot);
+                }
             }
             _ => {}
         }
         books.apply(*now, record);
         if let Record::RoundBegan { round, .. } = record {
-            replayed.n_without += u64::from(asked.is_some());
-            let snapshot = books.scheduler.snapshot(*now);
-            let plan = policy.as_mut().map(|policy| {
-                policy.decide(&snapshot).map_err(|error| error.to_string()).map(|mut plan| {
-                    guards::mend(&snapshot, &mut plan);
-                    PlanRecord::from(&plan)
-                })
-            });
-            asked = plan.map(|plan| (*round, plan));
+            asked = Some((*round, books.scheduler.snapshot(*now)));
         }
     }
     Ok(replayed)
+}
+
+/// A decision as the head would write it down; none when there is no policy.
+fn decide(policy: Option<&mut ScriptPolicy>, snapshot: &Snapshot) -> Option<Result<PlanRecord, String>> {
+    let decided = policy?.decide(snapshot).map_err(|error| error.to_string());
+    Some(decided.map(|mut plan| {
+        guards::mend(snapshot, &mut plan);
+        PlanRecord::from(&plan)
+    }))
 }
 
 fn compare(
@@ -90,12 +106,13 @@ fn compare(
     round: u64,
     theirs: &PlanRecord,
     mine: Option<Result<PlanRecord, String>>,
+    is_there: impl Fn(JobId) -> bool,
 ) {
     replayed.n_plans += 1;
     let difference = match mine {
         None => Some("nobody was asked".to_owned()),
         Some(Err(error)) => Some(error),
-        Some(Ok(mine)) => differs(theirs, &mine),
+        Some(Ok(mine)) => differs(theirs, &mine, is_there),
     };
     match difference {
         None => replayed.n_equal += 1,
@@ -107,7 +124,12 @@ fn compare(
 }
 
 /// Jobs that ended while the policy decided were taken out of the plan that was made true: they are no difference.
-fn differs(theirs: &PlanRecord, mine: &PlanRecord) -> Option<String> {
+fn differs(theirs: &PlanRecord, mine: &PlanRecord, is_there: impl Fn(JobId) -> bool) -> Option<String> {
+    let others = mine.run.iter().filter(|(job, _)| is_there(*job));
+    let is_theirs = |job: &JobId| theirs.run.iter().any(|(theirs, _)| theirs == job);
+    if let Some((job, _)) = others.into_iter().find(|(job, _)| !is_theirs(job)) {
+        return Some(format!("job {job} did not run, and would"));
+    }
     for (job, allocation) in &theirs.run {
         match mine.run.iter().find(|(mine, _)| mine == job) {
             None => return Some(format!("job {job} ran, and would not")),

@@ -153,8 +153,8 @@ impl Engine {
             }
             // Something happened while the policy decided; it is asked again at once.
             Err(violation) => {
-                let text = format!("round {round} was overtaken by events and is held again: {violation}");
-                self.state.record(moment, Record::Noted { text });
+                let reason = violation.to_string();
+                self.state.record(moment, Record::PlanOvertaken { round, reason });
                 self.state.books.changed.get_or_insert(moment.now);
                 self.state.books.is_woken = true;
             }

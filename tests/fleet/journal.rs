@@ -138,6 +138,24 @@ fn the_same_policy_replays_equal_and_another_does_not() {
 }
 
 #[test]
+fn a_policy_that_is_set_while_a_round_is_decided_is_the_one_that_answered() {
+    let mut journal = written("elasticflow");
+    // The first round again, as if las+tune had decided until it was asked.
+    let position = |journal: &[(Time, Record)], kind: &str| {
+        journal.iter().position(|(_, r)| r.kind() == kind).expect(kind)
+    };
+    let set = position(&journal, "policy-set");
+    let elasticflow = journal.remove(set);
+    let began = position(&journal, "round-began");
+    journal.insert(began + 1, (journal[began].0, elasticflow.1));
+    let (policy, user) = ("las+tune".to_owned(), "ada".to_owned());
+    let earlier = Record::PolicySet { policy, set: Vec::new(), user, digest: String::new() };
+    journal.insert(0, (at(0), earlier));
+    let replayed = replay(&journal, &rules(), None).expect("replays");
+    assert_eq!((replayed.n_plans, replayed.n_equal), (6, 6), "{replayed:?}");
+}
+
+#[test]
 fn work_that_was_saved_is_not_taken_back_by_a_late_report() {
     let mut books = books();
     let job = JobId(0);
