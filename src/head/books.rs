@@ -13,6 +13,7 @@ use rota_core::ids::{Incarnation, JobId, NodeId, TenantId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::plan::Plan;
 use rota_core::profile::Profile;
+use rota_core::resources::Host;
 use rota_core::scheduler::{Impact, Scheduler};
 use rota_core::time::Time;
 use rota_traces::error::InputError;
@@ -351,8 +352,11 @@ impl Books {
         });
         let model = request.model.as_str();
         let profile = self.profiles.get(model).cloned();
-        // A job without a profile works one second in a second: its iterations are seconds.
-        let profile = profile.unwrap_or_else(|| Arc::new(Profile::plain(model, 1.0)));
+        // A job without a profile works one second in a second: its iterations are seconds. What it needs of a host nobody
+        // knows: it is given the share of its GPUs, also by policies that go by needs.
+        let demand_per_gpu = self.least_share();
+        let profile =
+            profile.unwrap_or_else(|| Arc::new(Profile { demand_per_gpu, ..Profile::plain(model, 1.0) }));
         let own = &request.start;
         let costs = Costs {
             restart: own.restart.span().max(profile.restart),
@@ -375,6 +379,12 @@ impl Books {
             costs: Some(costs),
             profile,
         }
+    }
+
+    /// The share of a host that every node has for each of its GPUs.
+    fn least_share(&self) -> Host {
+        let shares = self.scheduler.cluster().nodes().iter().map(|node| node.host.per(node.n_gpus));
+        shares.reduce(|a, b| a.min(&b)).unwrap_or(Host::NONE)
     }
 
     /// Makes a plan true. One that was written down was checked before; if it cannot be any more, nothing changes.

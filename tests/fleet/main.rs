@@ -31,8 +31,8 @@ fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal()
     submit(&cluster, &["--gpus", &gang, "--time", "120s", "--array", copies]);
     cluster.until("a job runs", |cluster| cluster.jobs().iter().any(|job| job["state"] == "running"));
     cluster.rota(&["policy", "set", "elasticflow"]);
-    submit(&cluster, &["--levels", "1,2,4", "--time", "100s", "--deadline", "1h", "--array", copies]);
-    submit(&cluster, &["--gpus", "2", "--time", "60s", "--deadline", "2h", "--array", copies]);
+    submit(&cluster, &["--levels", "1,2,4", "--time", "100s", "--deadline", "10h", "--array", copies]);
+    submit(&cluster, &["--gpus", "2", "--time", "60s", "--deadline", "20h", "--array", copies]);
     let n_jobs = 5 * copies.parse::<usize>().expect("a number");
     cluster.until_all_finished(n_jobs);
     let jobs = cluster.jobs();
@@ -63,10 +63,11 @@ fn commands_answer_and_refuse_in_plain_words() {
         "--",
         "/bin/sh",
         "-c",
-        "echo rank $RANK of $WORLD_SIZE",
+        "echo rank $RANK of $WORLD_SIZE with $ROTA_CPUS CPUs",
     ]);
     assert_eq!(out, "job 0\n");
-    assert_eq!(cluster.rota(&["logs", "0"]), "rank 0 of 1\n");
+    // Half of the node's GPUs, and half of its CPUs, though nobody said what the job needs.
+    assert_eq!(cluster.rota(&["logs", "0"]), "rank 0 of 1 with 12 CPUs\n");
     assert!(cluster.rota(&["explain", "0"]).contains("finished"));
     let error = cluster.try_rota(&[
         "submit",

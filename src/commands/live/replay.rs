@@ -71,13 +71,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
                 "{} plans, {} equal, {} rounds without one",
                 replayed.n_plans, replayed.n_equal, replayed.n_without
             );
-            if let Some(difference) = difference {
+            if let Some(difference) = difference.filter(|_| other.is_some()) {
                 println!("first difference: {difference}");
             }
         }
     }
     match (difference, other) {
-        (Some(_), None) => bail!("the journal and its replay differ"),
+        (Some(difference), None) => bail!("the journal and its replay differ: {difference}"),
         _ => Ok(()),
     }
 }
