@@ -93,7 +93,7 @@ fn mistakes_are_explained() {
         (vec!["--rate", "10"], "how many iterations?"),
         (vec!["--iterations", "10"], "--profile"),
         (vec!["--profile", path, "--iterations", "10"], "several models, name one with --model: alexnet"),
-        (vec!["--profile", "/no/file", "--iterations", "10"], "/no/file: No such file"),
+        (vec!["--profile", "/no/file", "--iterations", "10"], "\"/no/file\", expected a profile file"),
         (vec!["--rate=-3", "--iterations", "10"], "a number greater than 0"),
         (vec!["--rate", "3", "--iterations", "1", "--gpu-memory", "much"], "no amount of data"),
     ] {

@@ -5,10 +5,7 @@
 
 mod burn;
 mod gpu;
-mod profile;
 mod run;
-
-use std::path::PathBuf;
 
 use clap::Args;
 use rota_core::time::Span;
@@ -20,9 +17,9 @@ pub use run::{EmulateError, run};
 /// How to pretend.
 #[derive(Args, Clone, Debug)]
 pub struct EmulateOptions {
-    /// The profile file the speed is taken from
-    #[arg(long, value_name = "FILE", required_unless_present = "rate")]
-    pub profile: Option<PathBuf>,
+    /// The profile the speed is taken from: a file, or a built-in set such as synergy or elasticflow-a100
+    #[arg(long, value_name = "FILE|NAME", required_unless_present = "rate")]
+    pub profile: Option<String>,
     /// The model in the profile file [default: the only one]
     #[arg(long, value_name = "NAME", requires = "profile")]
     pub model: Option<String>,

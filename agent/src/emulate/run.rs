@@ -1,33 +1,51 @@
 //! The life of an emulated job.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
 use rota_core::time::Span;
+use rota_traces::error::InputError;
+use rota_traces::profile::{self, ProfileEntry};
 
 use super::EmulateOptions;
 use super::burn::{self, Load};
 use super::gpu::{EmulatedGpu, GpuError, PERIOD};
-use super::profile::{self, ProfileError};
+use crate::clock::monotonic_s;
 use crate::job::JobClient;
 use crate::job::protocol::JobHears;
 use crate::units::Bytes;
 
-/// Real time between two reports of progress.
+/// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
+/// More often than this is wanted by nobody.
+const LEAST_REPORT_EVERY_S: f64 = 0.005;
 
 /// A job that cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulateError {
     /// No profile.
-    #[error("{}: {source}", path.display())]
-    Profile {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: ProfileError,
+    #[error(transparent)]
+    Profile(#[from] InputError),
+    /// A model that is not in the file.
+    #[error("{profiles}: model `{model}` is not there; it has {known}")]
+    Unknown {
+        /// Where it was looked for.
+        profiles: String,
+        /// What was asked for.
+        model: String,
+        /// What is there.
+        known: String,
+    },
+    /// Several models, and nobody said which.
+    #[error("{profiles} has several models, name one with --model: {known}")]
+    Which {
+        /// Where there are several.
+        profiles: String,
+        /// What is there.
+        known: String,
     },
     /// A file that cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -60,6 +78,7 @@ struct Surroundings {
     run_dir: PathBuf,
     checkpoint_dir: Option<PathBuf>,
     data_dir: PathBuf,
+    report_every: Duration,
 }
 
 /// Runs to the last iteration, or until told to stop.
@@ -75,7 +94,7 @@ pub fn run(options: &EmulateOptions) -> Result<(), EmulateError> {
         (Some(profile), None) => profile.rate(&around.shape(options.batch)) * around.share,
         (None, None) => return Err(EmulateError::NoIterations),
     };
-    let gpus = claim_gpus(options, profile.as_ref(), &around)?;
+    let gpus = claim_gpus(options, profile.as_deref(), &around)?;
     if options.burn > 0.0 {
         let load = Load {
             cpus: around.host.cpus(),
@@ -123,6 +142,7 @@ impl Job {
         let mut resumed = Instant::now() + self.real(delay);
         let mut next_checkpoint = (every > Span::ZERO).then(|| resumed + self.real(every));
         let shared = gpus.first().filter(|_| self.around.share < 1.0);
+        self.report(0.0);
         while self.iterations < self.to_do {
             let wait = self.until_something(resumed, next_checkpoint);
             let heard = match shared {
@@ -139,8 +159,10 @@ impl Job {
                 self.iterations += past_s * self.time_scale * self.rate;
                 resumed = now;
             }
+            // A sleep that was too long is not the job's: the last iteration was done when it was due.
+            let late_s = (self.iterations - self.to_do).max(0.0) / self.rate / self.time_scale;
             self.iterations = self.iterations.min(self.to_do);
-            self.report();
+            self.report(late_s);
             for message in heard {
                 match self.obey(&message)? {
                     Next::Stop => return Ok(()),
@@ -162,10 +184,11 @@ impl Job {
     /// Until the end, the next report or the next checkpoint, whichever is first.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
         let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
-        let end = Duration::try_from_secs_f64(left_s).unwrap_or(REPORT_EVERY);
+        let every = self.around.report_every;
+        let end = Duration::try_from_secs_f64(left_s).unwrap_or(every);
         let end = resumed.saturating_duration_since(Instant::now()) + end;
         let checkpoint = next_checkpoint.map(|at| at.saturating_duration_since(Instant::now()));
-        end.min(REPORT_EVERY).min(checkpoint.unwrap_or(REPORT_EVERY))
+        end.min(every).min(checkpoint.unwrap_or(every))
     }
 
     fn hear(&mut self, most: Duration) -> Vec<JobHears> {
@@ -218,9 +241,9 @@ impl Job {
         Ok(())
     }
 
-    fn report(&mut self) {
+    fn report(&mut self, late_s: f64) {
         if let Some(client) = &mut self.client {
-            client.progress(self.iterations);
+            client.progress_at(self.iterations, monotonic_s() - late_s);
         }
     }
 
@@ -230,10 +253,21 @@ impl Job {
     }
 }
 
-fn load(path: &Path, model: Option<&str>) -> Result<Profile, EmulateError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| EmulateError::File { path: path.to_owned(), source })?;
-    profile::read(&text, model).map_err(|source| EmulateError::Profile { path: path.to_owned(), source })
+/// One model of a profile file or a built-in set: the one asked for, or the only one.
+fn load(profiles: &str, model: Option<&str>) -> Result<Arc<Profile>, EmulateError> {
+    let set = profile::load(profiles)?;
+    let name = |entry: &ProfileEntry| entry.profile.name.clone();
+    let known = || set.entries().iter().map(name).collect::<Vec<_>>().join(", ");
+    let profiles = profiles.to_owned();
+    match (model, set.entries()) {
+        (Some(model), _) => set.get(model).cloned().ok_or_else(|| EmulateError::Unknown {
+            profiles,
+            model: model.to_owned(),
+            known: known(),
+        }),
+        (None, [only]) => Ok(Arc::clone(&only.profile)),
+        (None, _) => Err(EmulateError::Which { profiles, known: known() }),
+    }
 }
 
 fn claim_gpus(
@@ -278,6 +312,9 @@ impl Surroundings {
             run_dir: text("ROTA_RUN_DIR").map_or_else(std::env::temp_dir, PathBuf::from),
             checkpoint_dir: text("ROTA_CHECKPOINT_DIR").map(PathBuf::from),
             data_dir: text("ROTA_DATA_DIR").map_or_else(std::env::temp_dir, PathBuf::from),
+            report_every: number("ROTA_REPORT_EVERY_S").map_or(REPORT_EVERY, |seconds| {
+                Duration::from_secs_f64(seconds.clamp(LEAST_REPORT_EVERY_S, REPORT_EVERY.as_secs_f64()))
+            }),
         }
     }
 

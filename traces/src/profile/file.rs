@@ -7,7 +7,7 @@ use rota_core::profile::{HostCurve, Profile, ScaleCurve};
 use rota_core::resources::{GB, Host};
 use serde::Deserialize;
 
-use super::{ProfileEntry, ProfileSet};
+use super::{Measured, ProfileEntry, ProfileSet};
 use crate::error::InputError;
 use crate::source::Source;
 use crate::units::{Bytes, BytesPerSecond, Length};
@@ -23,7 +23,7 @@ struct File {
     profile: Vec<Entry>,
 }
 
-/// The levels of every speed grid in the file.
+/// The levels of a speed grid: of every one in the file, or of one model's.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Grid {
@@ -54,6 +54,7 @@ struct Entry {
     demand: Demand,
     #[serde(default = "yes")]
     drawn: bool,
+    grid: Option<Grid>,
     speed: Option<Vec<Vec<f64>>>,
     #[serde(default)]
     scale: Vec<Scale>,
@@ -69,6 +70,7 @@ struct Entry {
     restart: Length,
     #[serde(default)]
     checkpoint: Length,
+    measured: Option<Measured>,
 }
 
 #[derive(Default, Deserialize)]
@@ -147,7 +149,7 @@ fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<Profil
         source: file.source.clone(),
         batch: entry.batch,
         base_rate,
-        host: host_curve(file.grid.as_ref(), entry, wrong)?,
+        host: host_curve(entry.grid.as_ref().or(file.grid.as_ref()), entry, wrong)?,
         gpu_speed: entry.gpu_speed.iter().map(|(name, factor)| (name.clone(), *factor)).collect(),
         spread: entry.spread.clone(),
         demand_per_gpu: Host { mem_bytes: entry.demand.mem.0, storage_bps: entry.demand.storage.0, ..demand },
@@ -163,6 +165,7 @@ fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<Profil
         ideal_speedup: entry.ideal_speedup,
         levels: levels.collect(),
         is_drawn: entry.drawn,
+        measured: entry.measured.clone(),
     })
 }
 

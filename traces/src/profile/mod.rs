@@ -4,6 +4,9 @@
 //! originals need beside it.
 
 mod file;
+pub mod import;
+mod measured;
+mod write;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,6 +18,8 @@ use crate::error::InputError;
 use crate::source::Source;
 
 pub use file::read;
+pub use measured::{Measured, MeasuredChange, MeasuredPoint};
+pub use write::write;
 
 /// The built-in profile sets: name and file, in the order they are listed to people.
 pub const BUILT_IN: [(&str, &str); 6] = [
@@ -49,6 +54,8 @@ pub struct ProfileEntry {
     pub levels: BTreeMap<u32, Vec<u32>>,
     /// Whether workloads that draw models draw this one.
     pub is_drawn: bool,
+    /// How it was measured, where that is known.
+    pub measured: Option<Measured>,
 }
 
 /// A built-in profile set by name, or a profile file.
@@ -65,6 +72,20 @@ pub fn source(name_or_path: &str) -> Result<Source, InputError> {
             let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             let what = format!("a profile file or one of the built-in sets {}", names.join(", "));
             Err(InputError::expected("profiles", what).got(name_or_path))
+        }
+    }
+}
+
+impl ProfileEntry {
+    /// A model of which only its speed is known.
+    pub fn new(profile: Profile) -> Self {
+        ProfileEntry {
+            iteration_s: Some(1.0 / profile.base_rate),
+            profile: Arc::new(profile),
+            ideal_speedup: None,
+            levels: BTreeMap::new(),
+            is_drawn: true,
+            measured: None,
         }
     }
 }
