@@ -5,6 +5,12 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// Seconds of the monotonic clock, which jobs read too: `time.monotonic()` in Python.
+pub fn monotonic_s() -> f64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
 /// Milliseconds since the machine started.
 pub fn now_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);

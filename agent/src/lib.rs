@@ -1,8 +1,8 @@
 //! The node daemon as a library, for its binary and its tests.
 //!
 //! `probe` finds what a node has, `check` says whether it is ready, `launch` starts and ends processes and containers,
-//! `shim` watches one launch, `job` is what jobs and their nodes say to each other, `emulate` pretends to be a job,
-//! `options` and `settings` are what an operator says.
+//! `shim` watches one launch, `job` is what jobs and their nodes say to each other, `emulate` pretends to be a job, `measure`
+//! runs one command once and says how it fared, `options` and `settings` are what an operator says.
 
 pub mod check;
 pub mod clock;
@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod emulate;
 pub mod job;
 pub mod launch;
+pub mod measure;
 pub mod options;
 pub mod probe;
 pub mod ranges;

@@ -7,6 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use rota_agent::check::{self, Status};
 use rota_agent::daemon::{self, DaemonOptions};
 use rota_agent::emulate::{self, EmulateOptions};
+use rota_agent::measure;
 use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
 use rota_agent::settings;
 use rota_agent::shim::{self, Beginning, nursery};
@@ -53,7 +54,10 @@ enum Command {
     /// Make shims for the agent at the other end of standard input; agents start this
     #[command(hide = true)]
     Nursery,
-    /// Watch one launch
+    /// Run one command once, as told on standard input, and say on standard output how it fares; `rota profile` starts this
+    #[command(hide = true)]
+    Measure,
+    /// Watch one launch; agents start this
     #[command(hide = true)]
     Shim {
         /// The launch's directory.
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Some(Command::Check { serve, json }) => return check(*serve, json),
         Some(Command::Emulate(options)) => emulate::run(&options).map_err(anyhow::Error::from),
         Some(Command::Nursery) => nursery::run().map_err(anyhow::Error::from),
+        Some(Command::Measure) => measure::run().map_err(anyhow::Error::from),
         Some(Command::Shim { dir, adopt }) => {
             let beginning = if adopt { Beginning::Adopted } else { Beginning::Fresh };
             shim::run(&dir, beginning).map_err(anyhow::Error::from)

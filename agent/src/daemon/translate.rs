@@ -118,6 +118,7 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
         lease_until_ms: local.lease_until_ms,
         grace_ms: millis(launch.grace.span()),
         waits_for_go: launch.start == wire::Start::WhenTold,
+        keeps_progress: false,
         log: LogCaps { file_bytes: launch.log.file_bytes, n_files: u32::from(launch.log.n_files) },
     }
 }

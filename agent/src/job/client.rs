@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::protocol::{JobHears, JobSays, PROTOCOL};
+use crate::clock::monotonic_s;
 use crate::shim::lines::Lines;
 
 /// A job's connection to its node.
@@ -33,7 +34,12 @@ impl JobClient {
 
     /// Reports iterations done, those of earlier launches included.
     pub fn progress(&mut self, iterations: f64) {
-        self.lines.send(&JobSays::Progress { iterations });
+        self.progress_at(iterations, monotonic_s());
+    }
+
+    /// The same, done at a time of `clock::monotonic_s`.
+    pub fn progress_at(&mut self, iterations: f64, at_s: f64) {
+        self.lines.send(&JobSays::Progress { iterations, at_s: Some(at_s) });
     }
 
     /// Reports a checkpoint.

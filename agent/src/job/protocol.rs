@@ -26,6 +26,9 @@ pub enum JobSays {
     Progress {
         /// Iterations in all.
         iterations: f64,
+        /// When they were done, in seconds of the kernel's monotonic clock: exact where a message waits to be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_s: Option<f64>,
     },
     /// A checkpoint is written that holds so many iterations.
     Checkpointed {

@@ -171,6 +171,7 @@ pub(crate) mod tests {
             lease_until_ms: None,
             grace_ms: 1_000,
             waits_for_go: false,
+            keeps_progress: false,
             log: LogCaps::default(),
         }
     }

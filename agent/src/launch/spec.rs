@@ -43,6 +43,9 @@ pub struct LaunchSpec {
     pub grace_ms: u64,
     /// Whether it waits, prepared, until it is told to go.
     pub waits_for_go: bool,
+    /// Whether every report of progress is written down with its time, for who measures.
+    #[serde(default)]
+    pub keeps_progress: bool,
     /// How much output is kept.
     pub log: LogCaps,
 }

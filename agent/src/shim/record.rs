@@ -135,6 +135,19 @@ impl AttemptDir {
         self.0.join("launch.json")
     }
 
+    /// Reports of progress with their times, where they are kept.
+    pub fn progress(&self) -> PathBuf {
+        self.0.join("progress.jsonl")
+    }
+
+    /// Writes down a report of progress: `[seconds of the monotonic clock, iterations]`.
+    pub fn add_progress(&self, at_s: f64, iterations: f64) -> Result<(), RecordError> {
+        let path = self.progress();
+        let wrong = |source| RecordError::File { path: path.clone(), source };
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(wrong)?;
+        file.write_all(format!("[{at_s},{iterations}]\n").as_bytes()).map_err(wrong)
+    }
+
     /// What is to be run.
     pub fn launch(&self) -> Result<LaunchSpec, RecordError> {
         read(&self.launch_file())

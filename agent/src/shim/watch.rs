@@ -14,7 +14,7 @@ use super::party::Party;
 use super::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
 use super::stopping::{Lease, Stopping};
 use super::{Beginning, ShimError};
-use crate::clock::now_ms;
+use crate::clock::{monotonic_s, now_ms};
 use crate::job::protocol::{JobHears, JobSays, PROTOCOL};
 use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
 use crate::launch::{Launcher, Rank, survivors};
@@ -301,8 +301,9 @@ impl Watch {
         let speaker = self.speaker.map_or(rank, |speaker| speaker.min(rank));
         self.speaker = Some(speaker);
         match *said {
-            JobSays::Progress { iterations } if is_sound(iterations) && rank == speaker => {
+            JobSays::Progress { iterations, at_s } if is_sound(iterations) && rank == speaker => {
                 self.state.iterations = iterations;
+                self.keep_progress(iterations, at_s);
             }
             JobSays::Checkpointed { iterations } if is_sound(iterations) => {
                 self.state.checkpointed = self.state.checkpointed.max(iterations);
@@ -313,6 +314,18 @@ impl Watch {
         }
         self.state.speaks = true;
         self.has_untold = true;
+    }
+
+    /// Writes a report down for who measures; a time that cannot be is replaced by now.
+    fn keep_progress(&mut self, iterations: f64, at_s: Option<f64>) {
+        if !self.spec.keeps_progress {
+            return;
+        }
+        let now_s = monotonic_s();
+        let at_s = at_s.filter(|at_s| (now_s - 60.0..=now_s).contains(at_s)).unwrap_or(now_s);
+        if let Err(error) = self.attempt.add_progress(at_s, iterations) {
+            self.warn(error.to_string());
+        }
     }
 
     /// Takes leave of everything that has ended, inherited processes included.

@@ -67,6 +67,7 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
         lease_until_ms: None,
         grace_ms: 2_000,
         waits_for_go: false,
+        keeps_progress: false,
         log: LogCaps::default(),
     }
 }

@@ -1,0 +1,156 @@
+//! What `rota profile` and `rota-agent measure` say to each other over a pipe: JSON, one object a line. The first line is
+//! a [`MeasureSpec`], later ones are [`MeasureOrder`]s; the agent answers with [`MeasureEvent`]s until one is an end.
+//!
+//! Times are seconds of the kernel's monotonic clock.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// One run of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureSpec {
+    /// Which run this is: no two at a time have the same.
+    pub number: u32,
+    /// Program and arguments; `rota-agent` means the agent's own binary.
+    pub command: Vec<String>,
+    /// What the command finds in its environment beside what Rota says.
+    pub environment: BTreeMap<String, String>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// Where the run's own files are kept until it has ended.
+    pub run_dir: PathBuf,
+    /// GPUs it gets.
+    pub gpus: u32,
+    /// Their kind; empty takes what the driver says.
+    pub gpu_type: String,
+    /// CPUs it gets, in millionths.
+    pub cpu_micro: u64,
+    /// Memory it gets; 0 is no limit.
+    pub mem_bytes: u64,
+    /// Storage rate it is told of.
+    pub storage_bps: u64,
+    /// Iterations to do in all.
+    pub iterations: f64,
+    /// Iterations done before.
+    pub done: f64,
+    /// Where its data are.
+    pub data_dir: PathBuf,
+    /// Where it keeps checkpoints.
+    pub checkpoint_dir: PathBuf,
+    /// A container to run in; none runs it as a process.
+    pub container: Option<MeasureContainer>,
+    /// Whether the resources are real.
+    pub resources: MeasureResources,
+    /// It is stopped after so many seconds.
+    pub time_limit_s: f64,
+    /// It is stopped when it neither writes nor reports for so many seconds.
+    pub silence_limit_s: f64,
+    /// Time between being asked to stop and being killed.
+    pub grace_s: f64,
+}
+
+/// A container to run in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasureContainer {
+    /// The client with its global options, such as `docker`.
+    pub client: Vec<String>,
+    /// The image.
+    pub image: String,
+    /// Folders of the host inside the container: (host, container).
+    pub mounts: Vec<(PathBuf, PathBuf)>,
+    /// How GPUs are handed in; empty hands in none.
+    pub gpu_flag: String,
+    /// More options of `create`.
+    pub options: Vec<String>,
+}
+
+/// Whether a run's resources are real.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeasureResources {
+    /// It gets what it is told and no more.
+    Held,
+    /// It is told, and nothing is limited: for commands that only pretend to compute.
+    Told,
+}
+
+/// What may be asked of a run. The end of the input asks it to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeasureOrder {
+    /// Write a checkpoint and go on.
+    Checkpoint,
+    /// Stop, after a checkpoint.
+    Stop,
+}
+
+/// What a run tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeasureEvent {
+    /// Its processes run.
+    Started {
+        /// When.
+        at_s: f64,
+    },
+    /// It reported so many iterations.
+    Progress {
+        /// When they were done.
+        at_s: f64,
+        /// Iterations in all.
+        iterations: f64,
+    },
+    /// It wrote a checkpoint.
+    Checkpointed {
+        /// When that was noticed.
+        at_s: f64,
+        /// Iterations in it.
+        iterations: f64,
+    },
+    /// It wrote a line.
+    Line {
+        /// When that was noticed.
+        at_s: f64,
+        /// The line.
+        text: String,
+    },
+    /// Nothing of it is left.
+    Ended(MeasureEnd),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureEnd {
+    /// When.
+    pub at_s: f64,
+    /// In which way.
+    pub how: MeasureEndHow,
+    /// The most memory its processes were seen to use; 0 when nobody looked.
+    pub peak_mem_bytes: u64,
+    /// What an operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// In which way a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeasureEndHow {
+    /// It returned success.
+    Finished,
+    /// It returned something else.
+    Failed(i32),
+    /// A signal ended it.
+    Killed(i32),
+    /// It was never started, and why.
+    NotStarted(String),
+    /// It was stopped at its time limit.
+    TooLong,
+    /// It was stopped because nothing was heard of it.
+    Silent,
+    /// It used more memory than it was given.
+    OverMemory,
+    /// It was stopped because somebody asked.
+    Stopped,
+}
