@@ -8,6 +8,7 @@ mod export;
 mod inputs;
 mod live;
 mod policy;
+mod profile;
 mod progress;
 mod report;
 mod reproduce;
@@ -53,6 +54,9 @@ enum Command {
     /// Import, generate, check, describe and convert traces
     #[command(subcommand)]
     Trace(trace::TraceCommand),
+    /// Measure, import, compare and show model profiles
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
     /// Draw the report of result folders again
     Report(report::ReportArgs),
     /// Run the golden cases of the original programs and name every difference
@@ -118,6 +122,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Deploy(args) => deploy::run(&args)?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,
+        Command::Profile(command) => profile::run(&command)?,
         Command::Report(args) => report::run(&args)?,
         Command::Conform(args) => return crate::conform::command::run(args),
         Command::Explain(args) => explain::run(&args)?,

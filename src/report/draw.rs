@@ -78,7 +78,7 @@ fn draw_legend<B: DrawingBackend>(
 ) -> Result<i32, DrawingAreaErrorKind<B::ErrorType>> {
     let style = text(TEXT_PX, FontStyle::Normal).pos(Pos::new(HPos::Left, VPos::Center));
     let (mut x, mut y) = (MARGIN_PX, top + LEGEND_ROW_PX / 2);
-    for line in lines {
+    for line in lines.iter().filter(|line| !line.label.is_empty()) {
         let width = LEGEND_SAMPLE_PX + 12 + canvas.estimate_text_size(&line.label, &style)?.0 as i32 + 40;
         if x > MARGIN_PX && x + width > SIZE_PX.0 as i32 {
             (x, y) = (MARGIN_PX, y + LEGEND_ROW_PX);

@@ -35,7 +35,7 @@ pub enum Marks {
 /// One line of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Its name in the legend; an empty one is not there.
     pub label: String,
     /// Place in the palette; past its end colours come again, dashed.
     pub colour: usize,

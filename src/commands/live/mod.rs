@@ -22,7 +22,7 @@ pub(crate) use show::fetch_jobs;
 pub(crate) use submit::{
     SubmitArgs, Template, requests as job_requests, submit as submit_jobs, wait as wait_for_jobs,
 };
-pub(crate) use up::UpArgs;
+pub(crate) use up::{UpArgs, agent_program};
 
 use super::run::parse_set;
 

@@ -180,7 +180,7 @@ fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) ->
 }
 
 /// The agent's program: beside this one, or on the path.
-fn agent_program() -> Result<PathBuf> {
+pub(crate) fn agent_program() -> Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("rota-agent");
     if beside.exists() {
         return Ok(beside);

@@ -1,0 +1,38 @@
+//! `rota profile`: measure how fast a training command is, read and compare profiles.
+
+mod compare;
+mod import;
+mod levels;
+mod probe;
+mod run;
+mod settings;
+mod show;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What to do with profiles.
+#[derive(Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Measure a training command over CPUs, memory, GPUs and batch sizes, and write its profile
+    Run(Box<settings::RunArgs>),
+    /// Measure how fast this machine's storage and memory are, and remember it
+    Probe(probe::ProbeArgs),
+    /// Read profiles of Synergy, ElasticFlow, Gavel or GPEmu and write them as Rota's
+    Import(import::ImportArgs),
+    /// Say where two profiles differ, as a table and as a page with plots
+    Compare(compare::CompareArgs),
+    /// Show the models of a profile file or built-in set, or the curves of one
+    Show(show::ShowArgs),
+}
+
+/// Runs a profile command.
+pub(crate) fn run(command: &ProfileCommand) -> Result<()> {
+    match command {
+        ProfileCommand::Run(args) => run::run(args),
+        ProfileCommand::Probe(args) => probe::run(args),
+        ProfileCommand::Import(args) => import::run(args),
+        ProfileCommand::Compare(args) => compare::run(args),
+        ProfileCommand::Show(args) => show::run(args),
+    }
+}

@@ -1,0 +1,69 @@
+//! `rota profile probe`: how fast storage and memory are here.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::profile::rates::{Amounts, Rates, measure};
+
+/// What to measure.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProbeArgs {
+    /// The folder whose storage is measured: the one with the data sets
+    #[arg(value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+    /// Measure again, whatever is remembered
+    #[arg(long)]
+    again: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures or remembers, and prints.
+pub(super) fn run(args: &ProbeArgs) -> Result<()> {
+    let known =
+        Rates::cache_file().filter(|_| !args.again).and_then(|file| Rates::remembered(&file, &args.folder));
+    let is_known = known.is_some();
+    let rates = match known {
+        Some(rates) => rates,
+        None => measure_now(&args.folder)?,
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rates)?);
+        return Ok(());
+    }
+    println!("machine  {}", rates.machine);
+    let cached =
+        if rates.is_uncached { "" } else { " (perhaps from the page cache: the system does not say)" };
+    println!("storage  {:.0} MB/s from {}{cached}", rates.storage_bps / 1e6, rates.folder.display());
+    for (threads, bps) in &rates.memory_bps {
+        println!(
+            "memory   {:.1} GB/s with {threads} thread{}",
+            bps / 1e9,
+            if *threads == 1 { "" } else { "s" }
+        );
+    }
+    if is_known {
+        println!("remembered; --again measures anew");
+    }
+    Ok(())
+}
+
+/// The rates of a folder's storage and of memory: remembered, or else measured.
+pub(super) fn rates_of(folder: &Path) -> Result<Rates> {
+    match Rates::cache_file().and_then(|file| Rates::remembered(&file, folder)) {
+        Some(rates) => Ok(rates),
+        None => measure_now(folder),
+    }
+}
+
+fn measure_now(folder: &Path) -> Result<Rates> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    let rates = measure(folder, threads, Amounts::default())?;
+    if let Some(Err(error)) = Rates::cache_file().map(|file| rates.remember(&file)) {
+        eprintln!("not remembered: {error}");
+    }
+    Ok(rates)
+}

@@ -1,0 +1,343 @@
+//! `rota profile run`: the sweep as its user sees it. What to run next is decided in `crate::profile::sweep`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use rota_core::profile::Profile;
+use rota_traces::profile::{Measured, MeasuredPoint, ProfileEntry, ProfileSet, write};
+use rota_traces::units::Bytes;
+use rota_transport::measure::{MeasureResources, MeasureSpec};
+
+use super::probe::rates_of;
+use super::settings::{DataSet, RunArgs};
+use crate::commands::live::agent_program;
+use crate::profile::findings::{Findings, FindingsFile, Run};
+use crate::profile::fit::Fit;
+use crate::profile::grid::Point;
+use crate::profile::invocation::Invocation;
+use crate::profile::measure::Running;
+use crate::profile::page::{self, PageFacts};
+use crate::profile::rates::machine_name;
+use crate::profile::sweep::Sweep;
+use crate::results::replace_file;
+
+/// How often a measured command is asked to report, in seconds.
+const REPORT_EVERY_S: &str = "0.02";
+/// Time between asking a run to stop and killing it.
+const GRACE_S: f64 = 5.0;
+
+/// Runs the sweep and writes the profile.
+pub(super) fn run(args: &RunArgs) -> Result<()> {
+    let dataset = DataSet::of(args)?;
+    let sweep = args.sweep(dataset.as_ref())?;
+    let invocation = args.invocation();
+    say_plan(args, &sweep, &invocation);
+    if args.dry_run {
+        return Ok(());
+    }
+    let folder = args.folder();
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let of = subject(args, &invocation);
+    let (file, findings) = FindingsFile::open(&folder.join("runs.jsonl"), &of)?;
+    if !findings.runs().is_empty() {
+        eprintln!("going on after {} runs in {}", findings.runs().len(), folder.display());
+    }
+    let mut session = Session {
+        args,
+        sweep: &sweep,
+        invocation: &invocation,
+        agent: agent_program()?,
+        run_dir: RunDir::new()?,
+        file,
+        findings,
+    };
+    let ending = session.sweep();
+    let findings = session.findings;
+    let Some(fit) = Fit::new(&sweep, &findings) else {
+        ending?;
+        bail!("nothing could be measured");
+    };
+    let fit = match &dataset {
+        Some(dataset) if !args.measure_memory => with_cache(args, dataset, &sweep, fit)?,
+        _ => fit,
+    };
+    let notes = notes(&sweep, &findings, &fit, ending.as_ref().err());
+    write_results(args, &folder, &sweep, &findings, &fit, notes)?;
+    ending
+}
+
+/// Everything that the numbers of a folder depend on: runs of anything else are not mixed in.
+fn subject(args: &RunArgs, invocation: &Invocation) -> String {
+    let point = Point { gpus: 0, batch: 0, cpu_micro: 0, mem_bytes: 0 };
+    let image = args.image.as_deref().map_or(String::new(), |image| format!(" in {image}"));
+    format!("{}{image}, {} iterations", invocation.at(&point).join(" "), args.iterations)
+}
+
+fn say_plan(args: &RunArgs, sweep: &Sweep, invocation: &Invocation) {
+    let cost = sweep.cost();
+    let base = sweep.grid.base();
+    eprintln!("the command, with everything it can get: {}", invocation.at(&base).join(" "));
+    for option in invocation.overruled() {
+        eprintln!("its own `{option}` gives way to the profiler's");
+    }
+    let list = |levels: Vec<String>| levels.join(", ");
+    let cpus = sweep.grid.cpu_micro().iter().map(|cpu| (*cpu as f64 / 1e6).to_string());
+    eprintln!("CPUs for each GPU: {}", list(cpus.collect()));
+    if sweep.grid.mem_bytes().len() > 1 {
+        let memory = sweep.grid.mem_bytes().iter().map(|mem| format!("{} GB", *mem as f64 / 1e9));
+        let how = if args.measure_memory { "run" } else { "reckoned from the data set, not run" };
+        eprintln!("memory for each GPU ({how}): {}", list(memory.collect()));
+    }
+    if sweep.grid.scale_axis().len() > 1 {
+        let scale = sweep.grid.scale_axis();
+        let scale = scale.iter().map(|point| match point.batch {
+            0 => point.gpus.to_string(),
+            batch => format!("{} with batch {batch}", point.gpus),
+        });
+        eprintln!("GPUs: {}", list(scale.collect()));
+    }
+    eprintln!(
+        "{} to {} runs of {} iterations (the full grid has {}), repetitions for a sure answer apart; \
+         each at most {} s, no new one after {} s",
+        cost.least,
+        cost.most,
+        args.iterations,
+        cost.full,
+        args.run_limit.as_secs_f64(),
+        args.budget.as_secs_f64()
+    );
+}
+
+/// A folder for the runs' own files that is removed at the end.
+struct RunDir(PathBuf);
+
+impl RunDir {
+    fn new() -> Result<Self> {
+        // Short: a socket's path has at most about a hundred bytes.
+        let path = std::env::temp_dir().join(format!("rota-profile-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(RunDir(path))
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        // A folder that stays costs nothing but its room.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Session<'a> {
+    args: &'a RunArgs,
+    sweep: &'a Sweep,
+    invocation: &'a Invocation,
+    agent: PathBuf,
+    run_dir: RunDir,
+    file: FindingsFile,
+    findings: Findings,
+}
+
+impl Session<'_> {
+    /// Runs point after point. What was measured before something went wrong is kept.
+    fn sweep(&mut self) -> Result<()> {
+        let budget_s = self.args.budget.as_secs_f64();
+        while let Some(next) = self.sweep.next(&self.findings) {
+            if self.findings.wall_s() >= budget_s {
+                bail!(
+                    "the budget of {budget_s} s is spent: what was measured is kept, and --budget with more goes on from there"
+                );
+            }
+            let run = self.measure(&next.point, next.is_warm_up)?;
+            self.file.add(&run)?;
+            self.say(&run);
+            self.findings.add(run);
+        }
+        let base = self.sweep.grid.base();
+        match self.findings.failure(&base) {
+            Some(why) => bail!("{base}: {why}"),
+            None => Ok(()),
+        }
+    }
+
+    fn measure(&self, point: &Point, is_warm_up: bool) -> Result<Run> {
+        let spec = self.spec(point)?;
+        let began = Instant::now();
+        let mut running = Running::start(&self.agent, &spec)?;
+        while running.next(self.args.pattern.as_ref()).is_some() {}
+        let account = running.account()?;
+        if self.findings.runs().is_empty() {
+            for warning in account.end.iter().flat_map(|end| &end.warnings) {
+                eprintln!("note: {warning}");
+            }
+        }
+        let warm_up = self.args.warm_up.unwrap_or(self.args.iterations / 10);
+        let times = account.iteration_s(warm_up);
+        let mut failure = account.failure(&spec, self.args.pattern.is_some());
+        if failure.is_none() && times.is_empty() {
+            failure = Some(format!("too few reports of progress after a warm-up of {warm_up} iterations"));
+        }
+        let iteration_s = match failure {
+            Some(_) => Vec::new(),
+            None => times.iter().map(|seconds| seconds * self.args.time_scale).collect(),
+        };
+        Ok(Run { point: *point, iteration_s, wall_s: began.elapsed().as_secs_f64(), failure, is_warm_up })
+    }
+
+    fn spec(&self, point: &Point) -> Result<MeasureSpec> {
+        let args = self.args;
+        let mut environment: BTreeMap<String, String> = BTreeMap::new();
+        // A pipe makes many programs keep their output back, and with it the time of every line.
+        environment.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+        environment.insert("ROTA_REPORT_EVERY_S".to_owned(), REPORT_EVERY_S.to_owned());
+        for pair in &args.env {
+            let (name, value) =
+                pair.split_once('=').with_context(|| format!("--env {pair}: write NAME=VALUE"))?;
+            environment.insert(name.to_owned(), value.to_owned());
+        }
+        let here = std::env::current_dir()?;
+        let directory = args.directory.as_ref().map_or(here.clone(), |directory| here.join(directory));
+        let gpus = u64::from(point.gpus);
+        Ok(MeasureSpec {
+            number: self.findings.runs().len() as u32 + 1,
+            command: self.invocation.at(point),
+            environment,
+            directory,
+            run_dir: self.run_dir.0.clone(),
+            gpus: point.gpus,
+            gpu_type: args.gpu_type.clone(),
+            cpu_micro: point.cpu_micro.saturating_mul(gpus),
+            mem_bytes: point.mem_bytes.saturating_mul(gpus),
+            storage_bps: args.storage_rate.unwrap_or(0),
+            iterations: args.iterations as f64,
+            done: 0.0,
+            data_dir: args.data.as_ref().map_or(here.clone(), |data| here.join(data)),
+            checkpoint_dir: self.run_dir.0.join("checkpoints"),
+            container: args.container()?,
+            resources: if args.pretend { MeasureResources::Told } else { MeasureResources::Held },
+            time_limit_s: args.run_limit.as_secs_f64(),
+            silence_limit_s: args.silence.as_secs_f64(),
+            grace_s: GRACE_S,
+        })
+    }
+
+    fn say(&self, run: &Run) {
+        let number = self.findings.runs().len() + 1;
+        let what = if run.is_warm_up { " (warming up)" } else { "" };
+        match (&run.failure, crate::profile::samples::Estimate::of(&run.iteration_s)) {
+            (Some(why), _) => eprintln!("run {number}: {}{what}: {why}", run.point),
+            (None, Some(e)) => {
+                let within = if e.within_s.is_finite() {
+                    format!(" ± {:.1} %", e.relative() * 100.0)
+                } else {
+                    String::new()
+                };
+                eprintln!(
+                    "run {number}: {}{what}: {:.4} s an iteration{within}, took {:.1} s",
+                    run.point, e.iteration_s, run.wall_s
+                );
+            }
+            (None, None) => {}
+        }
+        if number == 1 {
+            let cost = self.sweep.cost();
+            eprintln!(
+                "at this pace {:.0} to {:.0} s in all",
+                f64::from(cost.least) * run.wall_s,
+                f64::from(cost.most) * run.wall_s
+            );
+        }
+    }
+}
+
+fn with_cache(args: &RunArgs, dataset: &DataSet, sweep: &Sweep, fit: Fit) -> Result<Fit> {
+    let needs_rates = args.storage_rate.is_none() || args.memory_rate.is_none();
+    let folder = args.data.clone().unwrap_or_else(|| PathBuf::from("."));
+    let rates = if needs_rates { Some(rates_of(&folder)?) } else { None };
+    let cpus = sweep.grid.base().cpus();
+    Ok(match dataset.cache_model(args, rates.as_ref(), cpus) {
+        Some(model) => fit.with_cache(&model),
+        None => fit,
+    })
+}
+
+fn notes(sweep: &Sweep, findings: &Findings, fit: &Fit, ending: Option<&anyhow::Error>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(error) = ending {
+        notes.push(format!("partial: {error}"));
+    }
+    let failed =
+        findings.points().filter_map(|point| Some(format!("{point}: {}", findings.failure(&point)?)));
+    notes.extend(failed);
+    if let Some(worst) = fit.worst_check.filter(|worst| *worst > sweep.flat) {
+        notes.push(format!(
+            "off its axes the model is off by {:.1} %: CPUs and memory do not hold this command back one at a time",
+            worst * 100.0
+        ));
+    }
+    notes
+}
+
+fn write_results(
+    args: &RunArgs,
+    folder: &Path,
+    sweep: &Sweep,
+    findings: &Findings,
+    fit: &Fit,
+    notes: Vec<String>,
+) -> Result<()> {
+    let (name, machine) = (args.model(), machine_name());
+    let command = args.command.join(" ");
+    let points = findings.points().filter_map(|point| {
+        let estimate = findings.at(&point)?;
+        Some(MeasuredPoint {
+            gpus: point.gpus,
+            batch: point.batch,
+            cpus: point.cpus(),
+            mem: Bytes(point.mem_bytes),
+            iteration_s: estimate.iteration_s,
+            within_s: if estimate.within_s.is_finite() { estimate.within_s } else { 0.0 },
+            runs: findings.n_runs(&point),
+        })
+    });
+    let measured = Measured {
+        command: command.clone(),
+        machine: machine.clone(),
+        day: time::OffsetDateTime::now_utc().date().to_string(),
+        tool: format!("rota {}", env!("CARGO_PKG_VERSION")),
+        notes: notes.clone(),
+        points: points.collect(),
+        changes: Vec::new(),
+    };
+    let profile = Profile { source: format!("measured on {machine}"), ..fit.profile(&name, &args.gpu_type)? };
+    let demand = fit.demand();
+    let levels = profile.scale.iter().filter_map(|curve| {
+        let most = *demand.most_gpus.get(&curve.batch)?;
+        Some((curve.batch, curve.points.iter().map(|point| point.0).filter(|gpus| *gpus <= most).collect()))
+    });
+    let entry = ProfileEntry {
+        levels: levels.collect(),
+        measured: Some(measured),
+        iteration_s: Some(1.0 / profile.base_rate),
+        profile: Arc::new(profile),
+        ideal_speedup: None,
+        is_drawn: true,
+    };
+    let set = ProfileSet::new(name.clone(), vec![entry]);
+    let (toml, page) = (folder.join("profile.toml"), folder.join("report.html"));
+    replace_file(&toml, write(&set).as_bytes())?;
+    let facts = PageFacts { name, command, machine, notes };
+    replace_file(&page, page::to_html(&facts, sweep, findings, fit)?.as_bytes())?;
+    println!("ask for {} CPUs for each GPU", demand.cpu_micro as f64 / 1e6);
+    if sweep.grid.mem_bytes().len() > 1 {
+        println!("ask for {} GB of memory for each GPU", demand.mem_bytes as f64 / 1e9);
+    }
+    for (batch, gpus) in demand.most_gpus.iter().filter(|_| sweep.grid.gpus().len() > 1) {
+        let of = if *batch > 0 { format!(" with batch {batch}") } else { String::new() };
+        println!("more than {gpus} GPUs do not make it faster{of}");
+    }
+    println!("{} runs; {} and {} written", findings.runs().len(), toml.display(), page.display());
+    Ok(())
+}

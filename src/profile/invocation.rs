@@ -1,0 +1,133 @@
+//! The command of one point: what the user typed, with batch, workers, iterations and data put in where the command
+//! expects them. Where both the profiler and the command name one, the profiler's wins, and that is said.
+
+use super::grid::Point;
+
+/// How the command is told what changes from point to point. A name that is empty is not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionNames {
+    /// Of the batch size.
+    pub batch: String,
+    /// Of the workers that load data.
+    pub workers: String,
+    /// Of the iterations to do.
+    pub iterations: String,
+    /// Of the folder with the data.
+    pub data: String,
+    /// Of the job's name.
+    pub job_name: String,
+}
+
+impl OptionNames {
+    /// What scripts made for Synergy's profiler take.
+    pub fn synergy() -> Self {
+        let own = str::to_owned;
+        OptionNames {
+            batch: own("--batch-size"),
+            workers: own("--workers"),
+            iterations: own("--max-iterations"),
+            data: own("--data"),
+            job_name: String::new(),
+        }
+    }
+
+    /// Nothing: the command reads its environment.
+    pub fn none() -> Self {
+        let empty = String::new;
+        OptionNames {
+            batch: empty(),
+            workers: empty(),
+            iterations: empty(),
+            data: empty(),
+            job_name: empty(),
+        }
+    }
+}
+
+/// A command and what to put into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    command: Vec<String>,
+    names: OptionNames,
+    iterations: u64,
+    data: Option<String>,
+    job_name: Option<String>,
+    overruled: Vec<String>,
+}
+
+/// Short names by which scripts of Synergy's kind know the same options.
+const SHORT: [(&str, &str); 2] = [("--batch-size", "-b"), ("--workers", "-j")];
+
+impl Invocation {
+    /// The command with everything taken out that the profiler sets. `sets_batch` is whether batches are swept.
+    pub fn new(
+        command: &[String],
+        names: OptionNames,
+        iterations: u64,
+        data: Option<String>,
+        job_name: Option<String>,
+        sets_batch: bool,
+    ) -> Self {
+        let mut ours = vec![names.workers.clone(), names.iterations.clone()];
+        ours.extend(sets_batch.then(|| names.batch.clone()));
+        ours.extend(data.as_ref().map(|_| names.data.clone()));
+        ours.extend(job_name.as_ref().map(|_| names.job_name.clone()));
+        let short = SHORT.iter().filter(|(long, _)| ours.iter().any(|name| name == long));
+        let short: Vec<String> = short.map(|(_, short)| (*short).to_owned()).collect();
+        ours.extend(short);
+        ours.retain(|name| !name.is_empty());
+        let (command, overruled) = without(command, &ours);
+        Invocation { command, names, iterations, data, job_name, overruled }
+    }
+
+    /// Options of the command that gave way to the profiler's.
+    pub fn overruled(&self) -> &[String] {
+        &self.overruled
+    }
+
+    /// The command for a point.
+    pub fn at(&self, point: &Point) -> Vec<String> {
+        let workers = (point.cpus().floor() as u64).max(1);
+        let values = [
+            ("{batch}", &self.names.batch, (point.batch > 0).then(|| point.batch.to_string())),
+            ("{workers}", &self.names.workers, Some(workers.to_string())),
+            ("{iterations}", &self.names.iterations, Some(self.iterations.to_string())),
+            ("{data}", &self.names.data, self.data.clone()),
+            ("{job}", &self.names.job_name, self.job_name.clone()),
+        ];
+        let mut command = self.command.clone();
+        for (place, name, value) in values {
+            let Some(value) = value else { continue };
+            let has_place = command.iter().any(|word| word.contains(place));
+            if has_place {
+                command.iter_mut().for_each(|word| *word = word.replace(place, &value));
+            } else if !name.is_empty() {
+                command.extend([name.clone(), value]);
+            }
+        }
+        command
+    }
+}
+
+/// A command without some options and their values, and what was taken out.
+fn without(command: &[String], names: &[String]) -> (Vec<String>, Vec<String>) {
+    let mut kept = Vec::new();
+    let mut taken = Vec::new();
+    let mut words = command.iter().peekable();
+    while let Some(word) = words.next() {
+        let is_whole = names.contains(word);
+        let is_joined = names.iter().any(|name| word.starts_with(&format!("{name}=")));
+        // A value that is one of the profiler's places stays: the user put it there for the profiler.
+        let next_is_place = words.peek().is_some_and(|next| next.starts_with('{'));
+        match (is_whole, is_joined) {
+            (true, _) if next_is_place => kept.push(word.clone()),
+            (true, _) => {
+                let value = words.next_if(|next| !next.starts_with("--")).cloned().unwrap_or_default();
+                taken.push(format!("{word} {value}").trim().to_owned());
+            }
+            (_, true) if !word.contains("={") => taken.push(word.clone()),
+            _ => kept.push(word.clone()),
+        }
+    }
+    (kept, taken)
+}

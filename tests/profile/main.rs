@@ -1,0 +1,6 @@
+//! The profiler: its closed loop without processes over every shipped profile, and with real ones; commands that fail in
+//! every way a command can.
+
+mod closed_loop;
+mod commands;
+mod pure;
