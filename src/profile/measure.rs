@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rota_transport::measure::{MeasureEnd, MeasureEndHow, MeasureEvent, MeasureOrder, MeasureSpec};
@@ -26,6 +26,8 @@ pub struct Account {
     pub started_s: Option<f64>,
     /// When its last checkpoint was noticed.
     pub checkpointed_s: Option<f64>,
+    /// Iterations in it.
+    pub checkpointed: Option<f64>,
     /// How it ended.
     pub end: Option<MeasureEnd>,
     /// The last lines it wrote.
@@ -58,8 +60,8 @@ pub struct Running {
 
 impl Running {
     /// Starts a run.
-    pub fn start(agent: &PathBuf, spec: &MeasureSpec) -> Result<Self, MeasureError> {
-        let failed = |source| MeasureError::Agent { program: agent.clone(), source };
+    pub fn start(agent: &Path, spec: &MeasureSpec) -> Result<Self, MeasureError> {
+        let failed = |source| MeasureError::Agent { program: agent.to_owned(), source };
         let mut command = Command::new(agent);
 
         // Of a group of its own: an interrupt reaches it as the end of its input, and it clears up.
@@ -126,7 +128,9 @@ impl Account {
         match event {
             MeasureEvent::Started { at_s } => self.started_s = Some(*at_s),
             MeasureEvent::Progress { at_s, iterations } => self.reports.push((*at_s, *iterations)),
-            MeasureEvent::Checkpointed { at_s, .. } => self.checkpointed_s = Some(*at_s),
+            MeasureEvent::Checkpointed { at_s, iterations } => {
+                (self.checkpointed_s, self.checkpointed) = (Some(*at_s), Some(*iterations));
+            }
             MeasureEvent::Line { at_s, text } => {
                 match pattern.and_then(|pattern| pattern.read(text)) {
                     Some(Said::Iterations(iterations)) => self.reports.push((*at_s, iterations)),

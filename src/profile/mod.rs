@@ -19,6 +19,7 @@ pub mod grid;
 pub mod invocation;
 pub mod knee;
 pub mod measure;
+pub mod overhead;
 pub mod page;
 pub mod pattern;
 pub mod rates;

@@ -7,20 +7,20 @@ use rota_core::profile::Shape;
 use rota_core::resources::Host;
 use rota_traces::profile::load;
 
-fn rota(folder: &Path, words: &[&str]) -> Output {
+pub(super) fn rota(folder: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder.join("cache"));
     command.arg("profile").args(words).output().expect("runs")
 }
 
 /// What it said, and whether it succeeded.
-fn said(output: &Output) -> (bool, String) {
+pub(super) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stderr[..], &output.stdout[..]].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Whether the agent's binary is there: `cargo test --workspace` builds it.
-fn has_agent() -> bool {
+pub(super) fn has_agent() -> bool {
     let there = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent").exists();
     if !there {
         println!("no rota-agent beside rota: build the whole workspace to run this");

@@ -3,4 +3,6 @@
 
 mod closed_loop;
 mod commands;
+mod data_loading;
+mod overhead;
 mod pure;

@@ -165,10 +165,13 @@ impl Pair<'_> {
         let mut points: Vec<Both> =
             cpus.iter().map(|at| both(Axes::Cpus, *at, 1, 0, host(*at, most(&memory)))).collect();
         points.extend(memory.iter().map(|at| both(Axes::Memory, *at, 1, 0, host(most(&cpus), *at))));
-        for curve in
-            self.first.scale.iter().filter(|curve| self.second.scale.iter().any(|c| c.batch == curve.batch))
-        {
+        for curve in &self.first.scale {
+            let Some(other) = self.second.scale.iter().find(|other| other.batch == curve.batch) else {
+                continue;
+            };
+            // Beyond what was measured a curve is flat, and says nothing.
             let counts = curve.points.iter().map(|point| point.0);
+            let counts = counts.filter(|gpus| other.points.iter().any(|point| point.0 == *gpus));
             points.extend(
                 counts.map(|gpus| both(Axes::Gpus(curve.batch), f64::from(gpus), gpus, curve.batch, full)),
             );

@@ -3,6 +3,7 @@
 mod compare;
 mod import;
 mod levels;
+mod overhead;
 mod probe;
 mod run;
 mod settings;
@@ -18,6 +19,8 @@ pub(crate) enum ProfileCommand {
     Run(Box<settings::RunArgs>),
     /// Measure how fast this machine's storage and memory are, and remember it
     Probe(probe::ProbeArgs),
+    /// Time what a checkpoint, a restart, scaling and migration cost a command, beside ElasticFlow's Figure 12
+    Overhead(Box<overhead::OverheadArgs>),
     /// Read profiles of Synergy, ElasticFlow, Gavel or GPEmu and write them as Rota's
     Import(import::ImportArgs),
     /// Say where two profiles differ, as a table and as a page with plots
@@ -31,6 +34,7 @@ pub(crate) fn run(command: &ProfileCommand) -> Result<()> {
     match command {
         ProfileCommand::Run(args) => run::run(args),
         ProfileCommand::Probe(args) => probe::run(args),
+        ProfileCommand::Overhead(args) => overhead::run(args),
         ProfileCommand::Import(args) => import::run(args),
         ProfileCommand::Compare(args) => compare::run(args),
         ProfileCommand::Show(args) => show::run(args),

@@ -1,0 +1,277 @@
+//! `rota profile overhead`: what changing a job's GPUs costs, beside ElasticFlow's printed seconds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use rota_core::time::Span;
+use rota_traces::profile::{Measured, MeasuredChange, ProfileEntry, ProfileSet, load, write};
+use rota_transport::measure::{MeasureResources, MeasureSpec};
+
+use super::levels::parse_cpus;
+use crate::commands::live::agent_program;
+use crate::profile::overhead::change::Change;
+use crate::profile::overhead::published::{self, CHANGES, FIGURE_12};
+use crate::profile::overhead::script;
+use crate::profile::rates::machine_name;
+use crate::report::TABLE_STYLE;
+use crate::results::replace_file;
+
+const EXAMPLES: &str = "\
+The command runs with some GPUs, is told to stop, writes its checkpoint, and runs again with others. It must speak the job
+protocol and write a checkpoint when asked (docs/job-protocol.md); rota-agent emulate does.
+
+Try:
+  rota profile overhead --published
+  rota profile overhead --pretend --profiles mine.toml --model resnet50 --write -- rota-agent emulate --profile mine.toml
+  rota profile overhead --trace overhead_measurement_traces/bert_migration_overhead.txt -- python train.py";
+
+/// What to time.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct OverheadArgs {
+    /// The training command
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Print ElasticFlow's Figure 12 and run nothing
+    #[arg(long)]
+    published: bool,
+    /// Changes of GPUs, such as 1-2,2-1; a trailing m moves the job to another node: 8-8m [default: Figure 12's, up to the GPUs here]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_change)]
+    change: Vec<(u32, u32, bool)>,
+    /// ElasticFlow's overhead trace: its changes are timed
+    #[arg(long, value_name = "FILE", conflicts_with = "change")]
+    trace: Option<PathBuf>,
+    /// The profile file the numbers belong to
+    #[arg(long, value_name = "FILE")]
+    profiles: Option<String>,
+    /// The model in it, and in Figure 12
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Write what was measured into the profile file: simulations charge it then
+    #[arg(long, requires = "profiles")]
+    write: bool,
+    /// Iterations before the job is stopped
+    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    settle: f64,
+    /// How often each change is timed; the middle one counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    repeats: u32,
+    /// CPUs for each GPU
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_cpus)]
+    cpus: u64,
+    /// Tell the command of CPUs and GPUs that need not be there, and limit nothing: for emulated jobs
+    #[arg(long)]
+    pretend: bool,
+    /// Seconds of the command's time in one real second, for emulated jobs
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    time_scale: f64,
+    /// A run is stopped after this time
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Span::parse)]
+    run_limit: Span,
+}
+
+fn parse_change(text: &str) -> Result<(u32, u32, bool), String> {
+    let (plain, is_moved) = text.strip_suffix('m').map_or((text, false), |plain| (plain, true));
+    let parsed = plain.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    match parsed {
+        Some((from, to)) if from > 0 && to > 0 => Ok((from, to, is_moved)),
+        _ => Err(format!("`{text}`: a change such as 1-2, or 8-8m to another node, is expected")),
+    }
+}
+
+/// Times, prints, and writes if asked to.
+pub(super) fn run(args: &OverheadArgs) -> Result<()> {
+    if args.published {
+        println!("{}", published_table());
+        return Ok(());
+    }
+    if args.command.is_empty() {
+        bail!("what shall run? Give a command after --, or --published for the printed numbers alone");
+    }
+    let changes = changes(args)?;
+    let mut measured = Vec::new();
+    let place = tempfile_dir()?;
+    let result = changes.iter().try_for_each(|change| -> Result<()> {
+        let timed = time(args, *change, place.path())?;
+        eprintln!(
+            "{} → {} GPUs{}: {:.3} s",
+            timed.from,
+            timed.to,
+            if timed.moved { ", to another node" } else { "" },
+            timed.checkpoint_s + timed.restart_s
+        );
+        measured.push(timed);
+        Ok(())
+    });
+    println!("{}", table(args, &measured));
+    if args.write && !measured.is_empty() {
+        write_back(args, &measured)?;
+    }
+    result
+}
+
+fn changes(args: &OverheadArgs) -> Result<Vec<(u32, u32, bool)>> {
+    let mut changes = match &args.trace {
+        Some(file) => {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            script::changes(&script::read(&file.display().to_string(), &text)?)
+        }
+        None if args.change.is_empty() => CHANGES.to_vec(),
+        None => args.change.clone(),
+    };
+    changes.sort_unstable();
+    changes.dedup();
+    if changes.is_empty() {
+        bail!("the trace changes no job's GPUs");
+    }
+    Ok(changes)
+}
+
+/// A folder that is removed at the end, with one for each node in it.
+fn tempfile_dir() -> Result<Place> {
+    let path = std::env::temp_dir().join(format!("rota-overhead-{}", std::process::id()));
+    std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+    Ok(Place(path))
+}
+
+struct Place(PathBuf);
+
+impl Place {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A folder that stays costs nothing but its room.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The middle of a few times.
+fn time(args: &OverheadArgs, (from, to, is_moved): (u32, u32, bool), place: &Path) -> Result<MeasuredChange> {
+    let agent = agent_program()?;
+    let mut times = Vec::new();
+    for number in 0..args.repeats {
+        let here = std::env::current_dir()?;
+        let checkpoint_dir = place.join(format!("checkpoints-{from}-{to}-{is_moved}-{number}"));
+        let spec = MeasureSpec {
+            number: number * 2 + 1,
+            command: args.command.clone(),
+            environment: [("PYTHONUNBUFFERED", "1"), ("ROTA_REPORT_EVERY_S", "0.02")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            directory: here.clone(),
+            run_dir: place.to_owned(),
+            gpus: from,
+            gpu_type: String::new(),
+            cpu_micro: args.cpus,
+            mem_bytes: 0,
+            storage_bps: 0,
+            // More than is ever done: it ends when it is told to.
+            iterations: 1e9,
+            done: 0.0,
+            data_dir: here,
+            checkpoint_dir,
+            container: None,
+            resources: if args.pretend { MeasureResources::Told } else { MeasureResources::Held },
+            time_limit_s: args.run_limit.as_secs_f64(),
+            silence_limit_s: args.run_limit.as_secs_f64(),
+            grace_s: args.run_limit.as_secs_f64(),
+        };
+        let node = |name: &str| place.join(name);
+        let run_dirs = (node("node0"), if is_moved { node("node1") } else { node("node0") });
+        let change =
+            Change { spec, gpus: (from, to), run_dirs, settle: args.settle, time_scale: args.time_scale };
+        times.push(change.time(&agent)?);
+    }
+    times.sort_by(|a, b| (a.checkpoint_s + a.restart_s).total_cmp(&(b.checkpoint_s + b.restart_s)));
+    times.get(times.len() / 2).copied().context("nothing was timed")
+}
+
+fn new_table(headings: &[&str], n_texts: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(headings.iter().copied());
+    for column in table.column_iter_mut().skip(n_texts) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn name_of((from, to, is_moved): (u32, u32, bool)) -> String {
+    if is_moved { format!("{from} GPUs to another node") } else { format!("{from} → {to} GPUs") }
+}
+
+fn table(args: &OverheadArgs, measured: &[MeasuredChange]) -> Table {
+    let model = args.model.as_deref().unwrap_or_default();
+    let printed = published::of(model);
+    let mut table = new_table(&["change", "checkpoint s", "restart s", "in all s", "published s"], 1);
+    for change in measured {
+        let key = (change.from, change.to, change.moved);
+        table.add_row([
+            name_of(key),
+            format!("{:.3}", change.checkpoint_s),
+            format!("{:.3}", change.restart_s),
+            format!("{:.3}", change.checkpoint_s + change.restart_s),
+            printed
+                .and_then(|printed| published::seconds(printed, key))
+                .map_or(String::new(), |s| s.to_string()),
+        ]);
+    }
+    table
+}
+
+fn published_table() -> String {
+    let mut headings = vec!["model".to_owned(), "profiling s".to_owned()];
+    headings.extend(CHANGES.iter().map(|change| name_of(*change)));
+    let mut table = new_table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), 1);
+    for published in &FIGURE_12 {
+        let numbers = [published.profiling_s].into_iter().chain(published.changes_s);
+        table.add_row([published.model.to_owned()].into_iter().chain(numbers.map(|s| s.to_string())));
+    }
+    format!(
+        "ElasticFlow (ASPLOS'23), Figure 12: (a) seconds to profile a model, (b) seconds each change costs it, on A100s\n\
+         {table}\ndeepspeech2's changes repeat bert's in the original's plot script"
+    )
+}
+
+/// Puts what was measured into the profile file; what simulations charge is the mean over all changes.
+fn write_back(args: &OverheadArgs, measured: &[MeasuredChange]) -> Result<()> {
+    let (Some(file), model) = (&args.profiles, args.model.as_deref()) else { return Ok(()) };
+    let set = load(file)?;
+    if !Path::new(file).exists() {
+        bail!("--write: {file} is built in; write it to a file first, or name one of your own");
+    }
+    let mut entries: Vec<ProfileEntry> = set.entries().to_vec();
+    let at = match (model, entries.len()) {
+        (Some(model), _) => entries.iter().position(|entry| entry.profile.name == model),
+        (None, 1) => Some(0),
+        (None, _) => bail!("--write: {file} has several models, name one with --model"),
+    };
+    let entry = at
+        .and_then(|at| entries.get_mut(at))
+        .with_context(|| format!("model `{model:?}` is not in {file}"))?;
+    let mean = |of: fn(&MeasuredChange) -> f64| {
+        Span::from_secs_f64(measured.iter().map(of).sum::<f64>() / measured.len().max(1) as f64)
+    };
+    let profile = Arc::make_mut(&mut entry.profile);
+    profile.checkpoint = mean(|change| change.checkpoint_s);
+    profile.restart = mean(|change| change.restart_s);
+    let known = entry.measured.take().unwrap_or_else(|| Measured {
+        command: args.command.join(" "),
+        machine: machine_name(),
+        day: time::OffsetDateTime::now_utc().date().to_string(),
+        tool: format!("rota {}", env!("CARGO_PKG_VERSION")),
+        ..Measured::default()
+    });
+    entry.measured = Some(Measured { changes: measured.to_vec(), ..known });
+    let text = write(&ProfileSet::new(set.name.clone(), entries));
+    replace_file(Path::new(file), text.as_bytes())?;
+    println!("written to {file}: simulations charge it at every restart");
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Real work: a Python data loader, unpacking and tokenising with as many workers as it has CPUs.
+
+use std::process::Command;
+
+use rota_traces::profile::load;
+
+use super::commands::{has_agent, rota, said};
+
+#[test]
+fn a_data_loader_is_faster_with_two_cpus_than_with_one() {
+    let has_python =
+        Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if !has_agent() || !has_python || n_cpus < 2 {
+        println!("python3 and two CPUs are needed to profile a data loader: not tried");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/agent/python/examples/load_data.py");
+    let words = [
+        "run",
+        "--name",
+        "text",
+        "--out",
+        "out",
+        "--cpus",
+        "1,2",
+        "--iterations",
+        "60",
+        "--no-warm-up-run",
+        "--within",
+        "50%",
+        "--repeats",
+        "1",
+        "--",
+        "python3",
+        script,
+        "--batch-size",
+        "12",
+    ];
+    let (is_good, text) = said(&rota(folder.path(), &words));
+    assert!(is_good, "{text}");
+    let set = load(folder.path().join("out/profile.toml").to_str().expect("a path")).expect("a profile");
+    let curve = set.get("text").and_then(|profile| profile.host.clone()).expect("a curve");
+    // Twice as fast on a quiet machine; the shape alone is asked for, for others work here too.
+    let gain = curve.at(2.0, 0.0) / curve.at(1.0, 0.0);
+    assert!(gain > 1.1, "two CPUs are {gain:.2} times as fast as one\n{text}");
+}
