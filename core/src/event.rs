@@ -21,6 +21,8 @@ pub enum Event {
         /// Iterations in all.
         done: f64,
     },
+    /// A job turned out faster or slower than was thought: this is what is known of it from now on.
+    JobCorrected(Arc<JobSpec>),
     /// A job that was told to stop has stopped, with that much work kept.
     JobStopped {
         /// Which.

@@ -19,6 +19,7 @@ impl Digest {
             Event::JobSubmitted(spec) => self.line(1, now, spec.id.0, spec.estimated_work.to_bits()),
             Event::JobProgressed { job, done, .. } => self.line(2, now, job.0, done.to_bits()),
             Event::JobStopped { job, done, .. } => self.line(3, now, job.0, done.to_bits()),
+            Event::JobCorrected(spec) => self.line(12, now, spec.id.0, spec.profile.base_rate.to_bits()),
             Event::JobFinished { job, incarnation } => self.line(4, now, job.0, incarnation.0.into()),
             Event::JobCancelled { job } => self.line(5, now, job.0, 0),
             Event::JobRequeued { job, done, .. } => self.line(10, now, job.0, done.to_bits()),

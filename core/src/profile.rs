@@ -185,6 +185,15 @@ impl Profile {
         }
     }
 
+    /// The same model, `pace` times as fast whatever it holds.
+    pub fn at_pace(&self, pace: f64) -> Self {
+        let mut paced = self.clone();
+        paced.base_rate *= pace;
+        let points = paced.scale.iter_mut().flat_map(|curve| &mut curve.points);
+        points.for_each(|point| point.1 *= pace);
+        paced
+    }
+
     /// The scale curve for a GPU type and batch: exact type first, then one for any type.
     pub fn scale_curve(&self, gpu_type: &str, batch: u32) -> Option<&ScaleCurve> {
         let batch = if batch == 0 { self.batch } else { batch };

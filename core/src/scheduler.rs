@@ -65,6 +65,7 @@ impl Scheduler {
                 }
                 Impact::Same
             }
+            Event::JobCorrected(spec) => self.correct(now, spec),
             Event::JobStopped { job, incarnation, done } => {
                 // A job that moves is launched again in the same breath: the last count of the launch before is
                 // where the new one begins.
@@ -150,6 +151,14 @@ impl Scheduler {
         let demand = spec.demand_per_gpu(&self.cluster);
         let fair_rate = spec.fair_rate(&self.cluster);
         Arc::make_mut(&mut self.jobs).insert(Arc::clone(spec), demand, fair_rate);
+        Impact::Changed
+    }
+
+    fn correct(&mut self, now: Time, spec: &Arc<JobSpec>) -> Impact {
+        let Some(row) = self.jobs.row(spec.id) else { return Impact::Same };
+        let fair_rate = spec.fair_rate(&self.cluster);
+        let rate = spec.rate(self.jobs.allocation(row), &self.cluster);
+        Arc::make_mut(&mut self.jobs).correct(row, now, Arc::clone(spec), fair_rate, rate);
         Impact::Changed
     }
 

@@ -411,6 +411,26 @@ impl JobTable {
         self.columns.remaining[row] = ((self.columns.work[row] - done) * pace.fair_s_per_iteration).max(0.0);
     }
 
+    /// What is known of a job's speed is replaced: `rate` with what it holds, `fair_rate` at the proportional share.
+    pub(crate) fn correct(&mut self, row: usize, now: Time, spec: Arc<JobSpec>, fair_rate: f64, rate: f64) {
+        self.count_row(row, now);
+        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
+        let (work, done) = (self.columns.work[row], self.columns.done[row]);
+        self.columns.duration[row] = work * fair_s_per_iteration;
+        self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
+        let pace = &mut self.paces[row];
+        pace.fair_s_per_iteration = fair_s_per_iteration;
+        if self.phases[row] == Phase::Running {
+            pace.attained = self.columns.attained[row];
+            pace.service = self.columns.service[row];
+            pace.done = done;
+            pace.works_from = pace.works_from.max(now);
+            pace.from = now;
+            pace.rate = rate;
+        }
+        self.specs[row] = spec;
+    }
+
     /// Overwrites a value: for drivers that keep rules of their own, such as the originals'.
     pub fn set(&mut self, row: usize, field: Field, value: f64) {
         self.columns.get_mut(field)[row] = value;
