@@ -1,6 +1,6 @@
 //! What becomes of launches: orders to start and stop them, what nodes say of them, and how they end in the books.
 
-use rota_core::allocation::{Allocation, Slice};
+use rota_core::allocation::{Allocation, Slice, WHOLE_GPU};
 use rota_core::event::{Command, StopCause};
 use rota_core::ids::NodeId;
 use rota_transport::message::{
@@ -321,10 +321,29 @@ impl State {
                 reported.push((*attempt, done + live.skipped));
             }
         }
-        for (Attempt { job, incarnation }, done) in reported {
+        for (attempt @ Attempt { job, incarnation }, done) in reported {
             if self.books.incarnation(job) == Some(incarnation) {
                 self.record(moment, Record::JobProgressed { job, incarnation, done });
+                self.note_pace(moment, attempt, done);
             }
+        }
+    }
+
+    /// Compares what a job reports with what its profile says, and corrects what policies believe of it.
+    fn note_pace(&mut self, moment: Moment, Attempt { job, incarnation }: Attempt, done: f64) {
+        let (jobs, cluster) = (self.books.scheduler.jobs(), self.books.scheduler.cluster());
+        let Some((row, known)) = jobs.row(job).zip(self.books.job(job)) else { return };
+        // A share of a GPU is not what profiles are about, and a job without one counts in seconds.
+        let allocation = jobs.allocation(row);
+        let is_whole = allocation.slices.iter().all(|slice| slice.share == WHOLE_GPU)
+            && !known.request.model.as_str().is_empty();
+        let expected = known.spec.rate(allocation, cluster) / known.pace;
+        let pace = known.pace;
+        let Some(live) = self.fleet.lives.get_mut(&Attempt { job, incarnation }).filter(|_| is_whole) else {
+            return;
+        };
+        if let Some(pace) = live.pace.heard(moment.now, done, expected, pace) {
+            self.record(moment, Record::JobPaced { job, pace });
         }
     }
 }

@@ -22,6 +22,7 @@ use rota_transport::message::JobRequest;
 
 use super::record::Record;
 use super::rules::Rules;
+use crate::profile::pace::bounded;
 
 /// Seconds that a job is thought to run which does not say how long.
 const UNKNOWN_WORK_S: f64 = 86_400.0;
@@ -49,6 +50,8 @@ pub struct JobRecord {
     pub n_preemptions: u32,
     /// Iterations that survive whatever happens; all of them once it has finished.
     pub done: f64,
+    /// How many times as fast as its profile it has shown itself to be; 1 until it has shown anything.
+    pub pace: f64,
     /// Its last launch, and the nodes of it.
     pub last_launch: (Incarnation, Vec<NodeId>),
     /// The first node of the last launch that ran: its checkpoints are there, where nodes share no path for them.
@@ -228,6 +231,14 @@ impl Books {
             Record::JobProgressed { job, incarnation, done } => {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
+            Record::JobPaced { job, pace } => {
+                let known = self.jobs.get_mut(job.index())?;
+                let factor = bounded(*pace) / known.pace;
+                known.pace = bounded(*pace);
+                let profile = Arc::new(known.spec.profile.at_pace(factor));
+                known.spec = Arc::new(JobSpec { profile, ..(*known.spec).clone() });
+                Some(Event::JobCorrected(Arc::clone(&known.spec)))
+            }
             Record::JobCheckpointed { job, done, .. } => {
                 self.keep(*job, *done)?;
                 None
@@ -333,6 +344,7 @@ impl Books {
             n_failures: 0,
             n_preemptions: 0,
             done: 0.0,
+            pace: 1.0,
             last_launch: (Incarnation(0), Vec::new()),
             ran_on: None,
             skipped: 0.0,

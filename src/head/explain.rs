@@ -45,8 +45,14 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         let rate = job.spec.rate(snapshot.jobs.allocation(row), &snapshot.cluster);
         let left = (job.spec.estimated_work - snapshot.jobs.done(row)).max(0.0);
         let gpus = snapshot.jobs.allocation(row).n_gpus();
+        let pace = match job.pace {
+            1.0 => String::new(),
+            pace => format!(
+                " (it runs at {pace:.2} times the speed of its profile, and estimates are corrected by that)"
+            ),
+        };
         let left = match job.request.work.count() > 0.0 {
-            true => format!("about {:.0} s are left", left / rate),
+            true => format!("about {:.0} s are left{pace}", left / rate),
             false => "it runs until it exits".to_owned(),
         };
         return Ok(format!("{name} {how} on {gpus} GPUs{reason}; {left}"));

@@ -9,6 +9,8 @@ use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::ids::{JobId, NodeId};
 use rota_transport::message::Attempt;
 
+use crate::profile::pace::PaceWatch;
+
 /// A launch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Live {
@@ -25,6 +27,8 @@ pub(super) struct Live {
     pub(super) begun: f64,
     /// Iterations it was credited with when time was passed over, and never did.
     pub(super) skipped: f64,
+    /// How fast it is against its profile.
+    pub(super) pace: PaceWatch,
 }
 
 /// How far a launch is.
@@ -81,6 +85,7 @@ impl Live {
             iterations: 0.0,
             begun: 0.0,
             skipped: 0.0,
+            pace: PaceWatch::default(),
         }
     }
 

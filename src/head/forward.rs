@@ -12,6 +12,7 @@ use super::fleet::{Live, Phase};
 use super::launch;
 use super::record::Record;
 use super::state::{Moment, State};
+use crate::profile::pace::PaceWatch;
 
 /// Jumps, at most to `until`, if every launch has done so many iterations of its own; the moment after.
 pub(super) fn fast_forward(
@@ -63,6 +64,8 @@ impl State {
         for (attempt, done) in credited {
             let Some(live) = self.fleet.lives.get_mut(&attempt) else { continue };
             live.skipped += done;
+            // What it does in time that did not pass says nothing of its speed.
+            live.pace = PaceWatch::default();
             live.progress = Some(live.iterations);
             let in_all = live.iterations + live.skipped;
             let Some(job) = self.books.job(attempt.job) else { continue };

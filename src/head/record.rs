@@ -60,6 +60,13 @@ pub enum Record {
         /// Iterations in all.
         done: f64,
     },
+    /// A job turned out faster or slower than its profile says.
+    JobPaced {
+        /// Which.
+        job: JobId,
+        /// How many times as fast as its profile it is thought to be from now on.
+        pace: f64,
+    },
     /// A job has written a checkpoint: that much survives.
     JobCheckpointed {
         /// Which.
@@ -325,6 +332,7 @@ impl Record {
             Record::JobSubmitted { .. } => "job-submitted",
             Record::JobStarted { .. } => "job-started",
             Record::JobProgressed { .. } => "job-progressed",
+            Record::JobPaced { .. } => "job-paced",
             Record::JobCheckpointed { .. } => "job-checkpointed",
             Record::JobStopped { .. } => "job-stopped",
             Record::JobRequeued { .. } => "job-requeued",
@@ -357,6 +365,11 @@ impl Record {
             Record::JobSubmitted { job } => format!("job {job} is before the scheduler"),
             Record::JobStarted { job, incarnation } => format!("job {job} runs, launch {incarnation}"),
             Record::JobProgressed { job, done, .. } => format!("job {job} has done {done:.1} iterations"),
+            Record::JobPaced { job, pace } => {
+                format!(
+                    "job {job} runs at {pace:.2} times the speed of its profile: its estimate was corrected"
+                )
+            }
             Record::JobCheckpointed { job, done, .. } => {
                 format!("job {job} has a checkpoint at {done:.1} iterations")
             }

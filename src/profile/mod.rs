@@ -20,6 +20,7 @@ pub mod invocation;
 pub mod knee;
 pub mod measure;
 pub mod overhead;
+pub mod pace;
 pub mod page;
 pub mod pattern;
 pub mod rates;
