@@ -203,7 +203,7 @@ fn deployed(
     Ok((RunResult::new(meta, timing, &load.workload, &cluster, ledger), cluster))
 }
 
-fn read_journal(client: &mut Client) -> Result<Vec<(Time, Record)>> {
+pub(crate) fn read_journal(client: &mut Client) -> Result<Vec<(Time, Record)>> {
     let text = client.text(&FromUser::Journal)?;
     let line =
         |line: &str| serde_json::from_str(line).with_context(|| format!("a line of the journal: {line}"));

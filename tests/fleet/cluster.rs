@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 pub(crate) struct Cluster {
     pub(crate) folder: TempDir,
-    address: String,
+    pub(crate) address: String,
     head_args: Vec<String>,
     head: Option<Child>,
     agents: Vec<Option<Child>>,

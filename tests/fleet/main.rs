@@ -7,6 +7,7 @@ mod faults;
 mod journal;
 mod network;
 mod oracle;
+mod profile;
 mod relay;
 mod strangers;
 mod study;

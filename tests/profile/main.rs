@@ -5,4 +5,5 @@ mod closed_loop;
 mod commands;
 mod data_loading;
 mod overhead;
+mod pace;
 mod pure;

@@ -1,5 +1,6 @@
 //! `rota profile`: measure how fast a training command is, read and compare profiles.
 
+mod cluster;
 mod compare;
 mod import;
 mod levels;

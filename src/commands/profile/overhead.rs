@@ -1,5 +1,6 @@
 //! `rota profile overhead`: what changing a job's GPUs costs, beside ElasticFlow's printed seconds.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use rota_traces::profile::{Measured, MeasuredChange, ProfileEntry, ProfileSet, l
 use rota_transport::measure::{MeasureResources, MeasureSpec};
 
 use super::levels::parse_cpus;
-use crate::commands::live::agent_program;
+use crate::commands::deploy::read_journal;
+use crate::commands::live::{Client, HeadArgs, agent_program};
 use crate::profile::overhead::change::Change;
-use crate::profile::overhead::published::{self, CHANGES, FIGURE_12};
+use crate::profile::overhead::observed::{Observed, observed};
+use crate::profile::overhead::published::{self, CHANGES, ChangeKind, FIGURE_12};
 use crate::profile::overhead::script;
 use crate::profile::rates::machine_name;
 use crate::report::TABLE_STYLE;
@@ -35,12 +38,18 @@ pub(crate) struct OverheadArgs {
     /// The training command
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+    /// Read the changes that happened on a live cluster off its journal, and run nothing
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["change", "trace", "published"])]
+    head: Option<String>,
+    /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
+    #[arg(long, value_name = "DIR", requires = "head")]
+    credentials: Option<PathBuf>,
     /// Print ElasticFlow's Figure 12 and run nothing
     #[arg(long)]
     published: bool,
     /// Changes of GPUs, such as 1-2,2-1; a trailing m moves the job to another node: 8-8m [default: Figure 12's, up to the GPUs here]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_change)]
-    change: Vec<(u32, u32, bool)>,
+    change: Vec<ChangeKind>,
     /// ElasticFlow's overhead trace: its changes are timed
     #[arg(long, value_name = "FILE", conflicts_with = "change")]
     trace: Option<PathBuf>,
@@ -73,7 +82,7 @@ pub(crate) struct OverheadArgs {
     run_limit: Span,
 }
 
-fn parse_change(text: &str) -> Result<(u32, u32, bool), String> {
+fn parse_change(text: &str) -> Result<ChangeKind, String> {
     let (plain, is_moved) = text.strip_suffix('m').map_or((text, false), |plain| (plain, true));
     let parsed = plain.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     match parsed {
@@ -87,6 +96,9 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
     if args.published {
         println!("{}", published_table());
         return Ok(());
+    }
+    if args.head.is_some() {
+        return observe(args);
     }
     if args.command.is_empty() {
         bail!("what shall run? Give a command after --, or --published for the printed numbers alone");
@@ -113,7 +125,55 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
     result
 }
 
-fn changes(args: &OverheadArgs) -> Result<Vec<(u32, u32, bool)>> {
+/// What happened on a live cluster: each change once, with the mean of all jobs of a model.
+fn observe(args: &OverheadArgs) -> Result<()> {
+    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
+    let journal = read_journal(&mut Client::new(&head)?)?;
+    let is_asked = |observed: &Observed| args.model.as_ref().is_none_or(|model| *model == observed.model);
+    let mut by_change: BTreeMap<(String, ChangeKind), Vec<MeasuredChange>> = BTreeMap::new();
+    for Observed { model, change, .. } in observed(&journal).into_iter().filter(is_asked) {
+        by_change.entry((model, (change.from, change.to, change.moved))).or_default().push(change);
+    }
+    if by_change.is_empty() {
+        println!("no job of the journal was moved or scaled while it ran");
+        return Ok(());
+    }
+    let headings = ["model", "change", "jobs", "checkpoint s", "restart s", "in all s", "published s"];
+    let mut table = new_table(&headings, 2);
+    let mut all = Vec::new();
+    for ((model, key), changes) in &by_change {
+        let mean = mean_of(changes);
+        let printed = published::of(model).and_then(|printed| published::seconds(printed, *key));
+        table.add_row([
+            model.clone(),
+            name_of(*key),
+            changes.len().to_string(),
+            format!("{:.3}", mean.checkpoint_s),
+            format!("{:.3}", mean.restart_s),
+            format!("{:.3}", mean.checkpoint_s + mean.restart_s),
+            printed.map_or(String::new(), |s| s.to_string()),
+        ]);
+        all.push(mean);
+    }
+    println!("{table}\nin the cluster's own time; a restart ends here when every rank runs");
+    if args.write { write_back(args, &all) } else { Ok(()) }
+}
+
+fn mean_of(changes: &[MeasuredChange]) -> MeasuredChange {
+    let n = changes.len().max(1) as f64;
+    let mean = |of: fn(&MeasuredChange) -> f64| changes.iter().map(of).sum::<f64>() / n;
+    let (from, to, moved) =
+        changes.first().map_or((0, 0, false), |change| (change.from, change.to, change.moved));
+    MeasuredChange {
+        from,
+        to,
+        moved,
+        checkpoint_s: mean(|c| c.checkpoint_s),
+        restart_s: mean(|c| c.restart_s),
+    }
+}
+
+fn changes(args: &OverheadArgs) -> Result<Vec<ChangeKind>> {
     let mut changes = match &args.trace {
         Some(file) => {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
@@ -153,7 +213,7 @@ impl Drop for Place {
 }
 
 /// The middle of a few times.
-fn time(args: &OverheadArgs, (from, to, is_moved): (u32, u32, bool), place: &Path) -> Result<MeasuredChange> {
+fn time(args: &OverheadArgs, (from, to, is_moved): ChangeKind, place: &Path) -> Result<MeasuredChange> {
     let agent = agent_program()?;
     let mut times = Vec::new();
     for number in 0..args.repeats {
@@ -203,7 +263,7 @@ fn new_table(headings: &[&str], n_texts: usize) -> Table {
     table
 }
 
-fn name_of((from, to, is_moved): (u32, u32, bool)) -> String {
+fn name_of((from, to, is_moved): ChangeKind) -> String {
     if is_moved { format!("{from} GPUs to another node") } else { format!("{from} → {to} GPUs") }
 }
 

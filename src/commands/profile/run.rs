@@ -11,6 +11,7 @@ use rota_traces::profile::{Measured, MeasuredPoint, ProfileEntry, ProfileSet, wr
 use rota_traces::units::Bytes;
 use rota_transport::measure::{MeasureResources, MeasureSpec};
 
+use super::cluster::ClusterRuns;
 use super::probe::rates_of;
 use super::settings::{DataSet, RunArgs};
 use crate::commands::live::agent_program;
@@ -46,6 +47,7 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
         eprintln!("going on after {} runs in {}", findings.runs().len(), folder.display());
     }
     let mut session = Session {
+        cluster: ClusterRuns::of(args)?,
         args,
         sweep: &sweep,
         invocation: &invocation,
@@ -131,6 +133,8 @@ impl Drop for RunDir {
 }
 
 struct Session<'a> {
+    /// A live cluster to run on, instead of this machine.
+    cluster: Option<ClusterRuns>,
     args: &'a RunArgs,
     sweep: &'a Sweep,
     invocation: &'a Invocation,
@@ -162,7 +166,16 @@ impl Session<'_> {
         }
     }
 
-    fn measure(&self, point: &Point, is_warm_up: bool) -> Result<Run> {
+    fn measure(&mut self, point: &Point, is_warm_up: bool) -> Result<Run> {
+        let Some(cluster) = &mut self.cluster else { return self.measure_here(point, is_warm_up) };
+        let began = Instant::now();
+        let run = cluster.measure(self.args, self.invocation, point)?;
+        let iteration_s = run.iteration_s.iter().map(|seconds| seconds * self.args.time_scale).collect();
+        let wall_s = began.elapsed().as_secs_f64();
+        Ok(Run { point: *point, iteration_s, wall_s, failure: run.failure, is_warm_up })
+    }
+
+    fn measure_here(&self, point: &Point, is_warm_up: bool) -> Result<Run> {
         let spec = self.spec(point)?;
         let began = Instant::now();
         let mut running = Running::start(&self.agent, &spec)?;

@@ -150,6 +150,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Data")]
     pub memory_rate: Option<u64>,
 
+    /// Run the points as jobs of a live cluster, over several nodes: GPU counts and batch sizes; CPUs are the head's to deal
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["cpus", "max_cpus", "memory", "data", "pattern", "pretend"], help_heading = "A live cluster")]
+    pub head: Option<String>,
+    /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
+    #[arg(long, value_name = "DIR", requires = "head", help_heading = "A live cluster")]
+    pub credentials: Option<PathBuf>,
+    /// One process for each GPU instead of one for each node
+    #[arg(long, requires = "head", help_heading = "A live cluster")]
+    pub per_gpu: bool,
+
     /// Run in a container of this image
     #[arg(long, value_name = "IMAGE", help_heading = "Container")]
     pub image: Option<String>,
@@ -206,6 +216,8 @@ impl RunArgs {
         let own = std::thread::available_parallelism().map_or(1, usize::from) as u64 * 1_000_000;
         let most_gpus = u64::from(self.gpus.iter().copied().max().unwrap_or(1).max(1));
         let cpus = match (self.cpus.as_slice(), self.max_cpus) {
+            // One level that stands for whatever the head deals out.
+            _ if self.head.is_some() => vec![1_000_000],
             ([], most) => cpus_up_to(most.unwrap_or((own / most_gpus).max(1_000))),
             (levels, _) => levels.to_vec(),
         };

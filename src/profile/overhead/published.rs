@@ -3,8 +3,11 @@
 //! Source of the numbers: the plot scripts of gudiandian/ElasticFlow-artifact (Apache-2.0), A100 GPUs. Its list for
 //! deepspeech2 repeats bert's, which looks like a copy: it is kept, and marked where it is shown.
 
-/// The changes of Figure 12(b): GPUs before, after, and whether the job went to another node.
-pub const CHANGES: [(u32, u32, bool); 5] =
+/// A change: GPUs before, after, and whether the job went to another node.
+pub type ChangeKind = (u32, u32, bool);
+
+/// The changes of Figure 12(b).
+pub const CHANGES: [ChangeKind; 5] =
     [(1, 2, false), (2, 1, false), (8, 16, false), (16, 8, false), (8, 8, true)];
 
 /// What was printed of one model.
@@ -42,7 +45,7 @@ pub fn of(model: &str) -> Option<&'static Published> {
 }
 
 /// The printed seconds of a change.
-pub fn seconds(published: &Published, change: (u32, u32, bool)) -> Option<f64> {
+pub fn seconds(published: &Published, change: ChangeKind) -> Option<f64> {
     let at = CHANGES.iter().position(|known| *known == change)?;
     published.changes_s.get(at).copied()
 }

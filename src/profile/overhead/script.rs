@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::published::ChangeKind;
+
 /// One state of the job: GPUs, and the node of the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
@@ -76,7 +78,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Stage>, ScriptError> {
 }
 
 /// The changes between stages of one model and batch: GPUs before and after, and whether no node stayed.
-pub fn changes(stages: &[Stage]) -> Vec<(u32, u32, bool)> {
+pub fn changes(stages: &[Stage]) -> Vec<ChangeKind> {
     let pairs =
         stages.windows(2).filter(|pair| (&pair[0].model, pair[0].batch) == (&pair[1].model, pair[1].batch));
     let changes = pairs.map(|pair| (pair[0].gpus, pair[1].gpus, pair[0].nodes.is_disjoint(&pair[1].nodes)));

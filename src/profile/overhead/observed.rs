@@ -1,0 +1,98 @@
+//! What changes of allocations cost on a live cluster, read off its journal: from the plan that took a job's GPUs to its
+//! last word, and from there to the moment every rank of the next launch runs. Nothing is forced on the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rota_core::allocation::Allocation;
+use rota_core::ids::{JobId, NodeId};
+use rota_core::time::Time;
+use rota_traces::profile::MeasuredChange;
+
+use crate::head::Record;
+
+/// A change of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// The job.
+    pub job: JobId,
+    /// Its model; empty when it has none.
+    pub model: String,
+    /// What it cost.
+    pub change: MeasuredChange,
+}
+
+/// How far a job is between two launches.
+#[derive(Default)]
+struct Story {
+    model: String,
+    /// What it holds by the last plan that gave it something.
+    holds: Option<Allocation>,
+    /// What it held before, and when that was taken from it.
+    left: Option<(Allocation, Time)>,
+    /// When it was gone.
+    gone: Option<Time>,
+}
+
+/// All changes in a journal, in the order of their ends. Jobs that failed or waited longer than they needed are left out:
+/// only a job that goes on at once shows what the change itself costs.
+pub fn observed(journal: &[(Time, Record)]) -> Vec<Observed> {
+    let mut stories: BTreeMap<JobId, Story> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (at, record) in journal {
+        match record {
+            Record::JobReceived { job, request, .. } => {
+                stories.entry(*job).or_default().model = request.model.to_string();
+            }
+            Record::Planned { plan, .. } => planned(&mut stories, *at, &plan.run),
+            Record::JobStopped { job, .. } => {
+                if let Some(story) = stories.get_mut(job) {
+                    story.gone = story.left.as_ref().map(|_| *at);
+                }
+            }
+            Record::JobRequeued { job, .. } => {
+                stories.insert(*job, Story { model: model_of(&stories, *job), ..Story::default() });
+            }
+            Record::JobStarted { job, .. } => {
+                found.extend(stories.get_mut(job).and_then(|story| started(story, *job, *at)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn model_of(stories: &BTreeMap<JobId, Story>, job: JobId) -> String {
+    stories.get(&job).map(|story| story.model.clone()).unwrap_or_default()
+}
+
+fn planned(stories: &mut BTreeMap<JobId, Story>, at: Time, run: &[(JobId, Option<Allocation>)]) {
+    let runs: BTreeSet<JobId> = run.iter().map(|(job, _)| *job).collect();
+    for (job, story) in &mut *stories {
+        if !runs.contains(job) {
+            // It waits: when it comes back, waiting and changing cannot be told apart.
+            (story.holds, story.left, story.gone) = (None, None, None);
+        }
+    }
+    for (job, allocation) in run {
+        let (Some(allocation), story) = (allocation, stories.entry(*job).or_default()) else { continue };
+        if let Some(before) = story.holds.take().filter(|before| !before.same_gpus(allocation)) {
+            (story.left, story.gone) = (Some((before, at)), None);
+        }
+        story.holds = Some(allocation.clone());
+    }
+}
+
+fn started(story: &mut Story, job: JobId, at: Time) -> Option<Observed> {
+    let (before, left) = story.left.take()?;
+    let (gone, holds) = (story.gone.take()?, story.holds.as_ref()?);
+    let nodes =
+        |allocation: &Allocation| allocation.slices.iter().map(|s| s.node).collect::<BTreeSet<NodeId>>();
+    let change = MeasuredChange {
+        from: before.n_gpus(),
+        to: holds.n_gpus(),
+        moved: nodes(&before).is_disjoint(&nodes(holds)),
+        checkpoint_s: (gone - left).as_secs_f64(),
+        restart_s: (at - gone).as_secs_f64(),
+    };
+    Some(Observed { job, model: story.model.clone(), change })
+}
