@@ -136,6 +136,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("mttr", "--mttr"),
     ("estimate_bias", "--estimate-bias"),
     ("estimate_noise", "--estimate-noise"),
+    ("estimate_per", "--estimate-per"),
     ("restart_cost", "--restart-cost"),
     ("checkpoint_every", "--checkpoint-every"),
     ("log_hours", "--log-hours"),

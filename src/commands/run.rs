@@ -76,6 +76,9 @@ pub(crate) struct RunArgs {
     /// Policies see durations with this spread (standard deviation of the logarithm; 0.7 doubles or halves one in three)
     #[arg(long, value_name = "SIGMA", default_value_t = 0.0, help_heading = "Faults and estimates")]
     pub estimate_noise: f64,
+    /// Who errs alike: each job by itself, as users guess, or all jobs of a model, as a profile that is off
+    #[arg(long, value_name = "job|model", default_value = "job", value_parser = parse_per, help_heading = "Faults and estimates")]
+    pub estimate_per: ErrorPer,
     /// Ask the solver at each decision what throughput the jobs that run could have at most; needs one solve each
     #[arg(long, help_heading = "Output")]
     pub bound: bool,
@@ -170,6 +173,14 @@ fn prioritize(args: &RunArgs, inputs: &mut Inputs) {
     }
 }
 
+fn parse_per(text: &str) -> Result<ErrorPer, String> {
+    match text {
+        "job" => Ok(ErrorPer::Job),
+        "model" => Ok(ErrorPer::Model),
+        _ => Err("`job` or `model` is expected".to_owned()),
+    }
+}
+
 fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
     if (args.estimate_bias, args.estimate_noise) == (1.0, 0.0) {
         return Ok(());
@@ -177,7 +188,7 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
     let error = EstimateError {
         bias: args.estimate_bias,
         noise: args.estimate_noise,
-        per: ErrorPer::Job,
+        per: args.estimate_per,
         seed: inputs.seed,
     };
     for load in &mut inputs.loads {

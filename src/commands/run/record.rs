@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rota_scripts::shipped;
+use rota_traces::estimates::ErrorPer;
 
 use super::{Inputs, RunArgs};
 use crate::results::{Input, ResultsError};
@@ -42,6 +43,8 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     put("mttr", args.mtbf.and_then(|_| span(args.mttr)));
     put("estimate_bias", Some(args.estimate_bias.into()));
     put("estimate_noise", Some(args.estimate_noise.into()));
+    let per = (args.estimate_per == ErrorPer::Model).then(|| "model".into());
+    put("estimate_per", per);
     put("restart_cost", args.inputs.restart_cost.and_then(span));
     put("checkpoint_every", args.inputs.checkpoint_every.and_then(span));
     table

@@ -56,8 +56,13 @@ impl Simulate {
     fn planned(&self, settings: &Settings) -> Result<(Plan, Key)> {
         let args = parse(settings)?;
         let inputs_key = format!(
-            "{:?} {} {} {:?} {}",
-            args.inputs, args.estimate_bias, args.estimate_noise, args.window, args.prioritize
+            "{:?} {} {} {:?} {:?} {}",
+            args.inputs,
+            args.estimate_bias,
+            args.estimate_noise,
+            args.estimate_per,
+            args.window,
+            args.prioritize
         );
         let files = self.files.find_or_make(&format!("{:?}", args.inputs), || args.inputs.files())?;
         let [policy] = args.policies.as_slice() else {
