@@ -256,7 +256,17 @@ fn a_recorded_workload_runs_like_the_drawn_one() {
 fn every_option_that_the_mapping_from_other_programs_names_is_there() {
     let dir = folder();
     let text = include_str!("../docs/coming-from.md");
-    let commands = ["simulate", "compare", "trace import", "trace slice", "trace check", "conform", "report"];
+    let commands = [
+        "simulate",
+        "compare",
+        "trace import",
+        "trace slice",
+        "trace check",
+        "conform",
+        "report",
+        "profile run",
+        "profile overhead",
+    ];
     let help: String = commands.map(|command| accepted(dir.path(), &format!("{command} --help"))).concat();
     let mut n_options = 0;
     for row in text.lines().filter(|line| line.starts_with('|')) {

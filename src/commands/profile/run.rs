@@ -23,6 +23,7 @@ use crate::profile::measure::Running;
 use crate::profile::page::{self, PageFacts};
 use crate::profile::rates::machine_name;
 use crate::profile::sweep::Sweep;
+use crate::report::write_figures;
 use crate::results::replace_file;
 
 /// How often a measured command is asked to report, in seconds.
@@ -39,6 +40,7 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
     if args.dry_run {
         return Ok(());
     }
+    warn_if_busy(args);
     let folder = args.folder();
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let of = subject(args, &invocation);
@@ -69,6 +71,18 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
     let notes = notes(&sweep, &findings, &fit, ending.as_ref().err());
     write_results(args, &folder, &sweep, &findings, &fit, notes)?;
     ending
+}
+
+/// Who shares the machine with others measures them too.
+fn warn_if_busy(args: &RunArgs) {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    if !args.pretend && args.head.is_none() && load > n_cpus / 2.0 {
+        eprintln!(
+            "note: others work on this machine ({load} processes for {n_cpus} CPUs): speeds will be too low"
+        );
+    }
 }
 
 /// Everything that the numbers of a folder depend on: runs of anything else are not mixed in.
@@ -343,6 +357,7 @@ fn write_results(
     replace_file(&toml, write(&set).as_bytes())?;
     let facts = PageFacts { name, command, machine, notes };
     replace_file(&page, page::to_html(&facts, sweep, findings, fit)?.as_bytes())?;
+    write_figures(&page::figures(sweep, findings, fit), folder)?;
     println!("ask for {} CPUs for each GPU", demand.cpu_micro as f64 / 1e6);
     if sweep.grid.mem_bytes().len() > 1 {
         println!("ask for {} GB of memory for each GPU", demand.mem_bytes as f64 / 1e9);
