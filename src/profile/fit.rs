@@ -133,7 +133,9 @@ impl Fit {
         let demand = self.demand();
         let cpus: Vec<u64> = self.cpu_levels().collect();
         let memory: Vec<u64> = self.mem_levels().collect();
-        let row = |cpu: &u64| memory.iter().map(|mem| self.host_rate(*cpu, *mem) / self.base_rate).collect();
+        let row = |cpu: &u64| {
+            memory.iter().map(|mem| rounded(self.host_rate(*cpu, *mem) / self.base_rate)).collect()
+        };
         let host = HostCurve::new(
             cpus.iter().map(|cpu| *cpu as f64 / 1e6).collect(),
             memory.iter().map(|mem| *mem as f64 / 1e9).collect(),
@@ -142,7 +144,7 @@ impl Fit {
         let curve = |batch: &u32| ScaleCurve {
             gpu_type: gpu_type.to_owned(),
             batch: *batch,
-            points: self.scale_points(*batch).collect(),
+            points: self.scale_points(*batch).map(|(gpus, rate)| (gpus, rounded(rate))).collect(),
         };
         let has_scale = self.grid.gpus().len() > 1 || self.grid.batches().len() > 1;
         let scale: Vec<ScaleCurve> = match has_scale {
@@ -159,9 +161,14 @@ impl Fit {
                 ..Host::from_units(demand.cpu_micro as f64 / 1e6, 0.0, 0.0)
             },
             storage_need: self.storage_need.clone(),
-            ..Profile::plain(name, self.base_rate)
+            ..Profile::plain(name, 1.0 / rounded(1.0 / self.base_rate))
         })
     }
+}
+
+/// Six digits: more were not measured, and nobody could read them.
+pub fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 /// Linear between points, flat outside; none without points.

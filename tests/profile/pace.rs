@@ -1,18 +1,13 @@
 //! A job against its profile: when the head corrects what it believes, by how much at most, and what follows from it.
 
-use std::sync::Arc;
-
-use rota::head::{Books, PlanRecord, Record};
+use rota::head::{Books, PlanRecord, ProfileText, Record, Rules};
 use rota::profile::overhead::observed::observed;
 use rota::profile::pace::PaceWatch;
 use rota_core::allocation::{Allocation, GpuSet, Slice};
 use rota_core::ids::{Incarnation, JobId, NodeId};
-use rota_core::profile::Profile;
 use rota_core::resources::Host;
-use rota_core::snapshot::Guards;
 use rota_core::table::Field;
-use rota_core::time::{Span, Time};
-use rota_traces::profile::{ProfileEntry, ProfileSet};
+use rota_core::time::Time;
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};
 
@@ -85,9 +80,9 @@ fn received() -> Record {
 
 #[test]
 fn a_corrected_pace_changes_what_policies_see_and_only_within_bounds() {
-    let entry = ProfileEntry::new(Profile::plain("m", 2.0));
-    let profiles = Arc::new(ProfileSet::new("p", vec![entry]));
-    let mut books = Books::new(profiles, Guards::default(), Span::from_secs(60));
+    let text = "format = 1\n[[profile]]\nname = \"m\"\niteration_s = 0.5\n".to_owned();
+    let rules = Rules::plain(ProfileText { name: "p".to_owned(), text });
+    let mut books = Books::new(&rules).expect("a profile");
     books.apply(
         at(0.0),
         &Record::NodeJoined {

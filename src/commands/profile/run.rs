@@ -16,7 +16,7 @@ use super::probe::rates_of;
 use super::settings::{DataSet, RunArgs};
 use crate::commands::live::agent_program;
 use crate::profile::findings::{Findings, FindingsFile, Run};
-use crate::profile::fit::Fit;
+use crate::profile::fit::{Fit, rounded};
 use crate::profile::grid::Point;
 use crate::profile::invocation::Invocation;
 use crate::profile::measure::Running;
@@ -324,8 +324,8 @@ fn write_results(
             batch: point.batch,
             cpus: point.cpus(),
             mem: Bytes(point.mem_bytes),
-            iteration_s: estimate.iteration_s,
-            within_s: if estimate.within_s.is_finite() { estimate.within_s } else { 0.0 },
+            iteration_s: rounded(estimate.iteration_s),
+            within_s: if estimate.within_s.is_finite() { rounded(estimate.within_s) } else { 0.0 },
             runs: findings.n_runs(&point),
         })
     });
@@ -347,7 +347,7 @@ fn write_results(
     let entry = ProfileEntry {
         levels: levels.collect(),
         measured: Some(measured),
-        iteration_s: Some(1.0 / profile.base_rate),
+        iteration_s: Some(rounded(1.0 / profile.base_rate)),
         profile: Arc::new(profile),
         ideal_speedup: None,
         is_drawn: true,
