@@ -4,14 +4,16 @@
 
 mod common;
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{Launched, eventually, spec};
+use common::{AGENT, Launched, eventually, spec};
 use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+use rota_transport::measure::{MeasureContainer, MeasureResources, MeasureSpec};
 
 const CLIENT: [&str; 4] = ["podman", "--runtime=runc", "--cgroup-manager=cgroupfs", "--log-level=error"];
 const IMAGE: &str = "localhost/rota-test-busybox";
@@ -80,8 +82,14 @@ fn in_container(script: &str) -> LaunchSpec {
 
 /// Names of the containers a launch has left.
 fn left(launched: &Launched) -> String {
-    let run_dir = launched.run_dir.path().as_os_str().as_encoded_bytes();
+    left_by(launched.run_dir.path())
+}
+
+/// Names of the containers that launches of an agent have left.
+fn left_by(run_dir: &Path) -> String {
     let mark = run_dir
+        .as_os_str()
+        .as_encoded_bytes()
         .iter()
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     podman(&["ps", "--all", "--format={{.Names}}", &format!("--filter=name={mark:08x}")]).unwrap_or_default()
@@ -202,4 +210,54 @@ fn an_image_that_is_not_here_and_must_not_be_pulled_is_named() {
         why.as_str().contains("rota-no-such-image") && why.as_str().contains("not on this node"),
         "{why}"
     );
+}
+
+#[test]
+fn a_measured_run_sees_its_mounts_and_limits_and_leaves_no_container() {
+    if !has_podman() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("data"), "of the host\n").expect("written");
+    let script = "cat /mnt/here/data; while true; do sleep 0.1; done";
+    let spec = MeasureSpec {
+        number: std::process::id(),
+        command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        environment: Default::default(),
+        directory: folder.path().to_owned(),
+        run_dir: folder.path().to_owned(),
+        gpus: 0,
+        gpu_type: String::new(),
+        cpu_micro: 1_000_000,
+        mem_bytes: 100_000_000,
+        storage_bps: 0,
+        iterations: 10.0,
+        done: 0.0,
+        data_dir: folder.path().to_owned(),
+        checkpoint_dir: folder.path().join("checkpoints"),
+        container: Some(MeasureContainer {
+            client: CLIENT.map(str::to_owned).to_vec(),
+            image: IMAGE.to_owned(),
+            mounts: vec![(folder.path().to_owned(), PathBuf::from("/mnt/here"))],
+            gpu_flag: String::new(),
+            options: vec!["--ulimit=nofile=1024:1024".to_owned(), "--ulimit=nproc=1024:1024".to_owned()],
+        }),
+        resources: MeasureResources::Held,
+        time_limit_s: 60.0,
+        // It says something once, and then nothing.
+        silence_limit_s: 3.0,
+        grace_s: 0.5,
+    };
+    let mut command = Command::new(AGENT);
+    let mut child =
+        command.arg("measure").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    let line = serde_json::to_string(&spec).expect("JSON") + "\n";
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(line.as_bytes()).expect("heard");
+    let output = child.wait_with_output().expect("ended");
+    drop(input);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("of the host"), "{told}");
+    assert!(told.contains("silent"), "{told}");
+    assert_eq!(left_by(folder.path()), "", "no container is left");
 }
