@@ -33,7 +33,7 @@ impl std::fmt::Display for Point {
         if self.batch > 0 {
             write!(f, ", batch {}", self.batch)?;
         }
-        write!(f, ", {} CPUs", self.cpus())?;
+        write!(f, ", {} CPU{}", self.cpus(), if self.cpu_micro == 1_000_000 { "" } else { "s" })?;
         if self.mem_bytes > 0 {
             write!(f, ", {} GB", self.mem_gb())?;
         }

@@ -1,5 +1,5 @@
-//! What changes of an allocation cost: ElasticFlow's traces are read, an emulated job's costs come back as its profile
-//! states them, and simulations charge what was measured.
+//! What changes of an allocation cost: ElasticFlow's traces are read, and an emulated job's costs come back as its profile
+//! states them.
 
 use rota::profile::overhead::published::{CHANGES, FIGURE_12, of, seconds};
 use rota::profile::overhead::script::{changes, read};
@@ -43,7 +43,7 @@ fn figure_12_is_known_by_model_and_change() {
 }
 
 #[test]
-fn an_emulated_jobs_costs_come_back_and_are_charged() {
+fn an_emulated_jobs_costs_come_back_into_its_profile() {
     if !has_agent() {
         return;
     }

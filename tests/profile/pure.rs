@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use rota::profile::cache_model::CacheModel;
-use rota::profile::findings::{FindingsFile, Run};
-use rota::profile::grid::Point;
+use rota::profile::findings::{Findings, FindingsFile, Run};
+use rota::profile::fit::Fit;
+use rota::profile::grid::{Grid, Point};
 use rota::profile::invocation::{Invocation, OptionNames};
 use rota::profile::pattern::{Pattern, Said};
 use rota::profile::rates::{Amounts, Rates, measure};
 use rota::profile::samples::{Estimate, iteration_times};
+use rota::profile::sweep::{MemoryAxis, Sweep};
 
 const POINT: Point = Point { gpus: 2, batch: 64, cpu_micro: 3_500_000, mem_bytes: 0 };
 
@@ -93,6 +95,41 @@ fn memory_caches_its_part_of_the_data() {
     assert!((need - 5e7).abs() < 1.0, "half a gigabyte in ten seconds: {need}");
     assert_eq!(model.storage_need_bps(10, 1, 0.001), 1e8, "never more than the storage has");
     assert_eq!(model.storage_need_bps(10, 100_000_000_000, 1.0), 0.0);
+}
+
+/// The same data set under a job of a second an iteration, of which only that second was measured.
+#[test]
+fn reckoned_memory_becomes_a_curve_a_demand_and_a_need_for_storage() {
+    let tenths: Vec<u64> = (1..=10).map(|tenth| tenth * 10_000_000_000).collect();
+    let sweep = Sweep {
+        grid: Grid::new(&[1], &[10], &[1_000_000], &tenths).expect("levels"),
+        memory: MemoryAxis::NotMeasured,
+        flat: 0.03,
+        within: 0.05,
+        most_runs_of_a_point: 1,
+        warms_up: false,
+    };
+    let mut findings = Findings::default();
+    while let Some(next) = sweep.next(&findings) {
+        let iteration_s = vec![1.0, 1.0];
+        findings.add(Run { point: next.point, iteration_s, wall_s: 1.0, failure: None, is_warm_up: false });
+    }
+    assert_eq!(findings.runs().len(), 1, "memory is not run");
+    let model =
+        CacheModel { dataset_bytes: 100_000_000_000, samples: 1000, storage_bps: 1e8, memory_bps: 1e10 };
+    let fit = Fit::new(&sweep, &findings).expect("measured").with_cache(&model);
+    let rate = |gb: u64| fit.rate(&Point { mem_bytes: gb * 1_000_000_000, ..sweep.grid.base() });
+    assert!((rate(50) - 1.0 / 5.05).abs() < 1e-9, "half of it from storage: {}", rate(50));
+    assert!((rate(90) - 1.0 / 1.09).abs() < 1e-9, "{}", rate(90));
+    assert_eq!(rate(100), 1.0, "as measured");
+    assert_eq!(fit.demand().mem_bytes, 100_000_000_000);
+    let profile = fit.profile("m", "").expect("a profile");
+    assert_eq!(
+        profile.storage_need.first(),
+        Some(&(10_000_000_000, 100_000_000)),
+        "all that the storage has"
+    );
+    assert_eq!(profile.storage_need.last(), Some(&(100_000_000_000, 0)));
 }
 
 #[test]

@@ -358,7 +358,8 @@ fn write_results(
     let facts = PageFacts { name, command, machine, notes };
     replace_file(&page, page::to_html(&facts, sweep, findings, fit)?.as_bytes())?;
     write_figures(&page::figures(sweep, findings, fit), folder)?;
-    println!("ask for {} CPUs for each GPU", demand.cpu_micro as f64 / 1e6);
+    let plural = if demand.cpu_micro == 1_000_000 { "" } else { "s" };
+    println!("ask for {} CPU{plural} for each GPU", demand.cpu_micro as f64 / 1e6);
     if sweep.grid.mem_bytes().len() > 1 {
         println!("ask for {} GB of memory for each GPU", demand.mem_bytes as f64 / 1e9);
     }

@@ -58,10 +58,11 @@ fn list(set: &ProfileSet) -> Table {
         let profile = &entry.profile;
         let demand = profile.demand_per_gpu;
         let gpus = profile.scale.iter().flat_map(|curve| curve.points.last()).map(|point| point.0).max();
-        let batches: Vec<String> = match profile.scale.as_slice() {
-            [] => vec![profile.batch.to_string()],
-            curves => curves.iter().map(|curve| curve.batch.to_string()).collect(),
-        };
+        let mut batches: Vec<u32> = profile.scale.iter().map(|curve| curve.batch).collect();
+        batches.extend(profile.scale.is_empty().then_some(profile.batch));
+        batches.sort_unstable();
+        batches.dedup();
+        let batches: Vec<String> = batches.iter().map(u32::to_string).collect();
         table.add_row([
             profile.name.clone(),
             profile.class.clone(),
