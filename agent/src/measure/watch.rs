@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use rota_transport::measure::{MeasureEnd, MeasureEndHow, MeasureEvent, MeasureOrder, MeasureSpec};
+use rota_transport::value::Text;
 use rustix::process::Signal;
 
 use super::{LEASE_MS, MeasureError, Prepared, memory};
@@ -228,7 +229,7 @@ impl Watch {
             Some(Phase::Ended(exit)) => exit,
             _ => {
                 let why = fs::read_to_string(self.prepared.dir.shim_log()).unwrap_or_default();
-                let how = ExitHow::NotStarted(format!("its shim is gone: {}", why.trim()));
+                let how = ExitHow::NotStarted(Text::cut(&format!("its shim is gone: {}", why.trim())));
                 Exit { how, cause: ExitCause::Itself }
             }
         }
@@ -242,7 +243,7 @@ impl Watch {
             (_, _, ExitHow::Code(code)) => MeasureEndHow::Failed(*code),
             (_, _, ExitHow::Signal(signal)) => MeasureEndHow::Killed(*signal),
             (_, _, ExitHow::NotStarted(why) | ExitHow::Unknown(why)) => {
-                MeasureEndHow::NotStarted(why.clone())
+                MeasureEndHow::NotStarted(why.to_string())
             }
         }
     }
