@@ -3,7 +3,7 @@
 mod live;
 mod paper;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -12,6 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::progress::Meter;
 use super::run::parse_set;
+use crate::reproduce::Picture;
 use crate::reproduce::chronus;
 use crate::reproduce::elasticflow::{self, Figure, Mode, StudyOptions, Watch};
 use crate::reproduce::papers::{ELASTICFLOW, SYNERGY};
@@ -40,6 +41,9 @@ pub(crate) struct ChronusArgs {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Folder for the page and the plots
+    #[arg(short, long, value_name = "DIR", default_value = "reproduce-chronus")]
+    pub out: PathBuf,
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -66,7 +70,7 @@ pub(crate) struct ElasticflowArgs {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Folder for tables, plots and the page of a figure other than 8b [default: `reproduce-elasticflow-` and its name]
+    /// Folder for tables, plots and the page of a figure [default: `reproduce-elasticflow-` and its name]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress
@@ -75,11 +79,14 @@ pub(crate) struct ElasticflowArgs {
 }
 
 impl ElasticflowArgs {
+    fn name(&self) -> String {
+        self.what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     /// The same for a figure that is a study or a comparison.
     fn as_paper(&self) -> PaperArgs {
-        let name = self.what.to_possible_value().map(|value| value.get_name().to_owned());
         PaperArgs {
-            figure: name.unwrap_or_default(),
+            figure: self.name(),
             quick: self.quick,
             traces: self.traces.clone(),
             set: self.set.clone(),
@@ -150,7 +157,16 @@ fn run_chronus(args: &ChronusArgs) -> Result<ExitCode> {
     });
     meter.finish();
     let study = study?;
-    print!("{}", if args.json { study.to_json() } else { study.to_text() });
+    show(&study.picture(), args.json.then(|| study.to_json()), &args.out)
+}
+
+/// Writes the page and prints the tables, or what programs are told.
+fn show(picture: &Picture, json: Option<String>, out: &Path) -> Result<ExitCode> {
+    picture.write(out)?;
+    match json {
+        Some(json) => print!("{json}"),
+        None => print!("{}\nresults in {1}: open {1}/report.html\n", picture.text, out.display()),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,8 +190,9 @@ fn run_elasticflow(args: &ElasticflowArgs) -> Result<ExitCode> {
     let study = elasticflow::study(&StudyOptions { figure, is_quick: args.quick, mode, folders }, &bar);
     bar.finish();
     let study = study?;
-    print!("{}", if args.json { study.to_json() } else { study.to_text() });
-    Ok(ExitCode::SUCCESS)
+    let out =
+        args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-elasticflow-{}", args.name())));
+    show(&study.picture(), args.json.then(|| study.to_json()), &out)
 }
 
 fn functional(is_json: bool) -> Result<ExitCode> {

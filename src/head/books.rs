@@ -395,7 +395,7 @@ impl Books {
 
     /// The share of a host that every node has for each of its GPUs.
     fn least_share(&self) -> Host {
-        let shares = self.scheduler.cluster().nodes().iter().map(|node| node.host.per(node.n_gpus));
+        let shares = self.scheduler.cluster().nodes().iter().map(rota_core::cluster::Node::share_per_gpu);
         shares.reduce(|a, b| a.min(&b)).unwrap_or(Host::NONE)
     }
 

@@ -5,6 +5,7 @@
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
 //!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
 //!                study       runs all of a figure in parallel, `table` shows it beside the paper
+//! picture        a comparison of several traces as bars and a page
 //! papers/        figures that are studies or comparisons: what they need, what is published, what must hold
 //! ```
 //!
@@ -13,3 +14,6 @@
 pub mod chronus;
 pub mod elasticflow;
 pub mod papers;
+mod picture;
+
+pub use picture::{Picture, PictureError};

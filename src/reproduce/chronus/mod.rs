@@ -4,6 +4,7 @@
 //! can be shown is who is better on the published traces, and by which factor. The differences in setting are part of the
 //! answer ([`CAVEATS`]).
 
+mod picture;
 mod study;
 mod table;
 

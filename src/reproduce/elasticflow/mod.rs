@@ -6,6 +6,7 @@ mod admission_table;
 mod error;
 mod figures;
 mod functional;
+mod picture;
 mod published;
 mod run;
 mod study;
