@@ -115,7 +115,7 @@ impl Figures {
 
 fn issue(folder: &Path) -> Result<Folders, Failure> {
     let authority = Authority::create(folder, Validity::days(1))?;
-    let mut issued = |role, name| -> Result<PathBuf, Failure> {
+    let issued = |role, name| -> Result<PathBuf, Failure> {
         Ok(authority.issue(&Identity { role, name: Name::new(name)? }, Validity::days(1))?.folder)
     };
     Ok(Folders { head: issued(Role::Head, "head")?, user: issued(Role::User, "ada")? })

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::task::{Context, Poll};
 
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::codegen::{Body, BoxFuture, Service, StdError, empty_body, http};
+use tonic::codegen::{Body, BoxFuture, Service, StdError, http};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity, Server, ServerTlsConfig, server::TcpIncoming};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
@@ -96,7 +96,7 @@ where
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
         Box::pin(async move {
             if request.uri().path() != PATH {
-                let mut response = http::Response::new(empty_body());
+                let mut response = http::Response::new(tonic::body::Body::empty());
                 *response.status_mut() = http::StatusCode::NOT_FOUND;
                 return Ok(response);
             }
