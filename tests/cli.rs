@@ -266,6 +266,8 @@ fn every_option_that_the_mapping_from_other_programs_names_is_there() {
         "report",
         "profile run",
         "profile overhead",
+        "deploy",
+        "head",
     ];
     let help: String = commands.map(|command| accepted(dir.path(), &format!("{command} --help"))).concat();
     let agent = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent");
