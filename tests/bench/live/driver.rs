@@ -54,10 +54,14 @@ impl User {
             channel.receiver.trust();
             channel.sender.send(&request).await.expect("sent");
             channel.sender.finish();
-            match channel.receiver.receive::<ToUser>().await.expect("an answer") {
+            let jobs = match channel.receiver.receive::<ToUser>().await.expect("an answer") {
                 Some(ToUser::Submitted(jobs)) => jobs,
                 other => panic!("not submitted: {other:?}"),
-            }
+            };
+            // A stream that is dropped before its end is an offence to the head.
+            let end = channel.receiver.receive::<ToUser>().await.expect("an end");
+            assert!(matches!(end, Some(ToUser::End)), "{end:?}");
+            jobs
         })
     }
 }
