@@ -20,6 +20,7 @@ use crate::profile::fit::{Fit, rounded};
 use crate::profile::grid::Point;
 use crate::profile::invocation::Invocation;
 use crate::profile::measure::Running;
+use crate::profile::overhead::published;
 use crate::profile::page::{self, PageFacts};
 use crate::profile::rates::machine_name;
 use crate::profile::sweep::Sweep;
@@ -355,6 +356,10 @@ fn write_results(
     let set = ProfileSet::new(name.clone(), vec![entry]);
     let (toml, page) = (folder.join("profile.toml"), folder.join("report.html"));
     replace_file(&toml, write(&set).as_bytes())?;
+    let beside = published::of(&name).map_or_else(String::new, |printed| {
+        let (model, took_s) = (printed.model, printed.profiling_s);
+        format!(" (ElasticFlow's Figure 12(a) has {took_s} s for {model} on A100s)")
+    });
     let facts = PageFacts { name, command, machine, notes };
     replace_file(&page, page::to_html(&facts, sweep, findings, fit)?.as_bytes())?;
     write_figures(&page::figures(sweep, findings, fit), folder)?;
@@ -367,6 +372,7 @@ fn write_results(
         let of = if *batch > 0 { format!(" with batch {batch}") } else { String::new() };
         println!("more than {gpus} GPUs do not make it faster{of}");
     }
-    println!("{} runs; {} and {} written", findings.runs().len(), toml.display(), page.display());
+    println!("{} runs in {:.0} s{beside}", findings.runs().len(), findings.wall_s());
+    println!("{} and {} written", toml.display(), page.display());
     Ok(())
 }
