@@ -158,7 +158,7 @@ impl Fault {
 
 #[test]
 fn faults_of_all_kinds_in_turn_lose_no_acknowledged_job_and_double_none() {
-    let n_faults = if std::env::var_os("ROTA_FULL").is_some() { 80 } else { 4 };
+    let n_faults = if std::env::var_os("ROTA_FULL").is_some() { 30 } else { 4 };
     let seed = std::env::var("ROTA_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let Some(mut cluster) = Cluster::start_behind_relays(N_AGENTS, 2, &SHORT_LEASE) else { return };
