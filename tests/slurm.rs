@@ -26,9 +26,11 @@ struct Slurm {
 impl Slurm {
     /// Starts it; nothing where it cannot be.
     fn start() -> Option<Self> {
-        let programs = ["munged", "slurmctld", "slurmd"].map(program);
-        let [Some(munged), Some(slurmctld), Some(slurmd)] = programs else {
-            eprintln!("munged, slurmctld and slurmd are not all installed: --on slurm is not tested here");
+        let programs = ["munged", "slurmctld", "slurmd", "sinfo", "sbatch"].map(program);
+        let [Some(munged), Some(slurmctld), Some(slurmd), Some(_), Some(_)] = programs else {
+            eprintln!(
+                "munged, slurmctld, slurmd, sinfo and sbatch are not all installed: --on slurm is not tested here"
+            );
             return None;
         };
         if !is_root() {
