@@ -59,7 +59,7 @@ impl ClusterRuns {
         let job = request(args, invocation, point)?;
         let id = *submit_jobs(&mut self.client, vec![job])?.first().context("the head took no job")?;
         let watched = self.watch(args, id);
-        let is_over = matches!(&watched, Ok((view, _)) if is_over(view.state));
+        let is_over = matches!(&watched, Ok((view, _)) if view.state.is_over());
         if !is_over {
             // One that ended meanwhile is what was wanted.
             let _ = self.client.text(&FromUser::Cancel { jobs: vec![id] });
@@ -101,7 +101,7 @@ impl ClusterRuns {
                 heard = now;
             }
             let is_late = now - began > duration(args.run_limit) || now - heard > duration(args.silence);
-            if is_over(view.state) || is_late {
+            if view.state.is_over() || is_late {
                 return Ok((view, reports));
             }
             std::thread::sleep(LOOK_EVERY);
@@ -111,11 +111,6 @@ impl ClusterRuns {
 
 fn duration(span: Span) -> Duration {
     Duration::try_from_secs_f64(span.as_secs_f64()).unwrap_or(Duration::MAX)
-}
-
-fn is_over(state: JobStateView) -> bool {
-    use JobStateView::{Cancelled, Declined, Failed, Finished};
-    matches!(state, Finished | Declined | Cancelled | Failed)
 }
 
 fn request(args: &RunArgs, invocation: &Invocation, point: &Point) -> Result<JobRequest> {

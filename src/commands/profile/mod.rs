@@ -12,6 +12,9 @@ mod show;
 
 use anyhow::Result;
 use clap::Subcommand;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use crate::report::TABLE_STYLE;
 
 /// What to do with profiles.
 #[derive(Subcommand)]
@@ -40,4 +43,15 @@ pub(crate) fn run(command: &ProfileCommand) -> Result<()> {
         ProfileCommand::Compare(args) => compare::run(args),
         ProfileCommand::Show(args) => show::run(args),
     }
+}
+
+/// A table whose columns after the first `n_texts` hold numbers.
+fn new_table(headings: &[&str], n_texts: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(headings.iter().copied());
+    for column in table.column_iter_mut().skip(n_texts) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }

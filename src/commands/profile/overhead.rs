@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::Table;
 use rota_core::time::Span;
 use rota_traces::profile::{Measured, MeasuredChange, ProfileEntry, ProfileSet, load, write};
 use rota_transport::measure::{MeasureResources, MeasureSpec};
 
 use super::levels::parse_cpus;
+use super::new_table;
 use crate::commands::deploy::read_journal;
 use crate::commands::live::{Client, HeadArgs, agent_program};
 use crate::profile::overhead::change::Change;
@@ -19,7 +20,6 @@ use crate::profile::overhead::observed::{Observed, observed};
 use crate::profile::overhead::published::{self, CHANGES, ChangeKind, FIGURE_12};
 use crate::profile::overhead::script;
 use crate::profile::rates::machine_name;
-use crate::report::TABLE_STYLE;
 use crate::results::replace_file;
 
 const EXAMPLES: &str = "\
@@ -251,16 +251,6 @@ fn time(args: &OverheadArgs, (from, to, is_moved): ChangeKind, place: &Path) -> 
     }
     times.sort_by(|a, b| (a.checkpoint_s + a.restart_s).total_cmp(&(b.checkpoint_s + b.restart_s)));
     times.get(times.len() / 2).copied().context("nothing was timed")
-}
-
-fn new_table(headings: &[&str], n_texts: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headings.iter().copied());
-    for column in table.column_iter_mut().skip(n_texts) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 fn name_of((from, to, is_moved): ChangeKind) -> String {

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::Table;
 use rota_core::profile::Profile;
 use rota_traces::profile::{BUILT_IN, ProfileEntry, ProfileSet, load};
 
-use crate::report::TABLE_STYLE;
+use super::new_table;
 
 /// What to show.
 #[derive(Args, Clone, Debug)]
@@ -39,16 +39,6 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
         (None, _) => println!("{}", list(&set)),
     }
     Ok(())
-}
-
-fn new_table(headings: &[&str], n_texts: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headings.iter().copied());
-    for column in table.column_iter_mut().skip(n_texts) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 fn list(set: &ProfileSet) -> Table {
