@@ -4,8 +4,11 @@
 //! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
 //! anyone is placed, and only their host shares are dealt anew. Where to place is the strategy's affair.
 
+mod rearrange;
+
 use smallvec::SmallVec;
 
+use self::rearrange::Rearrange;
 use crate::allocation::{Allocation, Slice, WHOLE_GPU};
 use crate::ids::GpuTypeId;
 use crate::place::{Ask, Place};
@@ -73,6 +76,12 @@ pub struct Walk {
     pub largest_first: bool,
     /// Jobs that run and are selected again stay on their GPUs.
     pub keep_places: bool,
+    /// Jobs that stay are served before all others, so that newcomers take what is left instead of their CPUs.
+    pub stayers_first: bool,
+    /// Jobs below their demand are raised, moved or exchanged where that gives it to them.
+    pub rearranges: bool,
+    /// What is left on a node is dealt to its jobs that are below their demand.
+    pub tops_up: bool,
     /// Nobody is placed anew on nodes from this number on; `None` uses all.
     pub first_nodes: Option<u32>,
 }
@@ -86,6 +95,9 @@ impl Default for Walk {
             only_selected: false,
             largest_first: false,
             keep_places: true,
+            stayers_first: false,
+            rearranges: false,
+            tops_up: false,
             first_nodes: None,
         }
     }
@@ -157,7 +169,14 @@ impl<'a> Fill<'a> {
             everybody = self.largest_first(walked);
             walked = &everybody;
         }
-        self.tracks_occupants = answers.iter().any(|a| matches!(a, Answer::Reclaim(_)));
+        let stayers_first;
+        if walk.stayers_first && !kept.is_empty() {
+            let (mut first, then): (Vec<u32>, Vec<u32>) = walked.iter().partition(|row| kept[**row as usize]);
+            first.extend(then);
+            stayers_first = first;
+            walked = &stayers_first;
+        }
+        self.tracks_occupants = walk.rearranges || answers.iter().any(|a| matches!(a, Answer::Reclaim(_)));
         let mut n_kept_left = kept.iter().filter(|k| **k).count();
         self.granted
             .reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
@@ -174,6 +193,15 @@ impl<'a> Fill<'a> {
             let served = self.serve(row as usize, is_kept, walk, answers);
             if !served && walk.misfit == Misfit::Stop && self.gpus_of(row as usize, &walk.counts) > 0 {
                 break;
+            }
+        }
+        if (walk.rearranges || walk.tops_up) && self.granted.iter().any(|g| self.is_short(g)) {
+            let mut rearrange = Rearrange::new(&mut self, if walk.only_selected { &selected } else { order });
+            if walk.rearranges {
+                rearrange.raise_all();
+            }
+            if walk.tops_up {
+                rearrange.top_up();
             }
         }
         self.granted
@@ -324,7 +352,7 @@ impl<'a> Fill<'a> {
                     None => return false,
                 },
                 Answer::Reclaim(rule) => {
-                    self.reclaim(row, gpus, is_kept, &per_gpu, &fair, *rule);
+                    self.reclaim(row, gpus, is_kept, gpu_type, &per_gpu, *rule);
                     if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, grade) {
                         return true;
                     }
@@ -405,11 +433,21 @@ impl<'a> Fill<'a> {
         Some(spots.iter().map(slice).collect())
     }
 
-    fn reclaim(&mut self, row: usize, gpus: u32, is_kept: bool, per_gpu: &Host, fair: &Host, rule: Reclaim) {
+    /// Takes back excess where a job of this GPU type is, or could be.
+    fn reclaim(
+        &mut self,
+        row: usize,
+        gpus: u32,
+        is_kept: bool,
+        gpu_type: GpuTypeId,
+        per_gpu: &Host,
+        rule: Reclaim,
+    ) {
+        let fair = &self.room.fair_share(gpu_type);
         let targets = if is_kept {
             self.snapshot.jobs.allocation(row).slices.iter().map(|s| (s.node, s.gpus.len())).collect()
         } else {
-            reclaim::targets(self.room, gpus)
+            reclaim::targets(self.room, gpus, gpu_type)
         };
         for (node, count) in targets {
             let need = per_gpu.times(count).saturating_sub(&self.room.free_on(node).1);

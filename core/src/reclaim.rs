@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::fill::{Grade, Granted};
-use crate::ids::NodeId;
+use crate::ids::{GpuTypeId, NodeId};
 use crate::resources::Host;
 use crate::room::Room;
 
@@ -25,17 +25,18 @@ impl Default for Reclaim {
     }
 }
 
-/// Nodes on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the fullest
-/// ones that together do.
-pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
+/// Nodes of one GPU type on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the
+/// fullest ones that together do.
+pub(crate) fn targets(room: &Room, gpus: u32, gpu_type: GpuTypeId) -> SmallVec<[(NodeId, u32); 2]> {
+    let is_of_type = |(node, _): &(NodeId, u32)| room.cluster().gpu_type_of(*node) == gpu_type;
     if gpus > 1
-        && let Some((node, _)) = room.nodes_with(gpus).next()
+        && let Some((node, _)) = room.nodes_with(gpus).find(is_of_type)
     {
         return SmallVec::from_slice(&[(node, gpus)]);
     }
     let mut left = gpus;
     let mut targets = SmallVec::new();
-    for (free, node) in fullest(room, gpus as usize) {
+    for (free, node) in fullest(room.nodes_with(1).filter(is_of_type), gpus as usize) {
         let count = free.min(left);
         targets.push((node, count));
         left -= count;
@@ -46,10 +47,10 @@ pub(crate) fn targets(room: &Room, gpus: u32) -> SmallVec<[(NodeId, u32); 2]> {
     targets
 }
 
-/// The nodes with the fewest free GPUs, but some, fullest first; no more of them than `most`.
-fn fullest(room: &Room, most: usize) -> SmallVec<[(u32, NodeId); 8]> {
+/// Of nodes with free GPUs those with the fewest, fullest first; no more of them than `most`.
+fn fullest(nodes: impl Iterator<Item = (NodeId, u32)>, most: usize) -> SmallVec<[(u32, NodeId); 8]> {
     let mut fullest: SmallVec<[(u32, NodeId); 8]> = SmallVec::new();
-    for (node, free) in room.nodes_with(1) {
+    for (node, free) in nodes {
         let place = fullest.partition_point(|other| *other <= (free, node));
         if place < most {
             fullest.truncate(most - 1);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, NodeId, TenantId};
+use crate::plan::Wake;
 use crate::table::{JobTable, Phase};
 use crate::time::{Span, Time};
 
@@ -71,6 +72,9 @@ impl NodeStates {
     }
 }
 
+/// A job is moved only after it has run for so many times what moving costs it.
+const RUN_PER_COST: i64 = 10;
+
 /// What holds whatever a policy says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guards {
@@ -86,6 +90,23 @@ impl Snapshot {
         self.guards.min_run > Span::ZERO
             && self.jobs.phase(row) == Phase::Running
             && self.now - self.jobs.since(row) < self.guards.min_run
+    }
+
+    /// From when on the running job of a row may be moved to a better place: when no guard protects it any more, and it
+    /// has run for [`RUN_PER_COST`] times what moving costs it, so that the cost stays below a tenth.
+    pub fn movable_from(&self, row: usize) -> Time {
+        let costs = self.jobs.spec(row).costs();
+        let cost = costs.restart.0.saturating_add(costs.checkpoint.0);
+        let stays = self.guards.min_run.max(Span(cost.saturating_mul(RUN_PER_COST)));
+        self.jobs.since(row) + stays
+    }
+
+    /// Until when an answer holds that depends only on who is there: until something changes, or until a running job
+    /// that may not be stopped or moved yet may be.
+    pub fn steady_wake(&self) -> Wake {
+        let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == Phase::Running);
+        let next = running.map(|row| self.movable_from(row)).filter(|time| *time > self.now).min();
+        next.map_or(Wake::OnChange, Wake::AtOrOnChange)
     }
 
     /// GPUs that can be used, of nodes that are up.

@@ -154,6 +154,9 @@ fn assert_skipping_changes_nothing(seed: u64) {
         demand: if dice.one_in(2) { Demand::Best } else { Demand::FairShare },
         only_selected: dice.one_in(2),
         largest_first: dice.one_in(2),
+        stayers_first: dice.one_in(2),
+        rearranges: dice.one_in(2),
+        tops_up: dice.one_in(2),
         keep_places: !dice.one_in(4),
         ..Walk::default()
     };

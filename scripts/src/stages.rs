@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use rhai::{CallFnOptions, Dynamic, FuncArgs, Scope};
-use rota_core::plan::{Plan, Verdict, Wake};
-use rota_core::snapshot::Snapshot;
+use rota_core::plan::{Plan, Verdict};
 use rota_core::table::Phase;
-use rota_core::time::{Span, Time};
 
 use crate::error::{Explainer, ScriptError, at};
 use crate::part::Stage;
@@ -44,7 +42,7 @@ impl ScriptPolicy {
         let has_wake = value.has_wake;
         let mut plan = value.plan;
         if !has_wake && self.is_steady() {
-            plan.wake = steady_wake(&session.snapshot);
+            plan.wake = session.snapshot.steady_wake();
         }
         Ok(plan)
     }
@@ -183,14 +181,4 @@ fn merge_verdicts(value: &mut PlanValue, verdicts: Vec<(u32, VerdictValue)>) {
             VerdictValue::Wait => {}
         }
     }
-}
-
-/// A steady answer holds until something changes, or until a job that may not be stopped yet may be.
-fn steady_wake(snapshot: &Snapshot) -> Wake {
-    if snapshot.guards.min_run == Span::ZERO {
-        return Wake::OnChange;
-    }
-    let protected = (0..snapshot.jobs.len()).filter(|row| snapshot.is_protected(*row));
-    let first: Option<Time> = protected.map(|row| snapshot.jobs.since(row) + snapshot.guards.min_run).min();
-    first.map_or(Wake::OnChange, Wake::AtOrOnChange)
 }

@@ -167,7 +167,7 @@ fn philly() {
 /// `las+tune` with the shipped native answers, and with a script closure in their place.
 const CLOSURE: &str = "\
 fn allocate(view) {
-    view.fill(view.queue).select().largest_first().give(\"demand\").or_else(|job, room| job.fair_share).or_else(\"reclaim_excess\")
+    view.fill(view.queue).select().stayers_first().give(\"demand\").or_else(|job, room| job.fair_share).or_else(\"reclaim_excess\").rearrange().top_up()
 }
 ";
 

@@ -82,7 +82,13 @@ impl Policy for Twin {
         let granted = match self.share {
             Share::Fair => fill.run(&order, &Walk { demand: Demand::FairShare, ..Walk::default() }, &mut []),
             Share::Tune => {
-                let walk = Walk { only_selected: true, largest_first: true, ..Walk::default() };
+                let walk = Walk {
+                    only_selected: true,
+                    stayers_first: true,
+                    rearranges: true,
+                    tops_up: true,
+                    ..Walk::default()
+                };
                 fill.run(&order, &walk, &mut [Answer::FairShare, Answer::Reclaim(Reclaim::default())])
             }
         };

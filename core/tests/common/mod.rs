@@ -1,4 +1,5 @@
 //! Random clusters, workloads and policies from a seed, for the property tests.
+#![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::sync::Arc;
 
@@ -195,6 +196,9 @@ impl Walker {
             misfit: if dice.one_in(4) { Misfit::Stop } else { Misfit::Skip },
             only_selected: dice.one_in(2),
             largest_first: dice.one_in(2),
+            stayers_first: dice.one_in(2),
+            rearranges: dice.one_in(2),
+            tops_up: dice.one_in(2),
             keep_places: !dice.one_in(3),
             ..Walk::default()
         };
@@ -245,7 +249,7 @@ impl Policy for Walker {
         };
         let granted = Fill::new(snapshot, room, &mut *self.placement).run(&order, &self.walk, &mut answers);
         let mut plan = plan_of(snapshot, granted);
-        plan.wake = if self.is_steady { Wake::OnChange } else { Wake::NextRound };
+        plan.wake = if self.is_steady { snapshot.steady_wake() } else { Wake::NextRound };
         admit_all(snapshot, &mut plan);
         Ok(plan)
     }

@@ -25,6 +25,9 @@ pub(crate) struct FillValue {
     only_selected: bool,
     largest_first: bool,
     keep_places: bool,
+    stayers_first: bool,
+    rearranges: bool,
+    tops_up: bool,
     first_nodes: Option<u32>,
     placement: Option<Placement>,
 }
@@ -57,6 +60,9 @@ impl FillValue {
             only_selected: false,
             largest_first: false,
             keep_places: true,
+            stayers_first: false,
+            rearranges: false,
+            tops_up: false,
             first_nodes: None,
             placement: None,
         }
@@ -78,6 +84,9 @@ impl FillValue {
             only_selected: self.only_selected,
             largest_first: self.largest_first,
             keep_places: self.keep_places,
+            stayers_first: self.stayers_first,
+            rearranges: self.rearranges,
+            tops_up: self.tops_up,
             first_nodes: self.first_nodes,
         };
         let failure = Failure::default();
@@ -281,6 +290,27 @@ fn options(registrar: &mut Registrar<'_>) {
         "Whether jobs that run on stay on their GPUs (they do, unless told otherwise).",
     );
     engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "stayers_first() -> Fill",
+        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left instead of their \
+         CPUs and memory.",
+    );
+    engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "rearrange() -> Fill",
+        "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
+         or by changing places with jobs that need less. Nobody gets less by it, and a job is moved only after it has run \
+         ten times as long as a restart takes.",
+    );
+    engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "top_up() -> Fill",
+        "At the end, deals what is left on each node to the jobs there that are below their demand.",
+    );
+    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: true, ..fill });
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
