@@ -29,8 +29,8 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
 use crate::report;
-use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
-use crate::solve::Bounded;
+use crate::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
+use crate::solve::{Bounded, Sampled};
 use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     if args.json {
         print!("{}", results.to_json());
     } else if !args.quiet {
-        print!("{}", report::to_text(&results));
+        print!("{}{}", report::to_text(&results), report::on_the_table(&results));
         println!("{} jobs in {}", n_jobs, human(started.elapsed()));
         match out_dir(args) {
             Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
@@ -283,13 +283,13 @@ fn one_observed(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<RunResult> {
     let started = Instant::now();
-    let Ran { ledger, decide_s, parameters, bounds, is_met } = match compat {
+    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact => {
             let compat::Driven { ledger, is_met } = compat::run(args, inputs, load, policy, observe)
                 .with_context(|| format!("policy {policy}"))?;
             let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
-            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), is_met }
+            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), speed_gap: None, is_met }
         }
     };
     let meta = RunMeta {
@@ -309,6 +309,7 @@ fn one_observed(
     let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s };
     let result = RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger);
     let mut result = RunResult { bounds, ..result };
+    result.summary.speed_gap = speed_gap;
     if let Some(is_met) = is_met {
         result.judge(is_met);
     }
@@ -333,15 +334,17 @@ fn run_engine(
     let faults = faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
     let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
+    let mut sampled = Sampled::new(&mut timed);
     let (ledger, bounds) = if args.bound {
-        let mut bounded = Bounded::new(&mut timed);
+        let mut bounded = Bounded::new(&mut sampled);
         (simulate(cluster, workload, faults, &mut bounded, &settings, observe), bounded.rounds)
     } else {
-        (simulate(cluster, workload, faults, &mut timed, &settings, observe), Vec::new())
+        (simulate(cluster, workload, faults, &mut sampled, &settings, observe), Vec::new())
     };
+    let speed_gap = sampled.gap(&inputs.cluster);
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
-    Ok(Ran { ledger, decide_s, parameters, bounds, is_met: None })
+    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None })
 }
 
 /// What a run left behind.
@@ -353,6 +356,8 @@ struct Ran {
     parameters: toml::Table,
     /// Empty when nobody asked.
     bounds: Vec<RoundBound>,
+    /// What some decisions left on the table.
+    speed_gap: Option<SpeedGap>,
     /// Who met its deadline, by job, where an original has rules of its own for that.
     is_met: Option<Vec<bool>>,
 }
