@@ -172,6 +172,8 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("simulate -p drf --set userz=jobs", 1, &["--set userz=jobs", "drf", "did you mean `users`"]),
     ("simulate -p drf --set users=nobody", 1, &["`nobody`", "tenants, jobs"]),
     ("simulate -p drf --set users", 1, &["--set users", "KEY=VALUE"]),
+    ("compare -p las,drf --set userz=jobs", 1, &["--set userz=jobs", "las or drf", "did you mean `users`"]),
+    ("compare -p las,drf --set users=nobody", 1, &["`nobody`", "tenants, jobs"]),
     ("simulate --set compat=perhaps", 1, &["compat=perhaps", "`artifact`"]),
     ("simulate -p srsf --set compat=artifact", 1, &["`srsf`", "the original"]),
     ("simulate -p las --set compat=artifact --min-run 1h", 1, &["--min-run", "the original"]),
@@ -241,6 +243,30 @@ fn the_original_can_be_run_beside_the_shipped_policy() {
     let jct = |run: &serde_json::Value| run["avg_jct_s"].as_f64().expect("an average");
     // The original notices ends at round ends: later, by less than a round.
     assert!(jct(&theirs) > jct(&ours) && jct(&theirs) < jct(&ours) + 300.0, "{theirs}\n{ours}");
+}
+
+#[test]
+fn a_parameter_is_set_where_a_policy_has_it_and_passes_over_the_others() {
+    let dir = folder();
+    let digests = |set: &str| -> Vec<String> {
+        let text = accepted(dir.path(), &format!("compare -p las,drf --workload small --json{set}"));
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let runs = value["runs"].as_array().expect("runs").iter();
+        runs.map(|run| run["digest"].as_str().expect("a digest").to_owned()).collect()
+    };
+    let (plain, set) = (digests(""), digests(" --set users=jobs"));
+    assert_eq!(plain[0], set[0], "las has no such parameter");
+    assert_ne!(plain[1], set[1], "drf has");
+    // What is simulated again knows whose parameter it was, too.
+    accepted(dir.path(), "compare -q -p las,drf --workload small --jobs 20 --set users=jobs --out out");
+    let config = fs::read_to_string(dir.path().join("out/config.toml")).expect("config.toml");
+    let config: toml::Table = config.parse().expect("TOML");
+    assert_eq!(config["runs"][0]["parameters"].as_table().map(toml::Table::len), Some(0));
+    assert_eq!(config["runs"][1]["parameters"]["users"].as_str(), Some("jobs"));
+    for policy in ["las", "drf"] {
+        let text = accepted(dir.path(), &format!("solve --at 1 --policy {policy} out"));
+        assert!(text.contains(&format!("{policy} at ")), "{text}");
+    }
 }
 
 #[test]

@@ -103,6 +103,70 @@ fn a_run_that_cannot_be_had_again_says_why() {
     assert!(text.contains("What it held:"), "the folder is enough for that: {text}");
 }
 
+/// Servers of 4 GPUs, 12 CPUs and 250 GB, and jobs of alexnet on one GPU each: with its share of 3 CPUs and 62.5 GB such a
+/// job has speed 1, with 12 CPUs and 125 GB its best, 2.94.
+fn alexnets(n_servers: u32, names: &[&str], run: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).expect("written");
+    let head = "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node";
+    write("cluster.csv", format!("{head}\n1,{n_servers},4,12,250\n"));
+    let rows: String = names.iter().map(|name| format!("{name},0,1,60000,alexnet\n")).collect();
+    write("jobs.csv", format!("job_id,arrival_s,gpus,iterations,model\n{rows}"));
+    let args = format!("simulate --cluster cluster.csv --trace jobs.csv --profiles synergy --out out {run}");
+    let text = said(&rota(folder.path(), &args));
+    (folder, text)
+}
+
+#[test]
+fn a_job_alone_on_two_servers_by_hand() {
+    let (folder, text) = alexnets(2, &["alone"], "-p fifo+proportional");
+    let line = text.lines().find(|line| line.contains("on the table")).unwrap_or_else(|| panic!("{text}"));
+    // 1 - 1 / 2.94
+    let expected =
+        "fifo+proportional leaves at most 66.0 % of its jobs' speed on the table, mostly alexnet on node0 (";
+    assert!(line.starts_with(expected), "{line}");
+    let summary = std::fs::read_to_string(folder.path().join("out/summary.json")).expect("summary.json");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    let gap = &summary["runs"][0]["speed_gap"];
+    assert!((gap["lost"].as_f64().expect("a part") - (1.0 - 1.0 / 2.94)).abs() < 1e-9, "{gap}");
+    assert_eq!((&gap["models"][0]["model"], &gap["models"][0]["part"]), (&"alexnet".into(), &1.0.into()));
+    let jobs = std::fs::read_to_string(folder.path().join("out/jobs.csv")).expect("jobs.csv");
+    assert!(jobs.ends_with(",0.340136,3,12,62.5,125\n"), "{jobs}");
+    let text = said(&rota(folder.path(), "explain out alone"));
+    for words in [
+        "It ran at 34 % of its best speed: beside each GPU it held 3 of the 12 CPUs and 62.5 of the 125 GB that it can use.",
+        "at 34 % of its best speed on node0 with 3 of 12 CPUs (its share is 3), 62.5 of 125 GB (its share is 62.5)",
+        "9 CPUs were free there; 187.5 GB were free there; 1 other node had room for all it can use",
+        "At 0 s opt would have given it 12 CPUs and 125 GB on node0, 100 % of its best speed; all jobs together: 1 by \
+         fifo+proportional, 2.94 by opt, at most 2.94",
+    ] {
+        assert!(text.contains(words), "no `{words}` in\n{text}");
+    }
+    let recorded = said(&rota(folder.path(), "explain out alone --recorded"));
+    assert!(recorded.contains("It ran at 34 %") && !recorded.contains("When it ran slowly"), "{recorded}");
+}
+
+#[test]
+fn who_runs_at_its_best_leaves_nothing_and_is_not_called_slow() {
+    let (folder, text) = alexnets(2, &["alone"], "-p fifo+greedy");
+    assert!(text.contains("fifo+greedy leaves at most 0.0 % of its jobs' speed on the table ("), "{text}");
+    let text = said(&rota(folder.path(), "explain out alone"));
+    assert!(text.contains("It ran at 100 % of its best speed") && !text.contains("slowly"), "{text}");
+}
+
+/// One server for two: the best for both together is 6 CPUs each, 1.75 twice, and each is in the other's way by 3.
+#[test]
+fn neighbours_above_their_share_are_named() {
+    let (folder, _) = alexnets(1, &["one", "two"], "-q -p fifo+opt");
+    let text = said(&rota(folder.path(), "explain out two"));
+    assert!(text.contains("at 60 % of its best speed on node0 with 6 of 12 CPUs"), "{text}");
+    assert!(
+        text.contains("0 CPUs were free there") && text.contains("above their share: job one (by 3 CPUs"),
+        "{text}"
+    );
+    assert!(text.contains("no other node had room for all it can use"), "{text}");
+}
+
 #[test]
 fn an_unknown_job_run_or_folder_is_refused_by_name() {
     let folder = ran();

@@ -160,6 +160,27 @@ impl JobSpec {
         whole * allocation.least_share()
     }
 
+    /// The part of its best speed that the job has with an allocation: against as many GPUs of that type on as few nodes
+    /// as can be, each with what the job asks for at best. 1 where speed does not depend on CPUs and memory.
+    pub fn part_of_best(
+        &self,
+        allocation: &crate::allocation::Allocation,
+        demand_per_gpu: &Host,
+        cluster: &Cluster,
+    ) -> f64 {
+        let node = allocation.slices.first().and_then(|slice| cluster.node(slice.node));
+        let (Some(node), true) = (node, self.profile.host.is_some()) else { return 1.0 };
+        let gpus = allocation.n_gpus();
+        let best = self.profile.rate(&Shape {
+            gpus,
+            n_nodes: gpus.div_ceil(node.n_gpus.max(1)),
+            per_gpu: demand_per_gpu.max(&node.share_per_gpu()),
+            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
+            batch: self.batch,
+        });
+        if best > 0.0 { self.rate(allocation, cluster) / best } else { 1.0 }
+    }
+
     /// Iterations per second with an allocation, by the profile.
     pub fn rate(&self, allocation: &crate::allocation::Allocation, cluster: &Cluster) -> f64 {
         let Some(first) = allocation.slices.first() else { return 0.0 };

@@ -35,6 +35,17 @@ pub struct Outcome {
     pub reason: String,
 }
 
+/// What a job held beside its GPUs over the whole run, and how fast that made it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// GPU-seconds, each counted as the part of its best speed that the job had.
+    pub best_gpu_s: f64,
+    /// CPU-seconds held.
+    pub cpu_s: f64,
+    /// Gigabyte-seconds of memory held.
+    pub mem_gb_s: f64,
+}
+
 /// The cluster at one decision, right after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -98,6 +109,8 @@ pub struct Stretch {
 pub struct Ledger {
     /// One for each job of the workload, by id.
     pub outcomes: Vec<Outcome>,
+    /// What each job held beside its GPUs, by id; empty where nobody kept count.
+    pub shares: Vec<Share>,
     /// One for each decision.
     pub samples: Vec<Sample>,
     /// What ran where, by time of ending; empty when not asked for.

@@ -6,7 +6,7 @@ use crate::allocation::{Allocation, WHOLE_GPU};
 use crate::cluster::Cluster;
 use crate::event::{Command, Event, StopCause};
 use crate::ids::JobId;
-use crate::ledger::{Ledger, Outcome, Sample, Status, Stretch, Use};
+use crate::ledger::{Ledger, Outcome, Sample, Share, Status, Stretch, Use};
 use crate::resources::Host;
 use crate::table::JobTable;
 use crate::time::{Span, Time};
@@ -36,6 +36,8 @@ struct Holding {
     gpu_milli: u64,
     worth_micro: u64,
     gpus: u32,
+    /// The part of its best speed it has.
+    of_best: f64,
     held: Host,
     used: Host,
     asked: Host,
@@ -53,7 +55,11 @@ impl Recorder {
             reason: String::new(),
         };
         Recorder {
-            ledger: Ledger { outcomes: vec![blank; n_jobs], ..Ledger::default() },
+            ledger: Ledger {
+                outcomes: vec![blank; n_jobs],
+                shares: vec![Share::default(); n_jobs],
+                ..Ledger::default()
+            },
             holdings: vec![Holding::default(); n_jobs],
             open: BTreeMap::new(),
             keeps_timeline,
@@ -133,8 +139,9 @@ impl Recorder {
             slices => slices.iter().map(|s| u64::from(s.gpus.len()) * u64::from(s.share)).sum(),
         };
         let worth_micro = (jobs.spec(row).speedup(allocation, cluster) * 1e6).round() as u64;
-        let holding =
-            Holding { from: now, gpu_milli, worth_micro, gpus, held, used: held.min(&asked), asked };
+        let of_best = jobs.spec(row).part_of_best(allocation, jobs.demand_per_gpu(row), cluster);
+        let used = held.min(&asked);
+        let holding = Holding { from: now, gpu_milli, worth_micro, gpus, of_best, held, used, asked };
         self.gpus += gpu_milli;
         self.worth_micro += worth_micro;
         self.held = plus(&self.held, &holding.held);
@@ -155,6 +162,13 @@ impl Recorder {
         self.used = self.used.saturating_sub(&holding.used);
         self.asked = self.asked.saturating_sub(&holding.asked);
         let ran = (now - holding.from).0;
+        if ran > 0 {
+            let ran_s = (now - holding.from).as_secs_f64();
+            let share = &mut self.ledger.shares[job.index()];
+            share.best_gpu_s += ran_s * holding.gpu_milli as f64 / 1e3 * holding.of_best;
+            share.cpu_s += ran_s * holding.held.cpus();
+            share.mem_gb_s += ran_s * holding.held.mem_gb();
+        }
         self.ledger.outcomes[job.index()].service +=
             Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
         if let Some((from, allocation)) = self.open.remove(&job)

@@ -94,6 +94,19 @@ pub(crate) struct Declarations {
     pub(crate) is_steady: bool,
 }
 
+impl SetError {
+    /// What to say of a name that a policy, or none of several, has among these.
+    pub fn unknown(key: &str, policy: String, known: &[&str]) -> Self {
+        let name = key.split_once('.').map_or(key, |(_, name)| name);
+        let hint = match (nearest::hint(name, known.iter().copied()), known.is_empty()) {
+            (Some(hint), _) => format!(": {hint}"),
+            (None, true) => ", which has none".to_owned(),
+            (None, false) => format!(", which has {}", known.join(", ")),
+        };
+        SetError::Unknown { name: key.to_owned(), policy, hint }
+    }
+}
+
 impl Parameter {
     /// Reads a value as its default's type and checks it.
     pub(crate) fn set(&mut self, text: &str) -> Result<(), SetError> {

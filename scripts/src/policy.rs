@@ -18,7 +18,7 @@ use crate::reference::Entry;
 use crate::session::{Session, Shared};
 use crate::trace::Trace;
 use crate::values::Placement;
-use crate::{engine, nearest, trace};
+use crate::{engine, trace};
 
 /// A policy made of one or more scripts.
 pub struct ScriptPolicy {
@@ -103,12 +103,7 @@ impl ScriptPolicy {
             [(_, parameter)] => parameter.set(value),
             [] => {
                 let names: Vec<&str> = live.parameters.iter().flatten().map(|p| p.name.as_str()).collect();
-                let hint = match (nearest::hint(name, names.iter().copied()), names.is_empty()) {
-                    (Some(hint), _) => format!(": {hint}"),
-                    (None, true) => ", which has none".to_owned(),
-                    (None, false) => format!(", which has {}", names.join(", ")),
-                };
-                Err(SetError::Unknown { name: key.to_owned(), policy: self.name.clone(), hint })
+                Err(SetError::unknown(key, self.name.clone(), &names))
             }
             several => {
                 let parts: Vec<&str> = several.iter().map(|(part, _)| *part).collect();

@@ -4,6 +4,7 @@
 //!  LevelProblem ──▶ a CPU/memory level per job: multiple-choice knapsack over the whole cluster
 //!  ClassProblem ──▶ the same, counting like jobs instead of telling them apart
 //!       │             its objective is the idealised upper bound: servers are ignored
+//!       ├▶ relaxed     a bound on that by prices, in microseconds and without a solver
 //!       ▼ demands
 //!  PlacementProblem ──▶ jobs onto servers: exact ILP with consolidation, or LP and rounding; `pack` is the start
 //!
@@ -19,12 +20,14 @@ mod joint;
 mod levels;
 mod pack;
 mod placement;
+mod relaxed;
 
 pub use classes::{ClassModel, ClassProblem, LevelClass};
 pub use joint::{JointJob, JointModel, JointPlacement, JointProblem};
 pub use levels::{LevelJob, LevelModel, LevelProblem, Shape};
 pub use pack::pack;
 pub use placement::{PlacementModel, PlacementProblem};
+pub use relaxed::{Offered, Relaxed, relaxed, worth_offering};
 
 use crate::error::FormulationError;
 

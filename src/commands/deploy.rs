@@ -61,6 +61,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
         [] => vec!["las+tune".to_owned()],
         given => given.to_vec(),
     };
+    run::check_set(&policies, &args.run.set)?;
     let template = Template::read(args.template.as_deref())?;
     let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let mut client = Client::new(&head)?;
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     let (mut runs, mut comparisons) = (Vec::new(), Vec::new());
     for load in &inputs.loads {
         for policy in &policies {
-            let set = PolicyArgs { policy: policy.clone(), set: args.run.set.clone() };
+            let set = PolicyArgs { policy: policy.clone(), set: run::own_set(policy, &args.run.set)? };
             choose_policy(&mut client, &set)?;
             let (result, cluster) =
                 deployed(&mut client, args, &rules, &inputs, load, &set, &template, &meter)?;

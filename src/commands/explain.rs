@@ -8,7 +8,7 @@ use rota_core::time::Time;
 
 use super::again;
 use super::live::{self, HeadArgs};
-use crate::explain::{DeadlineShare, Explanation, Shortage, Watch, explain};
+use crate::explain::{Explanation, Seen, Watch, explain};
 use crate::results::{Results, RunResult};
 
 /// Which job of which run.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let mut explanation = explain(run, job)?;
     if !args.recorded {
         match decisions(&results, run, job) {
-            Ok((shortages, shares)) => explanation.add_decisions(shortages, shares),
+            Ok(seen) => explanation.add_decisions(seen),
             Err(why) => explanation.without_decisions(format!("{why:#}")),
         }
     }
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
 }
 
 /// What the decisions of the run meant for the job, simulated again until it is gone.
-fn decisions(results: &Results, run: &RunResult, job: &str) -> Result<(Vec<Shortage>, Vec<DeadlineShare>)> {
-    let Some(id) = Explanation::id(run, job) else { return Ok(Default::default()) };
+fn decisions(results: &Results, run: &RunResult, job: &str) -> Result<Seen> {
+    let Some(id) = Explanation::id(run, job) else { return Ok(Seen::default()) };
     let mut watch = Watch::new(&run.jobs, id);
     again::decisions(results, &run.meta, &mut |snapshot, plan| watch.see(snapshot, plan))?;
     let last_decision = run.samples.last().map_or(Time::ZERO, |sample| sample.time);

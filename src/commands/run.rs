@@ -1,8 +1,10 @@
 //! `rota simulate` and `rota compare`: policies over workloads, in parallel, ending in a table and a result folder.
 //!
-//! `compat` hands a run to the original's driver, `record` says what `config.toml` keeps of the options.
+//! `compat` hands a run to the original's driver, `parameters` reads `--set`, `record` says what `config.toml` keeps of
+//! the options.
 
 mod compat;
+mod parameters;
 mod record;
 
 use std::collections::BTreeMap;
@@ -21,16 +23,16 @@ use rota_core::simulation::{Progress, Settings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
-use rota_scripts::{Limits, ScriptPolicy};
 use rota_traces::estimates::{ErrorPer, EstimateError};
 use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
 use crate::report;
-use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
-use crate::solve::Bounded;
+use crate::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
+use crate::solve::{Bounded, Sampled};
 use compat::Compat;
+pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
@@ -46,7 +48,7 @@ pub(crate) struct RunArgs {
     /// (first-fit, consolidate, local-data): `las+tune`, `./mine.rhai+tune+consolidate`. `rota policy list` shows all.
     #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies")]
     pub policies: Vec<String>,
-    /// Set a parameter of the policies (`rota policy show P` lists them), or `compat=artifact`
+    /// Set a parameter (`rota policy show P` lists them) of those policies that have it, or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
     /// Time between rounds
@@ -116,9 +118,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
     let compat = Compat::of(args, &policies)?;
     if compat == Compat::None {
-        for policy in &policies {
-            load_policy(policy, &args.set)?;
-        }
+        parameters::check(&policies, &args.set)?;
     }
     settings_of_all(args, &inputs)?;
     if !args.quiet {
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     if args.json {
         print!("{}", results.to_json());
     } else if !args.quiet {
-        print!("{}", report::to_text(&results));
+        print!("{}{}", report::to_text(&results), report::on_the_table(&results));
         println!("{} jobs in {}", n_jobs, human(started.elapsed()));
         match out_dir(args) {
             Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
@@ -243,33 +243,17 @@ pub(super) fn write(args: &RunArgs, results: &Results) -> Result<()> {
     Ok(staging.commit()?)
 }
 
-/// A policy as it was asked for, with its parameters set.
-pub(crate) fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
-    let mut policy = ScriptPolicy::load(name, Limits::default())?;
-    for (key, value) in parse_set(set)? {
-        if key != "compat" {
-            policy.set(&key, &value).with_context(|| format!("--set {key}={value}"))?;
-        }
-    }
-    Ok(policy)
-}
-
-/// `--set` options as pairs.
-pub(crate) fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
-    let pair = |text: &String| {
-        let (key, value) = text.split_once('=').ok_or_else(|| anyhow!("--set {text}: write KEY=VALUE"))?;
-        Ok((key.trim().to_owned(), value.trim().to_owned()))
-    };
-    set.iter().map(pair).collect()
-}
-
 /// The only run that options describe, without a progress bar: what a study asks for.
 pub(crate) fn single(args: &RunArgs, inputs: &Inputs) -> Result<RunResult> {
     let ([load], [policy]) = (inputs.loads.as_slice(), args.policies.as_slice()) else {
         bail!("{} loads and {} policies: a run has one of each", inputs.loads.len(), args.policies.len());
     };
     settings_of_all(args, inputs)?;
-    one_observed(args, Compat::of(args, &args.policies)?, inputs, load, policy, &mut |_| ())
+    let compat = Compat::of(args, &args.policies)?;
+    if compat == Compat::None {
+        parameters::check(&args.policies, &args.set)?;
+    }
+    one_observed(args, compat, inputs, load, policy, &mut |_| ())
 }
 
 fn one(
@@ -299,13 +283,13 @@ fn one_observed(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<RunResult> {
     let started = Instant::now();
-    let Ran { ledger, decide_s, parameters, bounds, is_met } = match compat {
+    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact => {
             let compat::Driven { ledger, is_met } = compat::run(args, inputs, load, policy, observe)
                 .with_context(|| format!("policy {policy}"))?;
             let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
-            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), is_met }
+            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), speed_gap: None, is_met }
         }
     };
     let meta = RunMeta {
@@ -325,6 +309,7 @@ fn one_observed(
     let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s };
     let result = RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger);
     let mut result = RunResult { bounds, ..result };
+    result.summary.speed_gap = speed_gap;
     if let Some(is_met) = is_met {
         result.judge(is_met);
     }
@@ -349,15 +334,17 @@ fn run_engine(
     let faults = faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
     let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
+    let mut sampled = Sampled::new(&mut timed);
     let (ledger, bounds) = if args.bound {
-        let mut bounded = Bounded::new(&mut timed);
+        let mut bounded = Bounded::new(&mut sampled);
         (simulate(cluster, workload, faults, &mut bounded, &settings, observe), bounded.rounds)
     } else {
-        (simulate(cluster, workload, faults, &mut timed, &settings, observe), Vec::new())
+        (simulate(cluster, workload, faults, &mut sampled, &settings, observe), Vec::new())
     };
+    let speed_gap = sampled.gap(&inputs.cluster);
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
-    Ok(Ran { ledger, decide_s, parameters, bounds, is_met: None })
+    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None })
 }
 
 /// What a run left behind.
@@ -369,6 +356,8 @@ struct Ran {
     parameters: toml::Table,
     /// Empty when nobody asked.
     bounds: Vec<RoundBound>,
+    /// What some decisions left on the table.
+    speed_gap: Option<SpeedGap>,
     /// Who met its deadline, by job, where an original has rules of its own for that.
     is_met: Option<Vec<bool>>,
 }

@@ -4,24 +4,31 @@
 //! RunResult ─▶ held       what the job held over time, and the times in between
 //!          ─▶ meanwhile   who had the GPUs while it waited, who gained when it lost some
 //! Snapshot, Plan ─▶ shortages   what it needed and what was missing, decision by decision of the run simulated again
+//!                ─▶ slow        what it lacked of CPUs and memory while it ran, and who held it
+//!                ─▶ at_best     what opt would have done, at the worst of these times
 //!          ─▶ Explanation ─▶ sentences   (say), JSON
 //! ```
 //!
 //! Nothing is guessed: every sentence is a fact of the folder's tables or of a decision taken again from the same inputs.
 //! A decline's own words (binding window, share needed, jobs in the way) come from the policy that declined.
 
+mod at_best;
 mod held;
+mod lack;
 mod meanwhile;
 mod say;
 mod shortages;
+mod slow;
 
 use rota_core::ids::JobId;
 use rota_core::time::{Span, Time};
 
 use crate::results::{JobRow, RunResult};
+pub use at_best::AtBest;
 pub use held::Phase;
 pub use meanwhile::{Holder, Move, Wait};
-pub use shortages::{DeadlineShare, Limit, Shortage, Watch};
+pub use shortages::{DeadlineShare, Limit, Seen, Shortage, Watch};
+pub use slow::{Amount, Excess, Slow};
 
 /// A job that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +74,12 @@ pub struct Explanation {
     pub met: Option<bool>,
     /// How often it was stopped before its end.
     pub preemptions: u32,
+    /// The part of its best speed it had over its run; `None` where speed does not depend on CPUs and memory.
+    pub speed_of_best: Option<f64>,
+    /// CPUs it held beside each GPU on average, and CPUs it wanted.
+    pub cpus_per_gpu: Option<(f64, f64)>,
+    /// The same of memory, in gigabytes.
+    pub mem_gb_per_gpu: Option<(f64, f64)>,
     /// Whether the folder records what ran where; without it the lists below are empty.
     pub has_timeline: bool,
     /// What it held, stretch by stretch.
@@ -79,6 +92,12 @@ pub struct Explanation {
     pub shortages: Vec<Shortage>,
     /// The share its deadline asked for, from when on; empty without a deadline, or when nobody looked.
     pub deadline_shares: Vec<DeadlineShare>,
+    /// When it ran slowly for want of CPUs or memory; empty when nobody looked.
+    pub slow: Vec<Slow>,
+    /// What `opt` would have done when the longest of these times began.
+    pub at_best: Option<AtBest>,
+    /// Why that was not asked.
+    pub not_asked: Option<String>,
     /// Why the run was not simulated again, where that was wanted and not possible.
     pub not_seen: Option<String>,
     /// The same for people.
@@ -110,12 +129,18 @@ pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> 
         deadline_s: row.deadline.map(Time::as_secs_f64),
         met: row.met,
         preemptions: row.preemptions,
+        speed_of_best: row.share.map(|share| share.of_best_micro as f64 / 1e6),
+        cpus_per_gpu: row.share.map(|share| (share.held.cpus(), share.wanted.cpus())),
+        mem_gb_per_gpu: row.share.map(|share| (share.held.mem_gb(), share.wanted.mem_gb())),
         has_timeline,
         moves: meanwhile::moves(run, row, id, &phases),
         phases,
         waits,
         shortages: Vec::new(),
         deadline_shares: Vec::new(),
+        slow: Vec::new(),
+        at_best: None,
+        not_asked: None,
         not_seen: None,
         sentences: Vec::new(),
     };
@@ -144,12 +169,17 @@ impl Explanation {
     }
 
     /// Adds what was seen of the decisions.
-    pub fn add_decisions(&mut self, shortages: Vec<Shortage>, shares: Vec<DeadlineShare>) {
+    pub fn add_decisions(&mut self, seen: Seen) {
         for change in &mut self.moves {
-            let share = shares.iter().rev().find(|share| share.from_s <= change.at_s);
+            let share = seen.deadline_shares.iter().rev().find(|share| share.from_s <= change.at_s);
             change.gpus_for_deadline = share.and_then(|share| share.gpus);
         }
-        (self.shortages, self.deadline_shares) = (shortages, shares);
+        (self.shortages, self.deadline_shares, self.slow) = (seen.shortages, seen.deadline_shares, seen.slow);
+        match seen.at_best {
+            Some(Ok(at_best)) => self.at_best = Some(at_best),
+            Some(Err(why)) => self.not_asked = Some(why),
+            None => {}
+        }
         self.sentences = say::sentences(self);
     }
 

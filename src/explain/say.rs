@@ -1,6 +1,6 @@
 //! An explanation in sentences, the most important first.
 
-use super::{DeadlineShare, Explanation, Holder, Limit, Move, Phase, Shortage, Wait};
+use super::{DeadlineShare, Explanation, Holder, Limit, Move, Phase, Shortage, Wait, lack};
 
 /// Longer lists are cut in sentences; JSON has all.
 const MOST_LINES: usize = 12;
@@ -8,8 +8,11 @@ const MOST_LINES: usize = 12;
 pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     let mut lines = vec![opening(job), fate(job)];
     lines.extend(lateness(job));
+    lines.extend(lack::pace(job));
     list(&mut lines, "What its deadline asked for:", &job.deadline_shares, share);
     list(&mut lines, "When it had less than it needed:", &job.shortages, shortage);
+    list(&mut lines, "When it ran slowly for want of CPUs or memory:", &job.slow, lack::slow);
+    lines.extend(lack::at_best(job));
     if let Some(why) = &job.not_seen {
         lines.push(format!("What it needed cannot be said: {why}."));
     }
@@ -188,7 +191,7 @@ fn named(holders: &[Holder], amount: impl Fn(f64) -> String) -> String {
         .join(", ")
 }
 
-fn more(n_more: usize) -> String {
+pub(super) fn more(n_more: usize) -> String {
     if n_more == 0 { String::new() } else { format!(" and {n_more} more") }
 }
 
@@ -198,7 +201,7 @@ fn gpus(amount: f64) -> String {
 }
 
 /// At most two decimals, none that say nothing.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     match text.trim_end_matches('0').trim_end_matches('.') {
         // A sum of nothing is minus zero.
@@ -208,7 +211,7 @@ fn number(value: f64) -> String {
 }
 
 /// A length of time as people say it.
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{} s", number(s)),
         s if s < 7_200.0 => format!("{:.0} min", s / 60.0),

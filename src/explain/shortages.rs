@@ -16,7 +16,9 @@ use rota_core::time::Time;
 use rota_core::timeline::{Ahead, ShareNeeded};
 
 use super::Holder;
+use super::at_best::{AtBest, at_best};
 use super::meanwhile::named;
+use super::slow::{Slow, SlowWatch};
 use crate::results::JobRow;
 
 /// What kept a job from what it needed.
@@ -71,6 +73,19 @@ pub struct DeadlineShare {
     pub gpus: Option<u32>,
 }
 
+/// What was seen of a run.
+#[derive(Default)]
+pub struct Seen {
+    /// When the job had less than it needed.
+    pub shortages: Vec<Shortage>,
+    /// What its deadline asked for.
+    pub deadline_shares: Vec<DeadlineShare>,
+    /// When it ran slowly for want of CPUs or memory.
+    pub slow: Vec<Slow>,
+    /// What `opt` would have done when the longest of these times began, or why that was not asked.
+    pub at_best: Option<Result<AtBest, String>>,
+}
+
 /// Watches a run for one job.
 pub struct Watch<'r> {
     job: JobId,
@@ -80,6 +95,7 @@ pub struct Watch<'r> {
     shortages: Vec<Shortage>,
     shares: Vec<DeadlineShare>,
     open: Option<Open>,
+    slow: SlowWatch,
 }
 
 /// A shortage that is not over: who holds what, since when, and how much of it until then.
@@ -100,6 +116,7 @@ impl<'r> Watch<'r> {
             shortages: Vec::new(),
             shares: Vec::new(),
             open: None,
+            slow: SlowWatch::default(),
         }
     }
 
@@ -116,14 +133,22 @@ impl<'r> Watch<'r> {
         if is_declined {
             return ControlFlow::Break(());
         }
-        self.note_shortage(snapshot, plan, row, needed);
+        let given: BTreeMap<JobId, &Allocation> = given(snapshot, plan).collect();
+        self.note_shortage(snapshot, &given, row, needed);
+        self.slow.see(snapshot, plan, &given, row, self.rows);
         ControlFlow::Continue(())
     }
 
     /// What was seen; the last shortage lasts until `end`.
-    pub fn close(mut self, end: Time) -> (Vec<Shortage>, Vec<DeadlineShare>) {
+    pub fn close(mut self, end: Time) -> Seen {
         self.end_shortage(end);
-        (self.shortages, self.shares)
+        let (slow, worst) = self.slow.close(end, self.rows);
+        Seen {
+            shortages: self.shortages,
+            deadline_shares: self.shares,
+            slow,
+            at_best: worst.map(|moment| at_best(&moment, self.job)),
+        }
     }
 
     fn note_share(&mut self, now: Time, needed: ShareNeeded) {
@@ -137,9 +162,14 @@ impl<'r> Watch<'r> {
         }
     }
 
-    fn note_shortage(&mut self, snapshot: &Snapshot, plan: &Plan, row: usize, needed: ShareNeeded) {
+    fn note_shortage(
+        &mut self,
+        snapshot: &Snapshot,
+        given: &BTreeMap<JobId, &Allocation>,
+        row: usize,
+        needed: ShareNeeded,
+    ) {
         let spec = snapshot.jobs.spec(row);
-        let given: BTreeMap<JobId, &Allocation> = given(snapshot, plan).collect();
         let held = given.get(&self.job).map_or(0, |allocation| allocation.n_gpus());
         // A policy that gives everybody what was asked for gives nothing between.
         self.is_elastic |= given.iter().any(|(job, allocation)| {
@@ -160,7 +190,7 @@ impl<'r> Watch<'r> {
             self.end_shortage(snapshot.now);
             return;
         }
-        let left = Left::beside(snapshot, &given, spec.gpu_type);
+        let left = Left::beside(snapshot, given, spec.gpu_type);
         let limit = match wanted {
             None => Limit::Time,
             Some(wanted) => left.limit(wanted - held),

@@ -71,8 +71,10 @@ pub(super) struct Engine {
     pub(super) rounds: Rounds,
     pub(super) rules: Rules,
     pub(super) is_ready: bool,
-    /// What is wrong with the policy or the disk.
+    /// Why the last decision failed; empty after one that did not.
     pub(super) trouble: String,
+    /// Why the text on the disk was not taken; it stands until one is, whatever the old text decides meanwhile.
+    pub(super) refused: String,
     pub(super) disk_trouble: Option<String>,
     pub(super) asks: std_mpsc::Sender<Ask>,
     pub(super) tickets: BTreeMap<u64, Waiting>,
@@ -119,6 +121,7 @@ impl Engine {
             rules,
             is_ready: false,
             trouble: String::new(),
+            refused: String::new(),
             disk_trouble: None,
             asks,
             tickets: BTreeMap::new(),

@@ -1,6 +1,9 @@
 //! Why a job of the live cluster waits, what would let it run, and when that may be.
 
+use rota_core::allocation::Slice;
 use rota_core::ids::JobId;
+use rota_core::resources::Host;
+use rota_core::snapshot::Snapshot;
 use rota_core::table::Phase;
 use rota_core::time::Time;
 
@@ -55,7 +58,8 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
             true => format!("about {:.0} s are left{pace}", left / rate),
             false => "it runs until it exits".to_owned(),
         };
-        return Ok(format!("{name} {how} on {gpus} GPUs{reason}; {left}"));
+        let slow = slow_for_want_of_cpus_or_memory(&snapshot, row);
+        return Ok(format!("{name} {how} on {gpus} GPUs{reason}{slow}; {left}"));
     }
     let needs = job.spec.gpus.min();
     let held: u32 = (0..snapshot.jobs.len()).map(|row| snapshot.jobs.allocation(row).n_gpus()).sum();
@@ -83,8 +87,45 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     Ok(text)
 }
 
+/// How slow it is, what it holds of what it can use, and who holds more than its share beside it; empty at its best speed.
+fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
+    let jobs = &snapshot.jobs;
+    let (held, wanted) = (jobs.allocation(row), jobs.demand_per_gpu(row));
+    let of_best = jobs.spec(row).part_of_best(held, wanted, &snapshot.cluster);
+    let (has, wanted) = (held.host(), wanted.times(held.n_gpus()));
+    if of_best > 0.995 || (wanted.cpu_micro <= has.cpu_micro && wanted.mem_bytes <= has.mem_bytes) {
+        return String::new();
+    }
+    let is_beside = |slice: &Slice| held.slices.iter().any(|mine| mine.node == slice.node);
+    let is_above_share = |slice: &Slice| {
+        let share = snapshot.cluster.node(slice.node).map_or(Host::NONE, |node| node.share_per_gpu());
+        let above = slice.host.saturating_sub(&share.times(slice.gpus.len()));
+        (above.cpu_micro > 0 && has.cpu_micro < wanted.cpu_micro)
+            || (above.mem_bytes > 0 && has.mem_bytes < wanted.mem_bytes)
+    };
+    let others = (0..jobs.len()).filter(|other| *other != row);
+    let mut above: Vec<JobId> = others
+        .filter(|other| jobs.allocation(*other).slices.iter().any(|s| is_beside(s) && is_above_share(s)))
+        .map(|other| jobs.id(other))
+        .collect();
+    above.sort_unstable();
+    let above: Vec<String> = above.iter().map(|job| format!("job {job}")).collect();
+    let who = match above.is_empty() {
+        true => String::new(),
+        false => format!("; {} beside it hold more than their share", above.join(", ")),
+    };
+    format!(
+        ", at {:.0} % of its best speed: it holds {:.1} of the {:.1} CPUs and {:.1} of the {:.1} GB that it can use{who}",
+        100.0 * of_best,
+        has.cpus(),
+        wanted.cpus(),
+        has.mem_gb(),
+        wanted.mem_gb()
+    )
+}
+
 /// When so many GPUs are free if every running job ends by its estimate and none follows.
-fn free_at(snapshot: &rota_core::snapshot::Snapshot, needs: u32, mut free: u32) -> Option<Time> {
+fn free_at(snapshot: &Snapshot, needs: u32, mut free: u32) -> Option<Time> {
     let mut ends: Vec<_> = (0..snapshot.jobs.len())
         .filter(|row| snapshot.jobs.phase(*row) == Phase::Running)
         .map(|row| {

@@ -183,6 +183,7 @@ impl Engine {
             Ok(taken) if ticket.is_some() && waiting.is_none() && is_known(&taken) => Vec::new(),
             Ok(Taken { policy, set, digest }) => {
                 self.trouble.clear();
+                self.refused.clear();
                 self.state.record(moment, Record::PolicySet { policy: policy.clone(), set, user, digest });
                 vec![
                     ToUser::Text(LongText::cut(&format!("policy {policy} decides from the next round on"))),
@@ -193,7 +194,7 @@ impl Engine {
                 let text = format!("the policy was not taken: {why}");
                 self.state.record(moment, Record::Noted { text: text.clone() });
                 if waiting.is_none() {
-                    self.trouble = text;
+                    self.refused = text;
                 }
                 vec![failed(&why)]
             }

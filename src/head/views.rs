@@ -28,14 +28,13 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     let up = books.scheduler.cluster().nodes().iter().zip(&books.scheduler.nodes().is_up);
     let up: Vec<_> = up.filter(|(_, is_up)| **is_up).map(|(node, _)| node).collect();
     let busy = up.iter().map(|node| engine.state.fleet.busy(node.id).len()).sum();
-    let trouble = engine.disk_trouble.as_ref().unwrap_or(&engine.trouble);
     Status {
         version: Text::cut(env!("CARGO_PKG_VERSION")),
         epoch: engine.state.epoch,
         now: moment.now,
         is_ready: engine.is_ready,
         policy: Text::cut(&books.chosen.policy),
-        trouble: Text::cut(trouble),
+        trouble: Text::cut(&trouble(engine)),
         round: Wait::cut(engine.rounds.round),
         time_scale: engine.state.time_scale,
         n_rounds: books.n_rounds,
@@ -46,6 +45,15 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
         n_waiting: (jobs.len() - jobs.n_running()) as u32,
         n_running: jobs.n_running() as u32,
     }
+}
+
+/// What is wrong: the disk alone, as nothing is decided without it, else the policy's failure and a text that was refused.
+fn trouble(engine: &Engine) -> String {
+    if let Some(disk) = &engine.disk_trouble {
+        return disk.clone();
+    }
+    let policy = [&engine.trouble, &engine.refused].into_iter().filter(|text| !text.is_empty());
+    policy.map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 /// Jobs as people see them.

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::results::{JobRow, Results, RunResult};
+use crate::results::{HostShare, JobRow, Results, RunResult};
 
 /// Rows that a page carries at most, over all runs; about two megabytes.
 const MAX_ROWS: usize = 20_000;
 
 /// Headings of the table. The page's script sorts numbers as numbers and the rest as text.
-pub(super) const HEADINGS: [&str; 12] = [
+pub(super) const HEADINGS: [&str; 15] = [
     "job",
     "tenant",
     "model",
@@ -20,6 +20,9 @@ pub(super) const HEADINGS: [&str; 12] = [
     "status",
     "deadline met",
     "preemptions",
+    "speed (% of best)",
+    "CPUs (% of wanted)",
+    "memory (% of wanted)",
     "reason",
 ];
 
@@ -45,6 +48,10 @@ fn rows(run: &RunResult, every: usize) -> Value {
 fn row(job: &JobRow) -> Value {
     let seconds = |micros: i64| (micros as f64 / 1e3).round() / 1e3;
     let met = job.met.map(|met| if met { "yes" } else { "no" });
+    let percent = |part: u64, whole: u64| (whole > 0).then(|| (100.0 * part as f64 / whole as f64).round());
+    let share = |part: fn(&HostShare) -> (u64, u64)| {
+        job.share.as_ref().map(part).and_then(|(part, whole)| percent(part, whole))
+    };
     json!([
         &*job.job_id,
         &*job.tenant,
@@ -57,6 +64,9 @@ fn row(job: &JobRow) -> Value {
         job.status_name(),
         met,
         job.preemptions,
+        share(|share| (share.of_best_micro, 1_000_000)),
+        share(|share| (share.held.cpu_micro, share.wanted.cpu_micro)),
+        share(|share| (share.held.mem_bytes, share.wanted.mem_bytes)),
         job.reason,
     ])
 }
@@ -78,7 +88,7 @@ mod tests {
         let table = job_table(&results(vec![run.clone()]));
         assert!(!table.json.contains('<'), "{}", table.json);
         let back: Value = serde_json::from_str(&table.json).expect("still JSON");
-        assert_eq!(back["runs"][0][0][11], run.jobs[0].reason.as_str());
+        assert_eq!(back["runs"][0][0][14], run.jobs[0].reason.as_str());
     }
 
     #[test]

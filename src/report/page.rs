@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::figure::{GRID, INK, PALETTE, PAPER};
 use super::job_table::{JobTable, job_table};
-use super::{Figure, ReportError, SummaryTable, figures, timeline, to_svg};
+use super::{Figure, ReportError, SummaryTable, figures, on_the_table, timeline, to_svg};
 use crate::results::{Results, config_toml};
 
 const STYLE: &str = include_str!("page.css");
@@ -134,6 +134,10 @@ fn summary(results: &Results) -> String {
     html.push_str("</tbody>\n</table></div>\n");
     if table.rows.iter().flatten().any(|cell| cell.is_best) {
         html.push_str("<p>Bold on colour: best of its column.</p>\n");
+    }
+    let left = on_the_table(results);
+    if !left.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", escape(left.trim_end()));
     }
     html.push_str("</section>\n");
     html

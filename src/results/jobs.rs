@@ -4,12 +4,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use rota_core::cluster::Cluster;
 use rota_core::job::JobSpec;
-use rota_core::ledger::{Outcome, Status};
+use rota_core::ledger::{Outcome, Share, Status};
+use rota_core::resources::Host;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 
-use super::{ResultsError, table_file};
+use super::{ResultsError, decimal, table_file};
+
+/// Columns that folders of older versions do not have.
+const SHARE_COLUMNS: [&str; 5] =
+    ["speed_of_best", "cpus_per_gpu", "cpus_wanted", "mem_gb_per_gpu", "mem_gb_wanted"];
 
 const COLUMNS: [&str; 15] = [
     "job_id",
@@ -56,8 +62,21 @@ pub struct JobRow {
     pub service: Span,
     /// How often it was stopped before its end.
     pub preemptions: u32,
+    /// What it held beside its GPUs; `None` where speed does not depend on it, nobody kept count, or it never ran.
+    pub share: Option<HostShare>,
     /// Why it was declined, failed, or did not end.
     pub reason: String,
+}
+
+/// What a job held beside each of its GPUs, averaged over its GPU time, and what it would have liked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostShare {
+    /// Its speed in millionths of its best with as many GPUs.
+    pub of_best_micro: u64,
+    /// CPUs and memory it held beside a GPU.
+    pub held: Host,
+    /// What it asks for beside a GPU to run at its best.
+    pub wanted: Host,
 }
 
 impl JobRow {
@@ -83,7 +102,12 @@ impl JobRow {
 }
 
 /// Joins jobs with outcomes; a job without one did not end.
-pub(super) fn join(workload: &Workload, outcomes: &[Outcome]) -> Vec<JobRow> {
+pub(super) fn join(
+    workload: &Workload,
+    cluster: &Cluster,
+    outcomes: &[Outcome],
+    shares: &[Share],
+) -> Vec<JobRow> {
     let mut words = Words::default();
     let tenants: Vec<Arc<str>> = workload.tenants.iter().map(|name| words.word(name)).collect();
     let never = Outcome {
@@ -95,7 +119,24 @@ pub(super) fn join(workload: &Workload, outcomes: &[Outcome]) -> Vec<JobRow> {
         reason: "the run ended before it arrived".into(),
     };
     let rows = workload.jobs.iter().enumerate();
-    rows.map(|(index, job)| row(job, outcomes.get(index).unwrap_or(&never), &tenants, &mut words)).collect()
+    rows.map(|(index, job)| {
+        let outcome = outcomes.get(index).unwrap_or(&never);
+        let share = shares.get(index).and_then(|share| host_share(job, cluster, outcome.service, share));
+        JobRow { share, ..row(job, outcome, &tenants, &mut words) }
+    })
+    .collect()
+}
+
+fn host_share(job: &JobSpec, cluster: &Cluster, service: Span, share: &Share) -> Option<HostShare> {
+    let gpu_s = service.as_secs_f64();
+    if job.profile.host.is_none() || gpu_s <= 0.0 {
+        return None;
+    }
+    Some(HostShare {
+        of_best_micro: (1e6 * share.best_gpu_s / gpu_s).round() as u64,
+        held: Host::from_units(share.cpu_s / gpu_s, share.mem_gb_s / gpu_s, 0.0),
+        wanted: Host { storage_bps: 0, ..job.demand_per_gpu(cluster) },
+    })
 }
 
 fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words) -> JobRow {
@@ -119,6 +160,7 @@ fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words
         met: deadline.map(is_done_by),
         service: outcome.service,
         preemptions: outcome.preemptions,
+        share: None,
         reason: outcome.reason.clone(),
     }
 }
@@ -126,8 +168,10 @@ fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words
 pub(super) fn write(jobs: &[JobRow], path: &Path) -> Result<(), ResultsError> {
     let seconds = |time: Option<Time>| time.map(|t| t.to_string()).unwrap_or_default();
     let length = |span: Option<Span>| span.map(|s| s.to_string()).unwrap_or_default();
-    table_file::write(path, &COLUMNS, |writer| {
+    let columns: Vec<&str> = COLUMNS.iter().chain(&SHARE_COLUMNS).copied().collect();
+    table_file::write(path, &columns, |writer| {
         for job in jobs {
+            let [of_best, cpus, cpus_wanted, mem_gb, mem_gb_wanted] = share_cells(job.share.as_ref());
             writer.write_record([
                 &*job.job_id,
                 &*job.tenant,
@@ -144,16 +188,46 @@ pub(super) fn write(jobs: &[JobRow], path: &Path) -> Result<(), ResultsError> {
                 &job.service.to_string(),
                 &job.preemptions.to_string(),
                 &job.reason,
+                &of_best,
+                &cpus,
+                &cpus_wanted,
+                &mem_gb,
+                &mem_gb_wanted,
             ])?;
         }
         Ok(())
     })
 }
 
+fn share_cells(share: Option<&HostShare>) -> [String; 5] {
+    let Some(share) = share else { return Default::default() };
+    [
+        decimal::write(share.of_best_micro, 6),
+        decimal::write(share.held.cpu_micro, 6),
+        decimal::write(share.wanted.cpu_micro, 6),
+        decimal::write(share.held.mem_bytes, 9),
+        decimal::write(share.wanted.mem_bytes, 9),
+    ]
+}
+
+fn share_of(row: &table_file::Row<'_>) -> Result<Option<HostShare>, ResultsError> {
+    if row.text("speed_of_best").is_empty() {
+        return Ok(None);
+    }
+    let host = |cpus, mem_gb| -> Result<Host, ResultsError> {
+        Ok(Host { cpu_micro: row.amount(cpus, 6)?, mem_bytes: row.amount(mem_gb, 9)?, storage_bps: 0 })
+    };
+    Ok(Some(HostShare {
+        of_best_micro: row.amount("speed_of_best", 6)?,
+        held: host("cpus_per_gpu", "mem_gb_per_gpu")?,
+        wanted: host("cpus_wanted", "mem_gb_wanted")?,
+    }))
+}
+
 pub(super) fn read(path: &Path) -> Result<Vec<JobRow>, ResultsError> {
     let mut words = Words::default();
     let mut jobs = Vec::new();
-    table_file::read(path, &COLUMNS, |row| {
+    table_file::read_with(path, &COLUMNS, &SHARE_COLUMNS, |row| {
         jobs.push(JobRow {
             job_id: Arc::from(row.text("job_id")),
             tenant: words.word(row.text("tenant")),
@@ -172,6 +246,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<JobRow>, ResultsError> {
             },
             service: Span(row.fixed("service_gpu_s", 6)?),
             preemptions: row.value("preemptions", "count")?,
+            share: share_of(row)?,
             reason: row.text("reason").to_owned(),
         });
         Ok(())
@@ -246,7 +321,7 @@ mod tests {
                 preemptions: 0,
                 reason: String::new(),
             };
-            let row = join(&workload, &[outcome]).remove(0);
+            let row = join(&workload, &super::super::samples::cluster(), &[outcome], &[]).remove(0);
             (row.deadline, row.met)
         };
         assert_eq!(met(150), (Some(seconds(200)), Some(true)), "its second step");

@@ -32,11 +32,11 @@ pub use config::{ClusterTotals, Input, RunMeta};
 pub use error::ResultsError;
 pub(crate) use folder::suffixes as file_suffixes;
 pub use folder::{Staging, replace_file};
-pub use jobs::JobRow;
+pub use jobs::{HostShare, JobRow};
 pub use rounds::RoundBound;
 pub use statistics::quantile;
 use summary::SummaryFile;
-pub use summary::{Summary, Timing};
+pub use summary::{ModelLoss, SpeedGap, Summary, Timing};
 pub use window::{Window, WindowError};
 
 /// Version of the folder's layout; a reader refuses what is newer.
@@ -87,7 +87,7 @@ impl RunResult {
         cluster: &Cluster,
         ledger: Ledger,
     ) -> Self {
-        let jobs = jobs::join(workload, &ledger.outcomes);
+        let jobs = jobs::join(workload, cluster, &ledger.outcomes, &ledger.shares);
         let summary = Summary::new(&meta, timing, &jobs, &ledger);
         RunResult {
             meta,

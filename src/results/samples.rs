@@ -110,6 +110,7 @@ pub(crate) fn ledger(workload: &Workload) -> Ledger {
             ),
             without_start(Status::Unfinished, None, ""),
         ],
+        shares: Vec::new(),
         samples: vec![sample(1000.0, 0, 1), sample(1030.0, 2, 6), sample(1110.0, 1, 3)],
         timeline: vec![Stretch {
             job: JobId(1),

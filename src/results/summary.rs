@@ -93,6 +93,36 @@ pub struct Summary {
     pub window: Option<Window>,
     /// Jobs behind the averages: finished ones in the window.
     pub measured: u64,
+    /// Speed left on the table, where speed depends on CPUs and memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_gap: Option<SpeedGap>,
+}
+
+/// Speed that running jobs lost against the best they could have had together, at some decisions spread evenly over a
+/// run.
+///
+/// Speed is relative to that at the proportional share, and summed over the jobs that run. The best is a bound that no
+/// plan exceeds: the same jobs with the same GPUs, and all CPUs and memory of the cluster in one pool.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SpeedGap {
+    /// The part of the best that was not reached; what a real plan could make good is not more.
+    pub lost: f64,
+    /// Decisions that were looked at, each for the time until the next.
+    pub decisions: u64,
+    /// The models that lose most, the largest loss first.
+    pub models: Vec<ModelLoss>,
+}
+
+/// What the jobs of a model lose.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ModelLoss {
+    /// The model.
+    pub model: String,
+    /// In parts of what all jobs together lose.
+    pub part: f64,
+    /// The node on which most of it is lost, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 impl Summary {

@@ -27,6 +27,16 @@ pub(super) fn write(
 pub(super) fn read(
     path: &Path,
     columns: &[&'static str],
+    each: impl FnMut(&Row<'_>) -> Result<(), ResultsError>,
+) -> Result<(), ResultsError> {
+    read_with(path, columns, &[], each)
+}
+
+/// The same with columns that may be missing: their cells are empty then.
+pub(super) fn read_with(
+    path: &Path,
+    columns: &[&'static str],
+    optional: &[&'static str],
     mut each: impl FnMut(&Row<'_>) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
     let file = File::open(path).map_err(ResultsError::io("read", path))?;
@@ -40,6 +50,8 @@ pub(super) fn read(
             place.ok_or_else(|| ResultsError::malformed(path, format!("has no column `{column}`")))?,
         ));
     }
+    let also = |column: &&'static str| Some((*column, header.iter().position(|name| name == *column)?));
+    places.extend(optional.iter().filter_map(also));
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(|e| ResultsError::malformed(path, e))? {
         each(&Row { path, places: &places, record: &record })?;

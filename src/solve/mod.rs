@@ -6,13 +6,16 @@
 //!                    └─▶ Answer ─▶ table or JSON              (answer)
 //! ```
 //!
-//! `bounded` watches a policy and asks the solver each round what would have been possible. Models, formulations and
+//! `bounded` watches a policy and asks the solver each round what would have been possible; `sampled` looks at a few
+//! rounds of every run and needs no solver. Models, formulations and
 //! HiGHS are in `rota_solvers`, the optimum of an instant in `rota_scripts::optimum`.
 
 mod answer;
 mod bounded;
 mod child;
+mod sampled;
 
 pub use answer::Answer;
 pub use bounded::{Bounded, given};
 pub use child::{ChildSolver, Fate, serve};
+pub use sampled::Sampled;

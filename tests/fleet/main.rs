@@ -127,6 +127,12 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
         cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("nonsense"))
     });
     assert_eq!(cluster.jobs()[0]["state"], "running", "what runs is kept");
+    // The old text decides on, and that it does so well is no reason to forget the new one.
+    cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
+    cluster.until("the old text decided", |cluster| cluster.jobs()[1]["state"] == "running");
+    let top = cluster.rota(&["top", "--once"]);
+    let named = top.lines().find(|line| line.starts_with("trouble: ")).unwrap_or_else(|| panic!("{top}"));
+    assert!(named.contains("mine.rhai") && named.contains("nonsense"), "{top}");
     std::fs::write(&script, "fn order(jobs, now) { rank(-jobs.arrival) }\n").expect("written");
     cluster.until("the good text is taken", |cluster| cluster.status()["trouble"] == "");
     assert_eq!(cluster.jobs()[0]["state"], "running");

@@ -140,12 +140,28 @@ pub(super) fn levels(
     spec: &JobSpec,
     job: &RowOnType,
 ) -> (Vec<Level>, Vec<Host>) {
+    levels_from(cluster, room, spec, job, None)
+}
+
+/// The same with nothing as the least on either axis: below the grid a job is as slow as on its edge, so that no
+/// allocation whatever is faster for less than a mixture of these levels.
+pub(super) fn all_levels(cluster: &Cluster, room: &Room, spec: &JobSpec, job: &RowOnType) -> Vec<Level> {
+    levels_from(cluster, room, spec, job, Some(Host::NONE)).0
+}
+
+fn levels_from(
+    cluster: &Cluster,
+    room: &Room,
+    spec: &JobSpec,
+    job: &RowOnType,
+    least: Option<Host>,
+) -> (Vec<Level>, Vec<Host>) {
     let fair = room.fair_share(job.gpu_type);
     let mut shares = vec![fair];
     if let Some(node) = cluster.largest_node(Some(job.gpu_type)) {
         let most = node.host.per(job.gpus.min(node.n_gpus)).max(&fair);
         let best = spec.profile.demand_per_gpu.min(&most);
-        let (cpus, mem_gb) = axes(&spec.profile, [&fair, &best, &most]);
+        let (cpus, mem_gb) = axes(&spec.profile, [fair, best, most].into_iter().chain(least));
         for &cpus in &cpus {
             for &mem_gb in &mem_gb {
                 let share = Host { storage_bps: fair.storage_bps, ..Host::from_units(cpus, mem_gb, 0.0) };
@@ -166,12 +182,14 @@ pub(super) fn levels(
 }
 
 /// CPU and memory values worth trying: the grid's, and those of these shares.
-fn axes(profile: &Profile, shares: [&Host; 3]) -> (Vec<f64>, Vec<f64>) {
+fn axes(profile: &Profile, shares: impl Iterator<Item = Host>) -> (Vec<f64>, Vec<f64>) {
     let of_grid =
         |axis: fn(&HostCurve) -> &[f64]| profile.host.as_ref().map_or(Vec::new(), |grid| axis(grid).to_vec());
     let (mut cpus, mut mem_gb) = (of_grid(HostCurve::cpus), of_grid(HostCurve::mem_gb));
-    cpus.extend(shares.iter().map(|share| share.cpus()));
-    mem_gb.extend(shares.iter().map(|share| share.mem_gb()));
+    for share in shares {
+        cpus.push(share.cpus());
+        mem_gb.push(share.mem_gb());
+    }
     for axis in [&mut cpus, &mut mem_gb] {
         axis.sort_by(f64::total_cmp);
         axis.dedup();
@@ -186,7 +204,7 @@ pub fn fair_rate(cluster: &Cluster, spec: &JobSpec, gpus: u32, gpu_type: GpuType
     fair.map_or(0.0, |fair| rate(cluster, spec, gpus, gpu_type, &fair))
 }
 
-fn rate(cluster: &Cluster, spec: &JobSpec, gpus: u32, gpu_type: GpuTypeId, per_gpu: &Host) -> f64 {
+pub(super) fn rate(cluster: &Cluster, spec: &JobSpec, gpus: u32, gpu_type: GpuTypeId, per_gpu: &Host) -> f64 {
     let Some(node) = cluster.largest_node(Some(gpu_type)) else { return 0.0 };
     spec.profile.rate(&Shape {
         gpus,

@@ -10,11 +10,13 @@
 //!            └▶ joint      if wanted: levels and places in one model, from that plan on; kept where it is better
 //! ```
 //!
-//! The original stops after phase 1 and credits jobs with levels that no server may have. Here only `bound` does.
+//! The original stops after phase 1 and credits jobs with levels that no server may have. Here only `bound` does, and
+//! `relaxed`, a bound of rounds that needs no solver.
 
 mod joint;
 mod levels;
 mod places;
+mod relaxed;
 
 use rota_core::allocation::{Allocation, GpuSet};
 use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
@@ -28,6 +30,7 @@ use rota_solvers::{FormulationError, Limits, Solution, Solver};
 
 pub use levels::{RowOnType, fair_rate};
 pub use places::Method;
+pub use relaxed::{Look, Loss, Relaxation};
 
 /// How hard to look.
 #[derive(Clone, Debug, PartialEq)]

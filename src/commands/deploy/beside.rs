@@ -24,6 +24,7 @@ pub(super) fn simulated(
         round: rules.round,
         min_run: Some(rules.min_run),
         policies: vec![policy.to_owned()],
+        set: run::own_set(policy, &args.set)?,
         ..args.clone()
     };
     let inputs = Inputs {

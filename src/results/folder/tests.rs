@@ -1,5 +1,7 @@
 use super::*;
+use crate::results::HostShare;
 use crate::results::samples::{results, run};
+use rota_core::resources::Host;
 
 fn file(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
@@ -10,12 +12,12 @@ fn jobs_are_written_with_exact_times_and_empty_gaps() {
     let dir = tempfile::tempdir().expect("a folder");
     results(vec![run("las+tune", 1, None)]).write(&dir.path().join("out")).expect("written");
     let expected = "\
-job_id,tenant,model,gpus,arrival_s,start_s,finish_s,jct_s,queue_s,status,deadline_s,met,service_gpu_s,preemptions,reason
-job-0,vision,resnet18,1,1000,1000,1050,50,0,finished,,,50,1,
-job-1,\"speech, and more\",resnet18,2,1010,1030,1160.25,150.25,20,finished,1110,0,260.5,1,
-job-2,vision,resnet18,3,1020,1030,1110,90,10,finished,,,240,1,
-job-3,\"speech, and more\",resnet18,4,1030,,,,,declined,1130,0,0,0,\"3 GPUs short at 1130 s, \"\"see\"\" <timeline>\"
-job-4,vision,resnet18,1,1040,,,,,unfinished,,,0,0,
+job_id,tenant,model,gpus,arrival_s,start_s,finish_s,jct_s,queue_s,status,deadline_s,met,service_gpu_s,preemptions,reason,speed_of_best,cpus_per_gpu,cpus_wanted,mem_gb_per_gpu,mem_gb_wanted
+job-0,vision,resnet18,1,1000,1000,1050,50,0,finished,,,50,1,,,,,,
+job-1,\"speech, and more\",resnet18,2,1010,1030,1160.25,150.25,20,finished,1110,0,260.5,1,,,,,,
+job-2,vision,resnet18,3,1020,1030,1110,90,10,finished,,,240,1,,,,,,
+job-3,\"speech, and more\",resnet18,4,1030,,,,,declined,1130,0,0,0,\"3 GPUs short at 1130 s, \"\"see\"\" <timeline>\",,,,,
+job-4,vision,resnet18,1,1040,,,,,unfinished,,,0,0,,,,,,
 ";
     assert_eq!(file(&dir.path().join("out"), "jobs.csv"), expected);
 }
@@ -35,6 +37,21 @@ fn the_timeline_and_the_rounds_are_written_as_tables() {
 }
 
 #[test]
+fn a_folder_from_before_shares_were_kept_is_read() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let written = results(vec![run("las+tune", 1, None)]);
+    written.write_files(dir.path()).expect("written");
+    let path = dir.path().join("jobs.csv");
+    let older: String = file(dir.path(), "jobs.csv")
+        .replace(",speed_of_best,cpus_per_gpu,cpus_wanted,mem_gb_per_gpu,mem_gb_wanted", "")
+        .lines()
+        .map(|line| format!("{}\n", line.strip_suffix(",,,,,").unwrap_or(line)))
+        .collect();
+    fs::write(path, older).expect("rewritten");
+    assert_eq!(Results::read(dir.path()).expect("read").runs[0].jobs, written.runs[0].jobs);
+}
+
+#[test]
 fn what_is_written_is_read_back() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut windowed = run("./mine.rhai+tune", u64::MAX, Some(4.5));
@@ -42,7 +59,13 @@ fn what_is_written_is_read_back() {
     windowed.meta.exact_estimates = true;
     windowed.meta.parameters.insert("gap".into(), toml::Value::from(0.01));
     windowed.recount();
-    let written = results(vec![run("las+tune", 1, None), windowed]);
+    let mut sensitive = run("las+tune", 1, None);
+    sensitive.jobs[0].share = Some(HostShare {
+        of_best_micro: 340_136,
+        held: Host::from_units(3.0, 62.5, 0.0),
+        wanted: Host::from_units(12.0, 62.5, 0.0),
+    });
+    let written = results(vec![sensitive, windowed]);
     written.write_files(dir.path()).expect("written");
     let back = Results::read(dir.path()).expect("read");
     assert_eq!(

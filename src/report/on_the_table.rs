@@ -1,0 +1,109 @@
+//! One line on the gap to the optimum, below every comparison: how much speed each policy left on the table, and whose.
+
+use crate::results::{Results, SpeedGap};
+
+/// More runs are not named one by one.
+const MOST_NAMED: usize = 8;
+/// A model with less of the loss than this has the largest part of it, and not most.
+const MOSTLY: f64 = 0.5;
+
+/// The line, with its end; empty where no run's speed depends on CPUs and memory.
+pub fn on_the_table(results: &Results) -> String {
+    let names = results.run_names();
+    let known: Vec<(&str, &SpeedGap)> = names
+        .iter()
+        .zip(&results.runs)
+        .filter_map(|(name, run)| Some((name.as_str(), run.summary.speed_gap.as_ref()?)))
+        .collect();
+    let is_bounded = results.runs.iter().all(|run| !run.bounds.is_empty());
+    let more = if is_bounded { "" } else { "; --bound asks the solver at every decision" };
+    match known.as_slice() {
+        [] => String::new(),
+        [(name, gap)] => format!(
+            "{name} leaves at most {} of its jobs' speed on the table{} (by {} decisions{more})\n",
+            percent(gap.lost),
+            whose(gap, ", "),
+            gap.decisions
+        ),
+        several if several.len() <= MOST_NAMED => {
+            let of_each: Vec<String> = several
+                .iter()
+                .map(|(name, gap)| format!("{name} {}{}", percent(gap.lost), in_brackets(gap)))
+                .collect();
+            format!("speed left on the table, at most: {}{more}\n", of_each.join(", "))
+        }
+        many => {
+            let by_loss = |a: &&(&str, &SpeedGap), b: &&(&str, &SpeedGap)| a.1.lost.total_cmp(&b.1.lost);
+            let ends = [many.iter().min_by(by_loss), many.iter().max_by(by_loss)];
+            let ends: Vec<String> = ends
+                .into_iter()
+                .flatten()
+                .map(|(name, gap)| format!("{} ({name}{})", percent(gap.lost), whose(gap, ", ")))
+                .collect();
+            format!("speed left on the table, at most: from {}{more}\n", ends.join(" to "))
+        }
+    }
+}
+
+fn percent(part: f64) -> String {
+    match 100.0 * part {
+        little if little > 0.0 && little < 0.1 => "0.1 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    }
+}
+
+fn in_brackets(gap: &SpeedGap) -> String {
+    match whose(gap, "") {
+        nobody if nobody.is_empty() => nobody,
+        whose => format!(" ({whose})"),
+    }
+}
+
+/// The model that loses most, and on which node if it is one. Where nothing worth a word is lost, nobody.
+fn whose(gap: &SpeedGap, before: &str) -> String {
+    let Some(worst) = gap.models.first().filter(|_| gap.lost >= 0.001) else { return String::new() };
+    let most = if worst.part >= MOSTLY { "mostly" } else { "above all" };
+    let node = worst.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+    format!("{before}{most} {}{node}", worst.model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::ModelLoss;
+    use crate::results::samples::{results, run};
+
+    fn with_gap(policy: &str, lost: f64, part: f64, node: Option<&str>) -> crate::results::RunResult {
+        let mut run = run(policy, 1, None);
+        let models = vec![ModelLoss { model: "alexnet".into(), part, node: node.map(str::to_owned) }];
+        run.summary.speed_gap = Some(SpeedGap { lost, decisions: 17, models });
+        run
+    }
+
+    #[test]
+    fn one_run_says_how_much_whose_and_where() {
+        let line = on_the_table(&results(vec![with_gap("fifo+tune", 0.0402, 0.7, Some("node-0"))]));
+        assert_eq!(
+            line,
+            "fifo+tune leaves at most 4.0 % of its jobs' speed on the table, mostly alexnet on node-0 (by 17 decisions; \
+             --bound asks the solver at every decision)\n"
+        );
+    }
+
+    #[test]
+    fn several_runs_share_a_line_and_many_are_not_listed() {
+        let (bad, good) = (with_gap("las", 0.2, 0.4, None), with_gap("las+tune", 0.0, 0.4, None));
+        let line = on_the_table(&results(vec![bad.clone(), good.clone()]));
+        assert!(line.contains("at most: las 20.0 % (above all alexnet), las+tune 0.0 %;"), "{line}");
+        let mut many = vec![bad; 9];
+        many.push(good);
+        let line = on_the_table(&results(many));
+        assert!(line.contains("from 0.0 % (las+tune) to 20.0 % (las, above all alexnet)"), "{line}");
+        assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn where_nothing_depends_on_cpus_nothing_is_said() {
+        assert_eq!(on_the_table(&results(vec![run("edf", 1, None)])), "");
+    }
+}
