@@ -1,14 +1,17 @@
 //! `rota policy duel`: looks for cases in which a policy is worse than another, or breaks a property.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rota_scripts::scenario;
 
 use super::run::parse_set;
-use crate::duel::{Findings, Parameters, Property, Question, Search, Sizes, matches};
+use crate::duel::{
+    Arena, Findings, Match, Parameters, Property, Question, Search, Setting, Sizes, explained, matches,
+};
 use crate::results::replace_file;
 
 /// Who meets whom, and on what.
@@ -61,6 +64,9 @@ pub(crate) struct DuelArgs {
     /// All nodes are alike, and gangs lose nothing on several
     #[arg(long, help_heading = "Cases")]
     pub plain: bool,
+    /// Look at the cluster and jobs of a scenario file instead of drawing any
+    #[arg(long, value_name = "FILE.scn", conflicts_with = "out", help_heading = "Cases")]
+    pub case: Option<PathBuf>,
 
     /// How much worse P may be [default: 5 %; of a property what its table says]
     #[arg(long, value_name = "PERCENT", value_parser = parse_margin)]
@@ -91,7 +97,8 @@ Properties (--property):
   conserves  no job waits while its GPUs are free with its share (or its demand, if that is less) beside them
   serves     no job waits while its GPUs are free with its whole demand beside them
   share      no job runs with less than its proportional share (or its demand, if that is less) of anything
-  tops       no job runs below its demand while its own nodes have more to give
+  tops       no job runs below its demand while its own nodes could give it all of it
+  leaves     nothing that would speed a running job up is left beside it
   roams      no job that moves for nothing runs below its demand while another node has room for all of it
   steady     passing over rounds in which nothing changed changes nothing
   capacity   one node more, or half as many CPUs or as much memory again, does not raise the mean completion time
@@ -103,10 +110,15 @@ Try:
   rota policy duel ./mine.rhai --against srtf --with tune --margin 10%
   rota policy duel consolidate --against first-fit --with fifo+tune
   rota policy duel tune --property share --property conserves
-  rota policy duel tune --against greedy --out worst.scn && rota policy test worst.scn";
+  rota policy duel tune --against greedy --out worst.scn
+  rota policy test worst.scn                             does it still come out so?
+  rota policy duel tune --against opt --case worst.scn   what would another do?";
 
 /// Searches and reports; 1 when a counterexample was found.
 pub(crate) fn run(args: &DuelArgs) -> Result<ExitCode> {
+    if let Some(path) = &args.case {
+        return one_case(args, path);
+    }
     let mut is_refuted = false;
     let mut scenarios = Vec::new();
     let mut all = Vec::new();
@@ -132,6 +144,28 @@ pub(crate) fn run(args: &DuelArgs) -> Result<ExitCode> {
     Ok(if is_refuted { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Judges and explains the case of a scenario file; 1 when it is beyond the margin for anyone.
+fn one_case(args: &DuelArgs, path: &Path) -> Result<ExitCode> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let scenarios = scenario::parse(&text).with_context(|| path.display().to_string())?;
+    let scenario = scenarios.first().with_context(|| format!("{}: no scenario", path.display()))?;
+    let setting = Setting::from(scenario);
+    let mut is_refuted = false;
+    let mut all = Vec::new();
+    for question in questions(args)? {
+        for of in sides(args)? {
+            let found = explained(&of, &setting, &mut Arena::load(question, &of, &set(args)?)?);
+            is_refuted |= found.ratio > 1.0 + margin(args, question);
+            all.push(found);
+        }
+    }
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&all)?),
+        false => all.iter().for_each(|found| println!("{}", found.judgement())),
+    }
+    Ok(if is_refuted { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
 /// What is asked.
 fn questions(args: &DuelArgs) -> Result<Vec<Question>> {
     let comparison = if args.first_round { Question::Speed } else { Question::Jct };
@@ -152,15 +186,10 @@ fn questions(args: &DuelArgs) -> Result<Vec<Question>> {
 }
 
 fn findings(args: &DuelArgs, question: Question) -> Result<Findings> {
-    let margin = match (args.margin, question) {
-        (Some(margin), _) => margin,
-        (None, Question::Property(property)) => property.about().margin,
-        (None, _) => 0.05,
-    };
     let search = Search {
-        matches: matches(&args.policy, args.against.as_deref(), &args.order, args.with.as_deref())?,
+        matches: sides(args)?,
         question,
-        set: Parameters { policy: parse_set(&args.set)?, against: parse_set(&args.set_against)? },
+        set: set(args)?,
         sizes: Sizes {
             nodes: args.nodes,
             gpus: args.gpus,
@@ -170,12 +199,34 @@ fn findings(args: &DuelArgs, question: Question) -> Result<Findings> {
         },
         n_cases: args.cases,
         seed: args.seed,
-        margin,
+        margin: margin(args, question),
     };
     let bar = bar(args);
     let findings = search.run(&|| bar.inc(1))?;
     bar.finish_and_clear();
     Ok(findings)
+}
+
+/// Who meets whom; nobody meets itself.
+fn sides(args: &DuelArgs) -> Result<Vec<Match>> {
+    let found = matches(&args.policy, args.against.as_deref(), &args.order, args.with.as_deref())?;
+    let set = set(args)?;
+    match found.iter().find(|of| of.against.as_ref() == Some(&of.policy) && set.policy == set.against) {
+        Some(of) => bail!("{} against itself: name two policies, or parameters, that differ", of.policy),
+        None => Ok(found),
+    }
+}
+
+fn margin(args: &DuelArgs, question: Question) -> f64 {
+    match (args.margin, question) {
+        (Some(margin), _) => margin,
+        (None, Question::Property(property)) => property.about().margin,
+        (None, _) => 0.05,
+    }
+}
+
+fn set(args: &DuelArgs) -> Result<Parameters> {
+    Ok(Parameters { policy: parse_set(&args.set)?, against: parse_set(&args.set_against)? })
 }
 
 fn bar(args: &DuelArgs) -> ProgressBar {
@@ -195,4 +246,25 @@ fn parse_margin(text: &str) -> Result<f64, String> {
     };
     let margin = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     margin.map(|margin| margin / whole).ok_or_else(|| format!("`{text}` is no margin: write 5% or 0.05"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_property_and_what_it_says() {
+        for about in Property::ALL {
+            let line = EXAMPLES.lines().find(|line| line.trim_start().starts_with(about.name));
+            assert!(line.is_some_and(|line| line.ends_with(about.says)), "{}: {line:?}", about.name);
+        }
+    }
+
+    #[test]
+    fn margins_are_read_as_parts_or_as_percent() {
+        assert_eq!(parse_margin("5%"), Ok(0.05));
+        assert_eq!(parse_margin(" 2.5 % "), Ok(0.025));
+        assert_eq!(parse_margin("0.1"), Ok(0.1));
+        assert!(parse_margin("-1%").is_err() && parse_margin("much").is_err());
+    }
 }

@@ -89,13 +89,13 @@ impl From<&Scenario> for Setting {
 impl Case {
     /// As the engine runs it.
     pub fn setting(&self) -> Result<Setting, ScenarioError> {
-        let scenarios = scenario::parse(&self.scenario("case", "", 1))?;
+        let scenarios = scenario::parse(&self.scenario("case", "", &[], 1))?;
         let scenario = scenarios.first().expect("one scenario was written");
         Ok(Setting::from(scenario))
     }
 
     /// As a scenario without expectations.
-    pub fn scenario(&self, name: &str, policy: &str, n_rounds: usize) -> String {
+    pub fn scenario(&self, name: &str, policy: &str, set: &[(String, String)], n_rounds: usize) -> String {
         let mut text = format!("scenario: {name}\n");
         for group in &self.groups {
             // Writing to a string cannot fail.
@@ -104,7 +104,11 @@ impl Case {
         for (index, job) in self.jobs.iter().enumerate() {
             let _ = writeln!(text, "job {} {job}", job_name(index));
         }
-        let _ = writeln!(text, "policy {policy}\nround {ROUND_S}s\nrounds {n_rounds}");
+        let _ = writeln!(text, "policy {policy}");
+        for (key, value) in set {
+            let _ = writeln!(text, "set {key}={value}");
+        }
+        let _ = writeln!(text, "round {ROUND_S}s\nrounds {n_rounds}");
         text
     }
 
@@ -234,7 +238,8 @@ mod tests {
         };
         let group = Group { nodes: 2, racks: 2, gpus: 4, cpus: 12, mem_gb: 200 };
         let case = Case { groups: vec![group], jobs: vec![job] };
-        let text = case.scenario("one job", "fifo+tune", 3);
+        let text = case.scenario("one job", "fifo+tune", &[("key".to_owned(), "7".to_owned())], 3);
+        assert!(text.ends_with("policy fifo+tune\nset key=7\nround 300s\nrounds 3\n"), "{text}");
         let line = "job a gpus=2 work=600 cpus=1:0.4,3:1,9:2.35 mem=20 at=300 spread=0.9 restart=60\n";
         assert!(text.contains("cluster 2 nodes, 4 gpus, 12 cpus, 200 GB, 2 racks\n"), "{text}");
         assert!(text.contains(line), "{text}");

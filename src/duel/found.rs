@@ -18,7 +18,7 @@ pub struct Counterexample {
     /// Who met whom.
     #[serde(flatten)]
     pub of: Match,
-    /// The ratio of that case; absent where it is infinite.
+    /// The ratio of that case; null in JSON where a job never ends.
     pub drawn_ratio: f64,
     /// The ratio of this one.
     pub ratio: f64,
@@ -60,7 +60,7 @@ pub(super) fn counterexample(
 }
 
 /// A case as it is, judged and explained; its scenarios are not written.
-pub(super) fn explained(of: &Match, setting: &Setting, arena: &mut Arena) -> Counterexample {
+pub fn explained(of: &Match, setting: &Setting, arena: &mut Arena) -> Counterexample {
     let judged = arena.judge(setting);
     let blame = match (arena.question, &mut arena.against) {
         (Question::Jct, Some(against)) => blame(&mut arena.policy, against, setting),
@@ -103,10 +103,22 @@ fn scenarios(of: &Match, case: &Case, arena: &mut Arena) -> String {
 }
 
 fn scenario_of(case: &Case, policy: &str, side: &mut Side) -> String {
-    let asked = case.scenario(&format!("as {policy} decides it"), policy, MOST_ROUNDS);
+    let (name, set) = (format!("as {policy} decides it"), side.set.clone());
+    let asked = case.scenario(&name, policy, &set, MOST_ROUNDS);
     let parsed = scenario::parse(&asked).expect("a case that was judged is a scenario");
     let lines = parsed.first().map(|scenario: &Scenario| scenario::run(scenario, side.policy()).actual);
-    let lines = lines.unwrap_or_default();
-    let asked = case.scenario(&format!("as {policy} decides it"), policy, lines.len().clamp(1, MOST_ROUNDS));
+    let lines = until_nothing_changes(lines.unwrap_or_default());
+    let asked = case.scenario(&name, policy, &set, lines.len().max(1));
     format!("{asked}----\n{}\n", lines.join("\n"))
+}
+
+/// Leaves out the last lines that say the same as the one before them.
+fn until_nothing_changes(mut lines: Vec<String>) -> Vec<String> {
+    let without_time = |line: &String| line.split_once(": ").map(|(_, said)| said.to_owned());
+    while let [.., before, last] = lines.as_slice()
+        && without_time(before) == without_time(last)
+    {
+        lines.pop();
+    }
+    lines
 }

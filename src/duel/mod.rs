@@ -27,7 +27,7 @@ use rayon::prelude::*;
 
 pub use case::{Case, Setting};
 pub use draw::{Sizes, draw};
-pub use found::Counterexample;
+pub use found::{Counterexample, explained};
 pub use property::Property;
 pub use question::{Arena, Judged, Parameters, Question};
 pub use side::{Match, Side, SideError, matches};

@@ -23,8 +23,10 @@ pub enum Property {
     Serves,
     /// Nobody runs below its share.
     Share,
-    /// Nobody runs below its demand beside free CPUs and memory.
+    /// Nobody runs below its demand where its own nodes could give all of it.
     Tops,
+    /// Nothing that would speed a running job up is left beside it.
+    Leaves,
     /// Nobody runs below its demand while another node has room for all of it.
     Roams,
     /// Asking at every round gives what skipping rounds gives.
@@ -80,7 +82,13 @@ impl Property {
         About {
             property: Property::Tops,
             name: "tops",
-            says: "no job runs below its demand while its own nodes have more to give",
+            says: "no job runs below its demand while its own nodes could give it all of it",
+            margin: EXACT,
+        },
+        About {
+            property: Property::Leaves,
+            name: "leaves",
+            says: "nothing that would speed a running job up is left beside it",
             margin: EXACT,
         },
         About {
@@ -126,6 +134,7 @@ impl Property {
             Property::Serves => in_every_round(side, setting, rounds::serves),
             Property::Share => in_every_round(side, setting, rounds::share),
             Property::Tops => in_every_round(side, setting, rounds::tops),
+            Property::Leaves => in_every_round(side, setting, rounds::leaves),
             Property::Roams => in_every_round(side, setting, rounds::roams),
             Property::Steady => steady(side, setting),
             Property::Capacity => capacity(side, setting),
@@ -136,7 +145,8 @@ impl Property {
 
 fn ends(outcome: &Outcome) -> Judged {
     let n_never = outcome.fates.iter().filter(|fate| **fate == Fate::Never).count();
-    let what = outcome.failure.clone().or_else(|| (n_never > 0).then(|| format!("{n_never} jobs never end")));
+    let what =
+        outcome.failure.clone().or_else(|| (n_never > 0).then(|| format!("jobs that never end: {n_never}")));
     Judged::of(if n_never > 0 { f64::INFINITY } else { 1.0 }, outcome, what)
 }
 

@@ -143,8 +143,19 @@ pub(super) fn share(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     worst(round.given.iter().filter_map(breach))
 }
 
-/// Nobody is below its demand where its own nodes have more to give to each of its GPUs.
+/// Nobody is below its demand where its own nodes could give all of it.
 pub(super) fn tops(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
+    short(snapshot, plan, |possible, demand| demand.fits_in(possible))
+}
+
+/// Nobody is below its demand where its own nodes have more to give to each of its GPUs.
+pub(super) fn leaves(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
+    short(snapshot, plan, |_, _| true)
+}
+
+/// The worst of the jobs that would run faster with what is free beside them, of those for which what is possible and what
+/// is asked for beside each GPU matter.
+fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
         let (held, demand) = (allocation.least_per_gpu(), round.demand(*row));
@@ -153,12 +164,13 @@ pub(super) fn tops(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
             let free = round.free[slice.node.index()].1;
             slice.host.checked_add(&free).unwrap_or(slice.host).per(slice.gpus.len())
         });
-        let possible = possible.reduce(|a, b| a.min(&b))?.min(&demand);
+        let possible = possible.reduce(|a, b| a.min(&b)).filter(|possible| matters(possible, &demand))?;
+        let possible = possible.min(&demand);
         let gain = faster(snapshot, *row, allocation, &possible)?;
         let (now, name) = (snapshot.now, round.name(*row));
         let what = format!(
-            "at {now} s {name} holds {} CPUs and {} GB for each GPU where it could have {} and {} at once: {gain:.2} times \
-             as fast",
+            "at {now} s {name} holds {} CPUs and {} GB for each GPU where it could have {} and {} at once: {gain:.2} \
+             times as fast",
             held.cpus(),
             held.mem_gb(),
             possible.cpus(),

@@ -23,13 +23,15 @@ impl Findings {
 
     /// For people.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n{}\n", self.heading(), table_of(&self.tallies, self.has_other()));
+        let mut text =
+            format!("{}\n{}\n", self.heading(), table_of(&self.tallies, self.margin, self.has_other()));
         let margin = percent(self.margin);
         match &self.counterexample {
+            None if self.margin < 1e-5 => text.push_str("It holds in every case.\n"),
             None => {
-                let _ = writeln!(text, "No case is off by more than {margin}.");
+                let _ = writeln!(text, "No case is beyond the margin of {margin}.");
             }
-            Some(found) => text.push_str(&found.to_text(self.question)),
+            Some(found) => text.push_str(&found.to_text()),
         }
         text
     }
@@ -63,11 +65,12 @@ impl Findings {
     }
 }
 
-fn table_of(tallies: &[Tally], has_other: bool) -> Table {
+fn table_of(tallies: &[Tally], margin: f64, has_other: bool) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    let mut header =
-        vec!["", "cases", "beyond\nmargin", "worse", "equal", "better", "mean ratio", "worst", "stops"];
+    let beyond = if margin < 1e-5 { "broken".to_owned() } else { format!("worse by\n> {}", percent(margin)) };
+    let mut header: Vec<&str> =
+        vec!["", "cases", &beyond, "worse", "equal", "better", "mean ratio", "worst", "stops"];
     if has_other {
         header.push("stops of\nthe other");
     }
@@ -91,12 +94,12 @@ fn table_of(tallies: &[Tally], has_other: bool) -> Table {
 
 impl Counterexample {
     /// For people.
-    pub fn to_text(&self, question: Question) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = format!(
-            "\nThe worst is case {}, {} {}; shrunk, and then {}:\n\n",
+            "\nThe worst is case {} with {}, at {}; shrunk to this one, at {}:\n\n",
             self.case,
-            self.off_by(self.drawn_ratio, question),
             self.of.policy,
+            ratio(self.drawn_ratio),
             ratio(self.ratio)
         );
         for line in self.scenario.lines() {
@@ -106,11 +109,10 @@ impl Counterexample {
         text
     }
 
-    fn off_by(&self, of: f64, question: Question) -> String {
-        match question {
-            Question::Jct | Question::Speed => format!("a ratio of {} for", ratio(of)),
-            Question::Property(_) => format!("off by {} with", ratio(of)),
-        }
+    /// The ratio and what is behind it, without the scenario.
+    pub fn judgement(&self) -> String {
+        let against = self.of.against.as_ref().map(|other| format!(" against {other}")).unwrap_or_default();
+        format!("{}{against}: {}\n{}", self.of.policy, ratio(self.ratio), self.explanation())
     }
 
     /// What happened in it.
@@ -125,10 +127,11 @@ impl Counterexample {
         let _ = writeln!(text, "\nWhat came of it, completion times in seconds:");
         let seconds = |jct: Option<f64>| jct.map_or("never".to_owned(), |seconds| format!("{seconds:.0}"));
         let mut table = plain_table();
-        table.set_header(["job", &self.of.policy, self.of.against.as_deref().unwrap_or("")]);
+        let names = [Some("job"), Some(self.of.policy.as_str()), self.of.against.as_deref()];
+        table.set_header(names.into_iter().flatten());
         for job in &self.jobs {
-            let other = if self.of.against.is_some() { seconds(job.against_jct_s) } else { String::new() };
-            table.add_row([job.job.clone(), seconds(job.jct_s), other]);
+            let other = self.of.against.as_ref().map(|_| seconds(job.against_jct_s));
+            table.add_row([Some(job.job.clone()), Some(seconds(job.jct_s)), other].into_iter().flatten());
         }
         let _ = writeln!(text, "{table}");
         text

@@ -31,8 +31,8 @@ fn is_sound(case: &Case) -> bool {
     let is_curve = |need: &Need| match need {
         Need::Plain(_) => true,
         Need::Curve(points) => {
-            let ascends = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
-            points.len() > 1 && ascends && points.iter().all(|point| point.1 > 0)
+            let ascends = points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+            points.len() > 1 && ascends && points.iter().all(|point| point.0 > 0 && point.1 > 0)
         }
     };
     let can_run = |job: &Job| {
@@ -73,6 +73,10 @@ fn without_jobs(case: &Case, found: &mut Vec<Case>) {
 }
 
 fn smaller_clusters(case: &Case, found: &mut Vec<Case>) {
+    let nodes = case.groups.iter().map(|group| group.nodes).sum();
+    let alike =
+        case.groups.iter().map(|group| Case { groups: vec![Group { nodes, ..*group }], ..case.clone() });
+    found.extend(alike.filter(|_| case.groups.len() > 1));
     for at in 0..case.groups.len() {
         let mut fewer = case.clone();
         fewer.groups.remove(at);

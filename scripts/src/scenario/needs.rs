@@ -33,8 +33,9 @@ impl Need {
         Ok(Need { demand, points })
     }
 
+    /// The levels of a grid: where it makes no difference, the demand alone.
     fn levels(&self) -> Vec<(f64, f64)> {
-        if self.points.is_empty() { vec![(0.0, f64::INFINITY)] } else { self.points.clone() }
+        if self.points.is_empty() { vec![(self.demand, f64::INFINITY)] } else { self.points.clone() }
     }
 }
 

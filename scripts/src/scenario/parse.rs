@@ -167,7 +167,7 @@ impl Draft {
                 "at" => spec.arrival = Time::from_secs_f64(number(value)?),
                 "cpus" => cpus = Need::parse(value)?,
                 "mem" => mem = Need::parse(value)?,
-                "spread" => profile.spread = value.split(',').map(number).collect::<Result<_, _>>()?,
+                "spread" => profile.spread = value.split(',').map(factor).collect::<Result<_, _>>()?,
                 "restart" => profile.restart = Span::from_secs_f64(number(value)?),
                 "tenant" => spec.tenant = TenantId::from(intern(&mut self.tenants, value)),
                 "priority" => {
@@ -285,6 +285,13 @@ fn dataset(text: &str) -> Result<Dataset, String> {
             Ok(Dataset { name: (*name).to_owned(), bytes: (number(size)? * GB as f64) as u64, home })
         }
         _ => Err("write `data name 10 GB`".to_owned()),
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        0.0 => Err("a job of speed 0 never ends".to_owned()),
+        factor => Ok(factor),
     }
 }
 
