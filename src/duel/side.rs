@@ -8,6 +8,7 @@ use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{Settings, Simulation, SimulationError};
 use rota_core::snapshot::Snapshot;
+use rota_scripts::shipped::{self, Role};
 use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError, Stage};
 
 use super::case::Setting;
@@ -67,12 +68,17 @@ pub fn matches(
     Ok(found)
 }
 
-/// The part of a policy's name that orders, or decides all; `None` where nothing does.
+/// The part of a policy's name that orders, or decides all, or needs no order since it is shipped as a policy; `None` where
+/// nothing does.
 fn order_of(name: &str) -> Result<Option<String>, SideError> {
     let policy = ScriptPolicy::load(name, Limits::default())?;
-    let orders = |stages: &[Stage]| stages.contains(&Stage::Order) || stages.contains(&Stage::Decide);
-    let at = policy.stages().iter().position(|(_, _, stages)| orders(stages));
-    Ok(at.and_then(|at| name.split('+').nth(at)).map(|part| part.trim().to_owned()))
+    let orders = |part: &str, stages: &[Stage]| {
+        let is_shipped = shipped::find(part).is_some_and(|script| script.role == Role::Policy);
+        is_shipped || stages.contains(&Stage::Order) || stages.contains(&Stage::Decide)
+    };
+    let parts = name.split('+').map(str::trim).zip(policy.stages());
+    let found = parts.into_iter().find(|(part, (_, _, stages))| orders(part, stages));
+    Ok(found.map(|(part, _)| part.to_owned()))
 }
 
 /// A policy that is used for one case after another.
@@ -278,6 +284,7 @@ mod tests {
             [pair("srtf+tune+consolidate", "fifo+tune+consolidate")]
         );
         assert_eq!(names("elasticflow", Some("edf"), None), [pair("elasticflow", "edf")]);
+        assert_eq!(names("chronus", None, None), [pair("chronus", "")]);
     }
 
     #[test]
