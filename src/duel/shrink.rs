@@ -194,7 +194,8 @@ mod tests {
         assert_eq!((small.groups.len(), small.n_gpus()), (1, 1), "{small:?}");
         for job in &small.jobs {
             let Need::Curve(points) = &job.cpus else { panic!("{small:?}") };
-            assert_eq!((points.len(), job.work_s, job.at_s, job.spread), (2, 300, 0, 100), "{small:?}");
+            assert_eq!((points.len(), job.at_s, job.spread), (2, 0, 100), "{small:?}");
+            assert!(job.work_s <= 500, "{small:?}");
         }
     }
 
