@@ -3,6 +3,7 @@
 pub mod commands;
 pub mod conform;
 pub mod diff;
+pub mod duel;
 pub mod explain;
 pub mod export;
 pub mod head;

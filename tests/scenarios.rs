@@ -11,6 +11,8 @@ fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut files: Vec<_> =
         fs::read_dir(&folder).expect("the scenarios").map(|entry| entry.expect("an entry").path()).collect();
+    // What is known to be wrong has a folder of its own, and a test of its own in duel.rs.
+    files.retain(|file| file.is_file());
     files.sort();
     files
 }

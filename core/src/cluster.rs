@@ -238,6 +238,25 @@ impl Cluster {
         self.largest.get(index).copied().flatten().and_then(|id| self.node(id))
     }
 
+    /// Whether a gang that may use `gpu_type` fits the empty cluster, on nodes of one type, with so much beside each GPU.
+    pub fn can_hold(&self, gpu_type: Option<GpuTypeId>, gpus: u32, per_gpu: &Host) -> bool {
+        let types = (0..self.gpu_types.len()).map(GpuTypeId::from);
+        types.filter(|t| gpu_type.is_none_or(|only| only == *t)).any(|t| {
+            let mut left = gpus;
+            self.nodes.iter().filter(|node| node.gpu_type == t).any(|node| {
+                left = left.saturating_sub(node.host.times_fits(per_gpu, node.n_gpus));
+                left == 0
+            })
+        })
+    }
+
+    /// The least proportional share of one GPU on any node that a job bound to `gpu_type` may use.
+    pub fn least_share(&self, gpu_type: Option<GpuTypeId>) -> Host {
+        let usable = |node: &&Node| node.n_gpus > 0 && gpu_type.is_none_or(|only| only == node.gpu_type);
+        let shares = self.nodes.iter().filter(usable).map(Node::share_per_gpu);
+        shares.reduce(|a, b| a.min(&b)).unwrap_or(Host::NONE)
+    }
+
     /// GPUs that a job bound to `gpu_type` may use.
     pub fn n_gpus_of(&self, gpu_type: Option<GpuTypeId>) -> u32 {
         gpu_type.map_or(self.n_gpus, |t| self.n_gpus_by_type.get(t.index()).copied().unwrap_or(0))

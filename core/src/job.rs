@@ -126,11 +126,16 @@ impl JobSpec {
     }
 
     /// What one of its GPUs asks for at best, cut to what a node can give: a job that fills nodes gets its
-    /// proportional share, one that would need more than a node gets the node.
+    /// proportional share, one that would need more than a node gets the node. A gang that must also stand on nodes
+    /// with less asks for no more than the least share: nobody may wait for what no cluster of this kind can give.
     pub fn demand_per_gpu(&self, cluster: &Cluster) -> Host {
         let Some(node) = cluster.largest_node(self.gpu_type) else { return Host::NONE };
-        let together = self.gpus.asked.min(node.n_gpus).max(1);
-        self.profile.demand_per_gpu.min(&node.host.per(together))
+        let (asked, n_gpus) = (self.gpus.asked, node.n_gpus);
+        let best = self.profile.demand_per_gpu.min(&node.host.per(asked.min(n_gpus).max(1)));
+        match asked <= n_gpus || cluster.can_hold(self.gpu_type, asked, &best) {
+            true => best,
+            false => best.min(&cluster.least_share(self.gpu_type)),
+        }
     }
 
     /// Iterations per second at the proportional share of the largest node it may use, with what it asked for.

@@ -11,8 +11,11 @@
 //! 0: long 0[0-1] 6c 100g
 //! 300: short 0[0-1] 6c 100g | waits long
 //! ```
+//! `cpus=1:0.4,3:1,9:2.4` gives a job's speed by its CPUs for each GPU, `mem=` the same for memory; the scarcer decides.
+//!
 //! A run of this is the truth to compare with; `UPDATE_EXPECT=1` in tests writes it into the file.
 
+mod needs;
 mod parse;
 mod run;
 

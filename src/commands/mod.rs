@@ -3,6 +3,7 @@
 mod again;
 mod deploy;
 mod diff;
+mod duel;
 mod explain;
 mod export;
 mod inputs;

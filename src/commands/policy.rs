@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use rota_scripts::commands;
 
+use super::duel::{self, DuelArgs};
 use super::live::{self, HeadArgs, PolicyArgs};
 
 /// What to do with a policy.
@@ -39,6 +40,8 @@ pub(crate) enum PolicyCommand {
         /// The policy
         policy: String,
     },
+    /// Search for small cases in which a policy is worse than another, or breaks a property
+    Duel(Box<DuelArgs>),
     /// Let the live cluster decide by another policy
     Set {
         #[command(flatten)]
@@ -74,6 +77,7 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode> {
             Ok(timings) => timings.iter().for_each(print_timing),
             Err(report) => bail!(report),
         },
+        PolicyCommand::Duel(args) => return duel::run(args),
         PolicyCommand::Set { head, policy, set } => {
             live::set_policy(head, &PolicyArgs { policy: policy.clone(), set: set.clone() })?;
         }

@@ -10,6 +10,8 @@ use rota_core::resources::{GB, Host};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Dataset, Truth, Workload};
 
+use super::needs::{self, Need};
+
 /// One scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -133,13 +135,14 @@ impl Draft {
         Ok(())
     }
 
-    /// `name gpus=2 speeds=1:1,2:1.8 work=600 at=300 cpus=6 mem=50 tenant=a priority=1 data=imagenet deadline=900`
+    /// `name gpus=2 speeds=1:1,2:1.8 work=600 at=300 cpus=6 mem=50 tenant=a priority=1 data=imagenet deadline=900`, and
+    /// `cpus=1:0.4,3:1,9:2.4 mem=10:0.1,50:1` for a job whose speed depends on them, `spread=0.9,0.5` for one that is
+    /// slower on two nodes or more, `restart=60` for one that pays to start again.
     fn job(&mut self, text: &str) -> Result<JobSpec, String> {
         let mut words = text.split_whitespace();
         let name = words.next().ok_or("a job needs a name")?;
-        let mut profile =
-            Profile { demand_per_gpu: Host::from_units(1.0, 10.0, 0.0), ..Profile::plain("model", 1.0) };
-        let (mut cpus, mut mem) = (1.0, 10.0);
+        let mut profile = Profile::plain("model", 1.0);
+        let (mut cpus, mut mem) = (Need::of(1.0), Need::of(10.0));
         let mut spec = JobSpec {
             id: JobId::from(self.jobs.len()),
             name: name.into(),
@@ -162,8 +165,10 @@ impl Draft {
                 "speeds" => (spec.gpus, profile.scale) = speeds(value)?,
                 "work" => spec.estimated_work = number(value)?,
                 "at" => spec.arrival = Time::from_secs_f64(number(value)?),
-                "cpus" => cpus = number(value)?,
-                "mem" => mem = number(value)?,
+                "cpus" => cpus = Need::parse(value)?,
+                "mem" => mem = Need::parse(value)?,
+                "spread" => profile.spread = value.split(',').map(factor).collect::<Result<_, _>>()?,
+                "restart" => profile.restart = Span::from_secs_f64(number(value)?),
                 "tenant" => spec.tenant = TenantId::from(intern(&mut self.tenants, value)),
                 "priority" => {
                     spec.priority = value.parse().map_err(|_| format!("`{value}` is no priority"))?
@@ -176,12 +181,14 @@ impl Draft {
                 }
                 _ => {
                     return Err(format!(
-                        "`{key}`: a job has gpus, speeds, work, at, cpus, mem, tenant, priority, deadline, data"
+                        "`{key}`: a job has gpus, speeds, work, at, cpus, mem, spread, restart, tenant, priority, \
+                         deadline, data"
                     ));
                 }
             }
         }
-        profile.demand_per_gpu = Host::from_units(cpus, mem, 0.0);
+        profile.demand_per_gpu = Host::from_units(cpus.demand, mem.demand, 0.0);
+        profile.host = needs::curve(&cpus, &mem)?;
         spec.profile = Arc::new(profile);
         Ok(spec)
     }
@@ -220,7 +227,7 @@ fn speeds(text: &str) -> Result<(GpuRequest, Vec<ScaleCurve>), String> {
     Ok((gpus, vec![ScaleCurve { gpu_type: String::new(), batch: 0, points }]))
 }
 
-/// `2 nodes, 4 gpus, 12 cpus, 200 GB[, 50 GB cache]`
+/// `2 nodes, 4 gpus, 12 cpus, 200 GB[, 50 GB cache][, 2 racks]`
 fn group(text: &str) -> Result<NodeGroup, String> {
     let mut group = NodeGroup {
         count: 1,
@@ -239,18 +246,20 @@ fn group(text: &str) -> Result<NodeGroup, String> {
         let amount = number(amount)?;
         match unit.trim() {
             "node" | "nodes" => group.count = amount as u32,
+            "rack" | "racks" => group.racks = amount as u32,
             "gpu" | "gpus" => group.n_gpus = amount as u32,
             "cpu" | "cpus" => cpus = amount,
             "GB" => mem = amount,
             "GB cache" => group.cache_bytes = (amount * GB as f64) as u64,
-            other => return Err(format!("`{other}`: a cluster has nodes, gpus, cpus, GB and `GB cache`")),
+            other => {
+                return Err(format!("`{other}`: a cluster has nodes, racks, gpus, cpus, GB and `GB cache`"));
+            }
         }
     }
     group.host = Host::from_units(cpus, mem, 0.0);
     Ok(group)
 }
 
-/// `imagenet 10 GB [on 1]`
 /// One time is strict; `600:10,900:5` are the steps of a soft one with their values.
 fn deadline(text: &str) -> Result<Deadline, String> {
     if !text.contains(':') {
@@ -263,6 +272,7 @@ fn deadline(text: &str) -> Result<Deadline, String> {
     text.split(',').map(step).collect::<Result<_, String>>().map(Deadline::Soft)
 }
 
+/// `imagenet 10 GB [on 1]`
 fn dataset(text: &str) -> Result<Dataset, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
@@ -278,7 +288,14 @@ fn dataset(text: &str) -> Result<Dataset, String> {
     }
 }
 
-fn number(text: &str) -> Result<f64, String> {
+fn factor(text: &str) -> Result<f64, String> {
+    match number(text)? {
+        0.0 => Err("a job of speed 0 never ends".to_owned()),
+        factor => Ok(factor),
+    }
+}
+
+pub(super) fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
         _ => Err(format!("`{text}` is no amount")),
