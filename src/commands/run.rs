@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     /// Defects that an original shall have, with compat=artifact; the others are mended
     ///
     /// Names with commas between them or given one by one; `all` is the original as it is and the default, `none` mends
-    /// everything that has a name, `list` shows the names with what each does.
+    /// everything that has a name, `no-NAME` mends that one alone, `list` shows the names with what each does.
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',', help_heading = "Policies")]
     pub defects: Vec<String>,
     /// Time between rounds

@@ -54,7 +54,7 @@ impl Track {
             running: holders.len() as u32,
             gpus_up: self.gpus_up,
             gpus_held: holders.iter().map(|holder| holder.gpus).sum(),
-            gpus_worth: holders.iter().map(|holder| holder.worth).sum(),
+            gpus_worth: holders.iter().fold(0.0, |sum, holder| sum + holder.worth),
             gpus_asked,
             ..Sample::default()
         };

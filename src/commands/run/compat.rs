@@ -103,9 +103,10 @@ fn defects(args: &RunArgs, policies: &[String], originals: &[Original]) -> Resul
     let told = Defects::parse(args.defects.iter().map(String::as_str));
     let told = told.map_err(|error| anyhow::anyhow!("--defect: {error} (--defect list shows them)"))?;
     let is_theirs = |defect: &Defect| originals.iter().any(|original| original.system() == defect.system());
-    if told != Defects::ALL
-        && let Some(defect) = told.iter().find(|defect| !is_theirs(defect))
-    {
+    // What is on belongs to them when names are given, what is off when names are taken away.
+    let is_taken_away = args.defects.iter().all(|name| name == "all" || name.starts_with("no-"));
+    let named = Defect::ALL.into_iter().filter(|defect| told.has(*defect) != is_taken_away);
+    if let Some(defect) = named.into_iter().find(|defect| !is_theirs(defect)) {
         let whose = originals.first().map(|original| original.system().to_string()).unwrap_or_default();
         bail!(
             "--defect {defect}: a defect of {}'s original, and {} is {whose}'s",
@@ -124,7 +125,8 @@ pub(super) fn asks_for_list(args: &RunArgs) -> bool {
 /// Every defect with the original's rule and the one in its place.
 pub(super) fn list() -> String {
     let mut text = String::from(
-        "--defect all (the original as it is), none (each of these mended), or the names that shall be there:\n",
+        "--defect all (the original as it is), none (each of these mended), the names that shall be there,\n\
+         or no- and a name to mend that one alone:\n",
     );
     let width = Defect::ALL.iter().map(|defect| defect.name().len()).max().unwrap_or(0);
     for system in System::ALL {

@@ -71,8 +71,6 @@ pub(super) struct Job {
     pub(super) places: Vec<Slice>,
     /// GPUs as rows of the model count them.
     model_gpus: u32,
-    /// The least horizon of a step: that of one which has passed is none, or as far in the past as it lies.
-    least_horizon: i64,
 }
 
 impl Job {
@@ -111,7 +109,7 @@ impl Job {
     pub(super) fn rows(&self, lease: i64, index: i64) -> impl Iterator<Item = LeaseRow> {
         let (gpus, need) = (self.model_gpus, u32::try_from(self.need).unwrap_or(0));
         self.levels.iter().enumerate().map(move |(level, &(deadline, value))| {
-            let horizon = ((self.submit + deadline).div_euclid(lease) - index).max(self.least_horizon);
+            let horizon = (self.submit + deadline).div_euclid(lease) - index;
             LeaseRow { gpus, need, horizon, value, level: level as u32 }
         })
     }
@@ -204,7 +202,6 @@ fn job_of(
         } else {
             spec.gpus.asked
         },
-        least_horizon: if settings.has(Defect::ExpiredSteps) { i64::MIN } else { 0 },
     })
 }
 

@@ -16,6 +16,8 @@
 //! objective into the fallback.
 
 mod admit;
+#[cfg(test)]
+mod defect_tests;
 mod error;
 mod job;
 mod lease;

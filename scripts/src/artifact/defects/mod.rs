@@ -45,6 +45,9 @@ pub struct Defects(u64);
 /// Words that are no defect's name.
 const WORDS: [&str; 2] = ["all", "none"];
 
+/// What stands before a defect that shall not be there, while all others are.
+const NOT: &str = "no-";
+
 impl Defects {
     /// None: everything is mended.
     pub const NONE: Defects = Defects(0);
@@ -91,14 +94,22 @@ impl Defects {
         Defect::ALL.into_iter().filter(move |defect| self.has(*defect))
     }
 
-    /// Reads names, in lists with commas or one by one: `all`, `none`, or those that shall be there.
+    /// Reads names, in lists with commas or one by one: `all`, `none`, those that shall be there, or with `no-` before each
+    /// name those that shall not.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, DefectError> {
         let names: Vec<&str> = texts.into_iter().flat_map(|text| text.split(',')).map(str::trim).collect();
-        match names.as_slice() {
-            [] => Err(DefectError::Nothing),
-            ["all"] => Ok(Defects::ALL),
-            ["none"] => Ok(Defects::NONE),
-            names => names.iter().try_fold(Defects::NONE, |set, name| Ok(set.with(Defect::parse(name)?))),
+        let (mended, there): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.starts_with(NOT));
+        match (there.as_slice(), mended.as_slice()) {
+            ([], []) => Err(DefectError::Nothing),
+            (["all"], []) => Ok(Defects::ALL),
+            (["none"], []) => Ok(Defects::NONE),
+            (there, []) => {
+                there.iter().try_fold(Defects::NONE, |set, name| Ok(set.with(Defect::parse(name)?)))
+            }
+            ([] | ["all"], mended) => mended.iter().try_fold(Defects::ALL, |set, name| {
+                Ok(set.without(Defect::parse(name.trim_start_matches(NOT))?))
+            }),
+            (_, [first, ..]) => Err(DefectError::Mixed { name: (*first).to_owned() }),
         }
     }
 
@@ -144,13 +155,21 @@ impl fmt::Display for Defect {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
     /// No word at all.
-    #[error("a name is missing: `all`, `none`, or names of defects with commas between them")]
+    #[error(
+        "a name is missing: `all`, `none`, names of defects with commas between them, or `no-` and a name"
+    )]
     Nothing,
     /// A word for a whole set beside others.
     #[error("`{word}` stands alone")]
     NotAlone {
         /// `all` or `none`.
         word: String,
+    },
+    /// Names of both kinds.
+    #[error("`{name}` takes one away from all, and cannot stand beside names of those that shall be there")]
+    Mixed {
+        /// The first that is taken away.
+        name: String,
     },
     /// Nobody has it.
     #[error("`{name}` is no defect of an original{}{hint}", if hint.is_empty() { "" } else { ": " })]
@@ -175,6 +194,9 @@ mod tests {
         }
         assert_eq!(Defects::parse(["growth-sign", "ftf-ascending"]), Ok(some));
         assert_eq!(Defects::parse(["growth-sign, ftf-ascending"]), Ok(some));
+        let but_one = Defects::ALL.without(Defect::GrowthSign);
+        assert_eq!(Defects::parse(["no-growth-sign"]), Ok(but_one));
+        assert_eq!(Defects::parse(["all", "no-growth-sign"]), Ok(but_one));
     }
 
     #[test]
@@ -206,6 +228,8 @@ mod tests {
         assert_eq!(why("turbo"), "`turbo` is no defect of an original");
         assert_eq!(why("none,growth-sign"), "`none` stands alone");
         assert!(why("").starts_with("a name is missing"));
+        assert!(why("ftf-ascending,no-growth-sign").starts_with("`no-growth-sign` takes one away from all"));
+        assert!(why("no-grwoth-sign").contains("did you mean `growth-sign`?"));
         assert!(Defects::parse([]).is_err());
     }
 }

@@ -163,9 +163,6 @@ defects! {
         RefusedLinger "refused-linger":
             "The leases of a refused job count against those that arrive with it."
             => "They count for nothing."
-        ExpiredSteps "expired-steps":
-            "A step of a soft deadline that has passed has a negative horizon, which forbids leases to the row before it."
-            => "Such a step cannot be chosen and forbids nothing."
         GangRounding "gang-rounding":
             "Gangs of 3 and of 5 to 7 count as 4 and 8 in the model and as themselves elsewhere."
             => "They count as themselves."

@@ -223,4 +223,6 @@ pub fn run(cluster: &Cluster, workload: &Workload, settings: &Settings<'_>) -> R
 }
 
 #[cfg(test)]
+mod defect_tests;
+#[cfg(test)]
 mod tests;
