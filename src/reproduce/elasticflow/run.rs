@@ -92,9 +92,8 @@ fn original(
     ended: &dyn Fn(u64),
 ) -> Result<(usize, usize), ReproduceError> {
     let settings = artifact::Settings {
-        scheduler: contender.scheduler,
-        slot: loaded.panel.slot,
         durations: loaded.durations.as_deref(),
+        ..artifact::Settings::new(contender.scheduler, loaded.panel.slot)
     };
     let run = artifact::run(&loaded.cluster, &loaded.workload, &settings);
     let run = run.map_err(|error| ReproduceError::Artifact {

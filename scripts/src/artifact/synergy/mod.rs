@@ -14,6 +14,8 @@
 
 mod attach;
 mod books;
+#[cfg(test)]
+mod defect_tests;
 mod driver;
 mod error;
 mod opt;

@@ -1,0 +1,168 @@
+//! Every defect of the original alone, on a case so small that its sentence can be seen in it.
+
+use std::sync::Arc;
+
+use rota_core::cluster::NodeGroup;
+use rota_core::ids::{JobId, TenantId};
+use rota_core::job::{Deadline, GpuRequest, JobSpec};
+use rota_core::profile::Profile;
+use rota_core::resources::Host;
+use rota_core::time::Time;
+use rota_core::workload::Truth;
+use rota_solvers::Highs;
+
+use super::*;
+
+/// Submitted, minutes of work, GPUs, and the steps of its deadline after submission with their values.
+type Line = (i64, i64, u32, &'static [(i64, f64)]);
+
+fn minutes(minutes: i64) -> Time {
+    Time(minutes * 60_000_000)
+}
+
+fn cluster(n_nodes: u32) -> Cluster {
+    let group = NodeGroup {
+        count: n_nodes,
+        racks: 1,
+        gpu_type: "gpu".into(),
+        n_gpus: 8,
+        gpu_mem_bytes: 0,
+        host: Host::NONE,
+        cache_bytes: 0,
+        fetch_bps: 0,
+    };
+    Cluster::new("small", &[group]).expect("a cluster")
+}
+
+fn workload(lines: &[Line]) -> Workload {
+    let profile = Arc::new(Profile::plain("m", 1.0));
+    let spec = |(index, (submit, work, gpus, steps)): (usize, &Line)| {
+        let due = |step: &(i64, f64)| (minutes(submit + step.0), step.1);
+        Arc::new(JobSpec {
+            id: JobId::from(index),
+            name: index.to_string().into(),
+            tenant: TenantId(0),
+            priority: 0,
+            profile: Arc::clone(&profile),
+            batch: 0,
+            gpus: GpuRequest::fixed(*gpus),
+            gpu_type: None,
+            estimated_work: (work * 60) as f64,
+            arrival: minutes(*submit),
+            deadline: match steps {
+                [] => Deadline::None,
+                [(time, _)] => Deadline::Strict(minutes(submit + time)),
+                steps => Deadline::Soft(steps.iter().map(due).collect()),
+            },
+            dataset: None,
+            costs: None,
+        })
+    };
+    let jobs = lines.iter().enumerate().map(spec).collect();
+    let truths = lines.iter().map(|line| Truth { work: (line.1 * 60) as f64, pace: 1.0 }).collect();
+    Workload { jobs, truths, ..Workload::default() }
+}
+
+/// What runs, and what comes of it without and with a defect.
+struct Case {
+    defect: Defect,
+    settings: Settings<'static>,
+    n_nodes: u32,
+    lines: &'static [Line],
+    mended: &'static str,
+    original: &'static str,
+}
+
+/// For each job: a(ccepted), r(efused) or b(est effort) on arrival, start and end in minutes.
+fn words(case: &Case, defects: Defects) -> String {
+    let settings = Settings { defects, ..case.settings };
+    let run = match run(&cluster(case.n_nodes), &workload(case.lines), &settings, &mut Highs) {
+        Ok(run) => run,
+        Err(ArtifactError::Aborts { .. }) => return "aborts".to_owned(),
+        Err(error) => panic!("{error}"),
+    };
+    let mut admissions = run.admissions.clone();
+    admissions.sort_by_key(|admission| admission.job);
+    let word = |(admission, fate): (&Admission, &Fate)| {
+        let letter = match admission.class {
+            Class::Accepted => "a",
+            Class::Unaccepted => "r",
+            Class::BestEffort => "b",
+            Class::Lowest => "l",
+        };
+        format!("{letter}:{}-{:.1}", fate.start.unwrap_or(-1), fate.end.unwrap_or(-1.0))
+    };
+    admissions.iter().zip(&run.fates).map(word).collect::<Vec<_>>().join(" ")
+}
+
+const SOFT: &[(i64, f64)] = &[(50, 10.0), (100, 8.0), (200, 5.0)];
+const FAR: &[(i64, f64)] = &[(300, 10.0)];
+
+#[test]
+fn each_defect_alone_does_what_its_sentence_says() {
+    let minutes = Settings::minutes();
+    let case = |defect, lines, mended, original| Case {
+        defect,
+        settings: minutes,
+        n_nodes: 1,
+        lines,
+        mended,
+        original,
+    };
+    let cases = [
+        // The first cannot make its first step, whatever is free; the second can.
+        case(
+            Defect::RefusedLinger,
+            &[(19, 60, 3, SOFT), (20, 55, 1, &[(120, 10.0)])],
+            "r:20-85.2 a:20-76.0",
+            "r:20-85.2 r:20-76.5",
+        ),
+        // Two GPUs and six are eight; two and eight are not.
+        case(
+            Defect::GangRounding,
+            &[(18, 50, 2, &[(90, 10.0)]), (28, 10, 6, SOFT)],
+            "a:20-71.0 a:30-41.8",
+            "a:20-72.0 r:30-43.6",
+        ),
+        // Started at 23, last looked at at 20, and its start costs 1.8 minutes.
+        case(
+            Defect::UnearnedCredit,
+            &[(0, 20, 3, SOFT), (3, 25, 6, FAR)],
+            "r:0-22.6 a:23-49.8",
+            "r:0-22.6 a:23-45.0",
+        ),
+        // The first is gone at 86, which is even.
+        case(
+            Defect::OddTicks,
+            &[(17, 60, 3, &[(80, 10.0), (130, 8.0)]), (23, 45, 6, FAR)],
+            "r:20-85.2 a:86-134.6",
+            "r:20-85.2 a:87-135.6",
+        ),
+        // Who takes the place of the first at 32: 125 GPU-minutes, or 240.
+        case(
+            Defect::LongestFirst,
+            &[(0, 30, 4, FAR), (19, 30, 8, FAR), (24, 25, 5, FAR)],
+            "a:0-31.5 a:40-67.0 a:32-87.3",
+            "a:0-31.5 a:32-64.0 a:64-90.7",
+        ),
+        // Ten minutes between looks are two leases of five.
+        Case {
+            settings: Settings { lease: 5, check: 10, slot: 10, objective: Objective::Minimize, ..minutes },
+            ..case(Defect::ClearsOneLease, &[(0, 60, 1, FAR)], "a:0-63.5", "aborts")
+        },
+        // The night has 480 minutes; eight leases of 20 have 160.
+        Case {
+            settings: Settings { power: PowerSaving::Aggressive, ..minutes },
+            n_nodes: 12,
+            ..case(Defect::NightLeases, &[(200, 30, 96, &[])], "b:480-517.6", "b:200-237.6")
+        },
+    ];
+    let mut wrong = String::new();
+    for case in &cases {
+        let (mended, original) = (words(case, Defects::NONE), words(case, Defects::only(case.defect)));
+        if mended != case.mended || original != case.original {
+            wrong += &format!("{}: {mended:?}, with it {original:?}\n", case.defect);
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
