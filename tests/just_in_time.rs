@@ -32,7 +32,7 @@ fn drawn(seed: u64) -> String {
             1 => (first.to_string(), "10", 0, "strict"),
             _ => (format!("{first}-{}-{}", first + apart, first + 2 * apart), "10-8-5", 0, "soft"),
         };
-        let at = rng.random_range(1..1400);
+        let at = rng.random_range(1..1000);
         let _ = writeln!(
             trace,
             "{job},somebody,{gpus},{at},100,alexnet,{minutes},5,{times},{values},{is_best_effort},{class}"
