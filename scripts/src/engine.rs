@@ -12,7 +12,7 @@ use rhai::{Engine, OptimizationLevel};
 use crate::limits::Limits;
 use crate::reference::{Entry, Registrar};
 use crate::session::{Outcome, Shared, fail};
-use crate::{parameters, values};
+use crate::{parameters, values, variant};
 
 /// An engine with everything a policy may use, and the table of it.
 pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {
@@ -23,6 +23,7 @@ pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {
     let mut registrar = Registrar::new(&mut engine);
     values::register(&mut registrar, &shared);
     parameters::register(&mut registrar, &shared);
+    variant::register(&mut registrar, &shared);
     let notes = Arc::clone(&shared);
     registrar
         .function("print(value)", "A line for the record of this round (`debug` too); nothing is printed.")

@@ -32,6 +32,7 @@ mod stages;
 pub mod study;
 mod trace;
 mod values;
+mod variant;
 
 pub use compose::Source;
 pub use error::{LoadError, ScriptError};

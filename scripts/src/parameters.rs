@@ -12,6 +12,7 @@ use crate::nearest;
 use crate::reference::Registrar;
 use crate::session::{Outcome, Shared, fail};
 use crate::values::number;
+use crate::variant::Variant;
 
 /// One parameter of a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +93,8 @@ pub enum SetError {
 pub(crate) struct Declarations {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) is_steady: bool,
+    /// Which shipped script it is like, if it has no stages of its own.
+    pub(crate) variant: Option<Variant>,
 }
 
 impl SetError {

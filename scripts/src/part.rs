@@ -61,6 +61,8 @@ pub(crate) struct Part {
     /// The file, or the path of a shipped script.
     pub(crate) file: String,
     pub(crate) source: Arc<str>,
+    /// The comment at its head, without the slashes.
+    pub(crate) header: String,
     pub(crate) script: Arc<AST>,
     pub(crate) stages: Vec<Stage>,
     pub(crate) is_steady: bool,
@@ -75,6 +77,7 @@ impl Part {
             name: file.to_owned(),
             file: file.to_owned(),
             source: Arc::from(source),
+            header: header(source),
             script: Arc::default(),
             stages: Vec::new(),
             is_steady: false,
@@ -106,6 +109,12 @@ impl Part {
         let ran = engine.run_ast_with_scope(&mut scope, &part.script);
         let declared = shared.live().declarations.take().unwrap_or_default();
         ran.map_err(|error| explainer.explain(*error, &part, None))?;
+        if let Some(variant) = &declared.variant {
+            return variant.compile(engine, shared, entries, &part, &declared);
+        }
+        if part.stages.is_empty() {
+            return Err(LoadError::NoStage { file: part.file });
+        }
         part.is_steady = declared.is_steady;
         part.has_constants = !scope.is_empty();
         Ok((part, declared.parameters))
@@ -125,16 +134,17 @@ impl Part {
                 return Err(at(self, self.position_of(stage), message, None, None).into());
             }
         }
-        if stages.is_empty() {
-            return Err(LoadError::NoStage { file: self.file.clone() });
-        }
         Ok(stages)
     }
 
     /// Where a stage's function is written.
     pub(crate) fn position_of(&self, stage: Stage) -> Position {
-        let start = format!("fn {}(", stage.name());
-        let place = self.source.lines().enumerate().find_map(|(line, text)| Some((line, text.find(&start)?)));
+        self.position_of_text(&format!("fn {}(", stage.name()))
+    }
+
+    /// Where a text first stands.
+    pub(crate) fn position_of_text(&self, wanted: &str) -> Position {
+        let place = self.source.lines().enumerate().find_map(|(line, text)| Some((line, text.find(wanted)?)));
         place.map_or(Position::NONE, |(line, column)| {
             Position::new(u16::try_from(line + 1).unwrap_or(u16::MAX), u16::try_from(column + 1).unwrap_or(1))
         })
@@ -144,11 +154,6 @@ impl Part {
     pub(crate) fn functions(&self) -> Vec<String> {
         let named = self.script.iter_functions().filter(|f| !f.name.starts_with("anon$"));
         named.map(|f| f.name.to_owned()).collect()
-    }
-
-    /// The comment at its head, without the slashes.
-    pub(crate) fn header(&self) -> String {
-        header(&self.source)
     }
 }
 

@@ -120,7 +120,7 @@ impl ScriptPolicy {
 
     /// The header of each part.
     pub fn headers(&self) -> Vec<String> {
-        self.parts.iter().map(Part::header).collect()
+        self.parts.iter().map(|part| part.header.clone()).collect()
     }
 
     /// Whether all parts say that time alone changes nothing.

@@ -69,7 +69,7 @@ shipped! {
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
         "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis"
-        "chronus";
+        "chronus" "chronus-deadlines" "just-in-time";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
 }
@@ -79,7 +79,7 @@ shipped! {
     STUDIES
     Study "studies": "loads" "saturation" "precise" "estimates" "profile-error"
         "synergy-1" "synergy-6" "synergy-7" "synergy-8" "synergy-9" "synergy-10" "synergy-11" "synergy-12"
-        "elasticflow-9" "elasticflow-11";
+        "elasticflow-9" "elasticflow-11" "deadlines";
 }
 
 /// Names of the original programs: (theirs, ours).

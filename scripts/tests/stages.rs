@@ -113,3 +113,20 @@ fn a_whole_heuristic_can_be_written_in_plain_rhai() {
         plan.wake
     );
 }
+
+#[test]
+fn a_total_up_to_a_key_is_the_sum_over_all_with_no_larger_one() {
+    let text = r#"fn order(jobs, now) {
+        let totals = jobs.remaining.total_up_to(jobs.gpus);
+        let n_wrong = 0;
+        for job in jobs {
+            let sum = 0.0;
+            for other in jobs { if other.gpus <= job.gpus { sum += other.remaining; } }
+            if (totals.of(job) - sum).abs() > 1e-6 { n_wrong += 1; }
+        }
+        print(n_wrong);
+        print(totals.most() == jobs.remaining.sum());
+        rank(jobs.arrival)
+    }"#;
+    assert_eq!(decide(text, &instant()).notes, ["0", "true"]);
+}

@@ -55,7 +55,7 @@ defaults (everybody is admitted, order by arrival, fair shares, first fit):
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
-At the top level stand declarations only: `param(...)`, `steady()` and constants.
+At the top level stand declarations only: `param(...)`, `steady()`, `like(...)` and constants.
 ";
 
 fn limits() -> String {

@@ -136,6 +136,14 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         )
         .register_fn("total_before", total_before);
     registrar
+        .method(
+            OWNER,
+            "total_up_to(key: Column) -> Column",
+            "For each job, the sum over all jobs whose key is not larger: `work.total_up_to(jobs.deadline)` is the work that is \
+             due when a job is.",
+        )
+        .register_fn("total_up_to", total_up_to);
+    registrar
         .method(OWNER, "of(job: Job) -> float", "The number of one job.")
         .register_fn("of", |column: Column, job: super::JobValue| of(&column, &job));
     registrar.unknown_field::<Column>(OWNER);
@@ -177,6 +185,22 @@ fn total_before(column: Column, group: Column) -> Outcome<Column> {
         *total += values[place];
     }
     Column::compute(&column.jobs, before.into_iter())
+}
+
+fn total_up_to(column: Column, key: Column) -> Outcome<Column> {
+    column.same_jobs(&key)?;
+    // Sorting is more than one look at each.
+    column.jobs.session.meter().charge(column.jobs.len() * 4)?;
+    let (values, keys) = (column.values(), key.values());
+    let mut places: Vec<usize> = column.jobs.places_by_id().collect();
+    places.sort_by(|a, b| keys[*a].total_cmp(&keys[*b]));
+    let mut totals = vec![0.0; values.len()];
+    let mut total = 0.0;
+    for same in places.chunk_by(|a, b| keys[*a] == keys[*b]) {
+        total += same.iter().map(|place| values[*place]).sum::<f64>();
+        same.iter().for_each(|place| totals[*place] = total);
+    }
+    Column::compute(&column.jobs, totals.into_iter())
 }
 
 fn of(column: &Column, job: &super::JobValue) -> Outcome<f64> {

@@ -7,7 +7,7 @@ use rota_core::resources::Host;
 use rota_core::table::Field;
 
 use super::cluster::ClusterValue;
-use super::{Column, JobValue, Queue, RoomValue};
+use super::{Column, JobValue, Queue, RoomValue, deadlines};
 use crate::rank;
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, fail};
@@ -138,11 +138,15 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
             .register_get(*name, move |jobs: &mut Jobs| Column::field(jobs, *field));
     }
     held(registrar);
+    deadlines::register(registrar);
     let engine = registrar.field(OWNER, "cluster: Cluster", "The cluster, as `view.cluster`.");
     engine.register_get("cluster", |jobs: &mut Jobs| ClusterValue(Arc::clone(&jobs.session)));
     let engine =
         registrar.field(OWNER, "room: Room", "What is free beside the jobs that run now, as `view.room`.");
     engine.register_get("room", |jobs: &mut Jobs| RoomValue::of_now(&jobs.session));
+    registrar
+        .field(OWNER, "round: float", "Time between rounds, seconds, as `view.round`.")
+        .register_get("round", |jobs: &mut Jobs| jobs.session.snapshot.round.as_secs_f64());
     registrar
         .field(OWNER, "len: int", "How many jobs.")
         .register_get("len", |jobs: &mut Jobs| jobs.len() as i64);

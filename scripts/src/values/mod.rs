@@ -4,6 +4,7 @@ mod arithmetic;
 mod best_shares;
 mod cluster;
 mod column;
+mod deadlines;
 mod fill;
 mod gpu_types;
 mod job;

@@ -105,3 +105,48 @@ fn parameters_are_checked_when_they_are_set() {
         Err("no parameter `speed` in policy fifo, which has none".to_owned())
     );
 }
+
+#[test]
+fn a_script_like_another_has_its_stages_and_other_defaults() {
+    let text = "// mine: long leases.\nlike(\"chronus\", #{ lease: 3600.0, steps: 2 });";
+    let mine = super::policy(text).expect("it compiles");
+    let default = |name: &str| {
+        let found = mine.params().into_iter().find(|(_, parameter)| parameter.name == name);
+        found.map(|(part, parameter)| (part, parameter.default.to_string(), parameter.value.to_string()))
+    };
+    assert_eq!(default("lease"), Some(("mine".into(), "3600.0".into(), "3600.0".into())));
+    assert_eq!(default("steps"), Some(("mine".into(), "2".into(), "2".into())));
+    assert_eq!(default("caution"), Some(("mine".into(), "1.1".into(), "1.1".into())), "as it was");
+    assert_eq!(mine.headers(), ["mine: long leases."]);
+}
+
+#[test]
+fn a_script_like_another_is_told_what_it_cannot_say() {
+    check(
+        r#"like("chornus", #{});"#,
+        "mine.rhai:1:1: no shipped policy `chornus`: did you mean `chronus`?\n  |\n1 | like(\"chornus\", #{});\n  | ^",
+    );
+    check(
+        r#"like("chronus", #{ leese: 1.0 });"#,
+        r#"mine.rhai:1:1: chronus has no parameter `leese`
+  |
+1 | like("chronus", #{ leese: 1.0 });
+  | ^
+  hint: did you mean `lease`?"#,
+    );
+    check(
+        r#"like("chronus", #{ lease: 0.0 });"#,
+        r#"mine.rhai:1:1: parameter `lease`: `0.0` is not a number from 1 to 1000000000
+  |
+1 | like("chronus", #{ lease: 0.0 });
+  | ^"#,
+    );
+    check(
+        r#"like("las", #{});
+fn place(view) { first_fit() }"#,
+        r#"mine.rhai:1:1: a script that is like las says nothing else: leave the rest out
+  |
+1 | like("las", #{});
+  | ^"#,
+    );
+}
