@@ -31,6 +31,7 @@ use crate::report;
 use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
 use crate::solve::Bounded;
 use compat::Compat;
+pub(crate) use compat::has_original;
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;

@@ -87,6 +87,11 @@ impl Original {
     }
 }
 
+/// Whether some original has this policy.
+pub(crate) fn has_original(policy: &str) -> bool {
+    Original::of(policy).is_ok()
+}
+
 fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
     // Chronus alone reckons with wrong durations.
     let is_chronus = matches!(original, Original::Chronus);
