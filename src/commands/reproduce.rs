@@ -1,6 +1,7 @@
 //! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] knows of them.
 
 mod all;
+mod attribute;
 mod figure;
 mod live;
 mod stories;
@@ -47,6 +48,11 @@ pub(crate) struct HowArgs {
     /// `compat=artifact` runs the original's rules only, `compat=none` the shipped policies only.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// The original's rules with these of its defects only; `none` mends all of them (`rota simulate --defect list`)
+    ///
+    /// Without it the original is run as it is, and the page shows what each defect alone does to the figure.
+    #[arg(long = "defect", value_name = "NAME", value_delimiter = ',')]
+    pub defects: Vec<String>,
     /// Print claims.json instead of tables
     #[arg(long)]
     pub json: bool,

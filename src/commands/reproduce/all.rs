@@ -43,6 +43,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
         quick: args.quick,
         traces: args.traces.clone(),
         set: Vec::new(),
+        defects: Vec::new(),
         json: false,
         out: None,
         quiet: args.quiet,

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use rota_scripts::artifact::{Defects, System};
-use rota_scripts::study::{Setting, Settings};
+use rota_scripts::artifact::Defects;
+use rota_scripts::study::Settings;
 
-use super::stories::{With, merged, overlay};
+use super::stories::{Also, With};
 use crate::commands::study::{Bar, Simulate};
 use crate::reproduce::evidence::{Asked, Evidence, Story, cells};
-use crate::reproduce::papers::Attributed;
+use crate::reproduce::papers::{Attributed, Paper};
 use crate::reproduce::{DefectRow, asked};
 use crate::study::{Outcome, Ran, Watch, run_each};
 
@@ -18,7 +18,7 @@ use crate::study::{Outcome, Ran, Watch, run_each};
 ///
 /// Of several seeds the first is run; the stories' own rows are means over all of them.
 pub(super) fn attribute(
-    system: System,
+    paper: &Paper,
     attributed: &Attributed,
     runs: &[Ran],
     evidence: &Evidence,
@@ -30,16 +30,22 @@ pub(super) fn attribute(
     if picked.iter().all(Option::is_none) {
         return Ok(Vec::new());
     }
-    let alone = Defects::ALL.of(system).iter().map(|defect| (defect.name().to_owned(), format!("{defect} alone")));
+    let alone = Defects::ALL
+        .of(paper.program)
+        .iter()
+        .map(|defect| (defect.name().to_owned(), format!("{defect} alone")));
     let all = ("all".to_owned(), "all: the original as it is".to_owned());
     let none = ("none".to_owned(), "none: all of them mended".to_owned());
     let choices: Vec<(String, String)> = [all].into_iter().chain(alone).chain([none]).collect();
     let asked: Vec<Settings> = choices
         .iter()
-        .flat_map(|(defects, _)| picked.iter().flatten().map(|settings| with_defects(settings, defects)))
+        .flat_map(|(defects, _)| {
+            let also = Also::Original { parameters: paper.parameters, defects: vec![defects.clone()] };
+            picked.iter().flatten().map(move |settings| also.beside(settings))
+        })
         .collect();
     let bar = Arc::new(Bar::new(is_quiet));
-    let with = With { simulate: Simulate::new()?, also: Settings::new() };
+    let with = With { simulate: Simulate::new()?, also: Also::Nothing };
     let ran = run_each(asked, out, with, Arc::clone(&bar) as Arc<dyn Watch>);
     bar.finish();
     let mut answers = ran?.into_iter();
@@ -64,12 +70,6 @@ fn picked<'a>(attributed: &Attributed, policy: &str, runs: &'a [Ran]) -> Option<
 
 fn is_there(attributed: &Attributed, at: &Asked) -> bool {
     attributed.at.iter().all(|(name, value)| at.get(*name).is_some_and(|own| own == value))
-}
-
-fn with_defects(settings: &Settings, defects: &str) -> Settings {
-    let mut also = overlay(Story::Original);
-    also.push(("defect".to_owned(), Setting::Text(defects.to_owned())));
-    merged(settings, &also)
 }
 
 fn figure(run: &Ran, name: &str) -> Option<f64> {

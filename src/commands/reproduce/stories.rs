@@ -26,19 +26,39 @@ pub(super) fn asked(set: &[String]) -> Result<(Vec<Story>, Vec<(String, String)>
     Ok((stories, rest))
 }
 
-/// What makes a run one of this story's.
-pub(super) fn overlay(story: Story) -> Settings {
-    match story {
-        Story::Original => {
-            let compat = ("compat".to_owned(), Setting::Text("artifact".to_owned()));
-            vec![("set".to_owned(), Setting::Pairs(vec![compat]))]
+/// What is said beside a script's settings.
+#[derive(Clone, Debug)]
+pub(super) enum Also {
+    /// Nothing: the shipped policies.
+    Nothing,
+    /// The original's rules, with some of its defects.
+    Original {
+        /// Parameters that originals run with, by policy.
+        parameters: &'static [(&'static str, &'static str, &'static str)],
+        /// The defects, as `--defect` takes them; none named are all.
+        defects: Vec<String>,
+    },
+}
+
+impl Also {
+    /// The settings of a run with what is said beside them.
+    pub(super) fn beside(&self, settings: &Settings) -> Settings {
+        let Also::Original { parameters, defects } = self else { return settings.clone() };
+        let policy = settings.iter().find(|(name, _)| name == "policy").map(|(_, value)| value);
+        let own = parameters.iter().filter(|(whose, ..)| policy == Some(&Setting::Text((*whose).to_owned())));
+        let own = own.map(|(_, key, value)| (*key, *value));
+        let pairs = std::iter::once(("compat", "artifact")).chain(own);
+        let pairs = pairs.map(|(key, value)| (key.to_owned(), Setting::Text(value.to_owned())));
+        let mut also = vec![("set".to_owned(), Setting::Pairs(pairs.collect()))];
+        if !defects.is_empty() {
+            also.push(("defect".to_owned(), Setting::Text(defects.join(","))));
         }
-        Story::Shipped | Story::Published => Settings::new(),
+        merged(settings, &also)
     }
 }
 
 /// Settings with others beside them; pairs of the same name are put together.
-pub(super) fn merged(settings: &Settings, also: &Settings) -> Settings {
+fn merged(settings: &Settings, also: &Settings) -> Settings {
     let mut all = settings.clone();
     for (name, value) in also {
         match (all.iter_mut().find(|(known, _)| known == name), value) {
@@ -54,14 +74,14 @@ pub(super) fn merged(settings: &Settings, also: &Settings) -> Settings {
 /// Runs what is asked for with something more.
 pub(super) struct With {
     pub(super) simulate: Simulate,
-    pub(super) also: Settings,
+    pub(super) also: Also,
 }
 
 impl Execute for With {
     type Plan = <Simulate as Execute>::Plan;
 
     fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String> {
-        self.simulate.plan(&merged(settings, &self.also))
+        self.simulate.plan(&self.also.beside(settings))
     }
 
     fn run(&self, plan: &Self::Plan) -> Result<RunResult, String> {
@@ -90,11 +110,19 @@ mod tests {
             ("policy".to_owned(), Setting::Text("chronus".into())),
             ("set".to_owned(), Setting::Pairs(vec![lease])),
         ];
-        let all = merged(&settings, &overlay(Story::Original));
-        let Some((_, Setting::Pairs(pairs))) = all.iter().find(|(name, _)| name == "set") else {
-            panic!("{all:?}")
+        let also = |defects: &[&str]| Also::Original {
+            parameters: &[("chronus", "edition", "elasticflow"), ("edf", "width", "1")],
+            defects: defects.iter().map(|name| (*name).to_owned()).collect(),
         };
-        assert_eq!(pairs.len(), 2);
-        assert_eq!(merged(&settings, &overlay(Story::Shipped)), settings);
+        let text = format!("{:?}", also(&[]).beside(&settings));
+        for part in ["lease", "artifact", "edition"] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+        assert!(!text.contains("width") && !text.contains("defect"), "{text}");
+        assert!(
+            format!("{:?}", also(&["growth-sign", "edf-width"]).beside(&settings))
+                .contains("growth-sign,edf-width")
+        );
+        assert_eq!(Also::Nothing.beside(&settings), settings);
     }
 }

@@ -10,6 +10,7 @@ use rota_core::ledger::{Ledger, Status};
 use rota_core::resources::Host;
 use rota_core::simulation::{Settings, SimulationError, simulate};
 use rota_core::workload::Workload;
+use rota_scripts::artifact::Defects;
 use rota_scripts::artifact::chronus::{self as artifact, ArtifactError};
 use rota_scripts::{Limits, LoadError, ScriptPolicy};
 use rota_solvers::Highs;
@@ -37,6 +38,8 @@ pub struct ChronusOptions {
     pub files: Vec<PathBuf>,
     /// Whose rules are run.
     pub stories: Vec<Story>,
+    /// Which of its defects the original shall have.
+    pub defects: Defects,
 }
 
 /// What came of one run.
@@ -123,7 +126,7 @@ pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evide
         .map(|Cell { trace, story, policy }| {
             let (workload, trace) = (&loaded[*trace], TRACES[*trace]);
             let figures = match story {
-                Story::Original => original(&cluster, workload, trace),
+                Story::Original => original(&cluster, workload, options.defects, trace),
                 _ => run(&cluster, workload, policy, trace),
             };
             done();
@@ -183,8 +186,13 @@ fn run(
 }
 
 /// Chronus as its authors' program runs it, with leases of 20 minutes.
-fn original(cluster: &Cluster, workload: &Workload, trace: &'static str) -> Result<Figures, ChronusError> {
-    let settings = artifact::Settings::minutes();
+fn original(
+    cluster: &Cluster,
+    workload: &Workload,
+    defects: Defects,
+    trace: &'static str,
+) -> Result<Figures, ChronusError> {
+    let settings = artifact::Settings { defects, ..artifact::Settings::minutes() };
     let run = artifact::run(cluster, workload, &settings, &mut Highs);
     let run = run.map_err(|error| ChronusError::Artifact { trace, error })?;
     Ok(figures(workload, &run.ledger))

@@ -58,7 +58,7 @@ pub fn functional() -> Result<FunctionalReport, ReproduceError> {
     let workload = rota::read(&source, &Setting::new(&cluster, &profiles))?.workload;
     let mut runs = Vec::with_capacity(CONTENDERS.len());
     for (contender, published) in CONTENDERS.iter().zip(README) {
-        let settings = Settings { scheduler: contender.scheduler, slot: SLOT, durations: None };
+        let settings = Settings::new(contender.scheduler, SLOT);
         let run = artifact::run(&cluster, &workload, &settings).map_err(|error| {
             ReproduceError::Artifact { policy: contender.original, trace: "the ten jobs", error }
         })?;

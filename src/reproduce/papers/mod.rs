@@ -12,6 +12,8 @@ mod elasticflow;
 mod elasticflow_numbers;
 mod synergy;
 
+use rota_scripts::artifact::System;
+
 use super::claims::Claim;
 use super::evidence::{Asked, Evidence, Row, Story};
 use super::quantity::Quantity;
@@ -27,13 +29,36 @@ pub struct Paper {
     pub title: &'static str,
     /// Its figures.
     pub figures: &'static [PaperFigure],
+    /// Whose defects its original has.
+    pub program: System,
+    /// Parameters of originals in its figures, by policy: (policy, key, value).
+    pub parameters: &'static [(&'static str, &'static str, &'static str)],
 }
 
 /// Every paper with figures here.
 pub const PAPERS: [Paper; 3] = [
-    Paper { system: "synergy", title: "Synergy (OSDI'22)", figures: SYNERGY },
-    Paper { system: "elasticflow", title: "ElasticFlow (ASPLOS'23)", figures: elasticflow::ELASTICFLOW },
-    Paper { system: "chronus", title: "Chronus (SoCC'21)", figures: chronus::CHRONUS },
+    Paper {
+        system: "synergy",
+        title: "Synergy (OSDI'22)",
+        figures: SYNERGY,
+        program: System::Synergy,
+        parameters: &[],
+    },
+    Paper {
+        system: "elasticflow",
+        title: "ElasticFlow (ASPLOS'23)",
+        figures: elasticflow::ELASTICFLOW,
+        program: System::ElasticFlow,
+        // Its authors ported Chronus to seconds, with leases of 240.
+        parameters: &[("chronus", "edition", "elasticflow")],
+    },
+    Paper {
+        system: "chronus",
+        title: "Chronus (SoCC'21)",
+        figures: chronus::CHRONUS,
+        program: System::Chronus,
+        parameters: &[],
+    },
 ];
 
 /// A figure of a paper.
