@@ -23,5 +23,5 @@ mod reproduced;
 mod rows;
 
 pub use kept::FILE;
-pub use reproduced::{DefectRow, Reproduced};
+pub use reproduced::{ALONE, DefectRow, NONE, Reproduced};
 pub use rows::{asked, rows};

@@ -7,7 +7,7 @@ use super::claims::{Claimant, Outcome, Verdict};
 use super::evidence::{Story, said};
 use super::kept::FILE;
 use super::papers::Judged;
-use super::reproduced::{Reproduced, Told};
+use super::reproduced::{DefectTable, Reproduced, Told};
 use crate::report::{self, ReportError, escape, frame, inline};
 use crate::results::replace_file;
 
@@ -88,7 +88,7 @@ impl Reproduced {
     }
 
     fn defects_section(&self) -> String {
-        let Some((headings, rows)) = self.defect_cells() else { return String::new() };
+        let Some(DefectTable { headings, rows, idle }) = self.defect_cells() else { return String::new() };
         let attributed = self.figure.attributed.map(|attributed| {
             let at: Vec<String> = attributed
                 .at
@@ -101,10 +101,14 @@ impl Reproduced {
                 attributed.of.shown
             )
         });
+        let idle = match idle.is_empty() {
+            true => String::new(),
+            false => format!("<p>Nothing here comes of {}.</p>\n", escape(&idle.join(", "))),
+        };
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
         format!(
-            "<section>\n<h2>What each defect does to this figure</h2>\n<p>{}</p>\n{}</section>\n",
+            "<section>\n<h2>What each defect does to this figure</h2>\n<p>{}</p>\n{}{idle}</section>\n",
             escape(&attributed.unwrap_or_default()),
             table(&headings, &rows, 1)
         )

@@ -26,6 +26,11 @@ pub struct Reproduced {
     pub defects: Vec<DefectRow>,
 }
 
+/// How the names of rows with one defect end.
+pub const ALONE: &str = " alone";
+/// How the name of the row without defects begins.
+pub const NONE: &str = "none";
+
 /// The main number with some of the original's defects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DefectRow {
@@ -33,6 +38,13 @@ pub struct DefectRow {
     pub defects: String,
     /// The number by policy, in the order of the figure's list.
     pub numbers: Vec<Option<f64>>,
+}
+
+/// What stands in the table of defects: headings, rows, and the defects that change nothing.
+pub(super) struct DefectTable {
+    pub(super) headings: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+    pub(super) idle: Vec<String>,
 }
 
 /// One line of the table that tells the three stories.
@@ -92,8 +104,9 @@ impl Reproduced {
         if !sources.is_empty() {
             let _ = writeln!(text, "Published: {}.", sources.join("; "));
         }
-        if let Some(table) = self.defects_table() {
-            let _ = write!(text, "\nWhat each defect of the original does to this figure\n{table}\n");
+        if let Some(table) = self.defects_text() {
+            let heading = "What each defect of the original does to this figure; leads of the first policy";
+            let _ = write!(text, "\n{heading}\n{table}\n");
         }
         text.push_str("\nClaims\n");
         for Judged { claim, verdicts } in self.verdicts() {
@@ -123,14 +136,14 @@ impl Reproduced {
         table
     }
 
-    /// A row for each choice of defects, a column for each policy, and how far the first one leads the others.
-    pub(super) fn defect_cells(&self) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+    /// A row for each choice of defects that changes something, a column for each policy, and how far the first one
+    /// leads the others.
+    pub(super) fn defect_cells(&self) -> Option<DefectTable> {
         let attributed = self.figure.attributed.filter(|_| !self.defects.is_empty())?;
         let [first, rest @ ..] = attributed.policies else { return None };
         let of = attributed.of;
         let mut headings = vec!["defects".to_owned(), (*first).to_owned()];
-        headings
-            .extend(rest.iter().flat_map(|rival| [(*rival).to_owned(), format!("{first} leads {rival}")]));
+        headings.extend(rest.iter().flat_map(|rival| [(*rival).to_owned(), "its lead".to_owned()]));
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| of.text(value));
         let row = |row: &DefectRow| {
             let own = row.numbers.first().copied().flatten();
@@ -141,18 +154,29 @@ impl Reproduced {
             }
             cells
         };
-        Some((headings, self.defects.iter().map(row).collect()))
+        let mended = self.defects.iter().find(|row| row.defects.starts_with(NONE));
+        let is_idle = |row: &DefectRow| {
+            row.defects.ends_with(ALONE) && mended.is_some_and(|mended| mended.numbers == row.numbers)
+        };
+        let (idle, telling): (Vec<&DefectRow>, Vec<&DefectRow>) =
+            self.defects.iter().partition(|row| is_idle(row));
+        let names = idle.iter().map(|row| row.defects.trim_end_matches(ALONE).to_owned());
+        Some(DefectTable { headings, rows: telling.into_iter().map(row).collect(), idle: names.collect() })
     }
 
-    fn defects_table(&self) -> Option<Table> {
-        let (headings, rows) = self.defect_cells()?;
+    fn defects_text(&self) -> Option<String> {
+        let DefectTable { headings, rows, idle } = self.defect_cells()?;
         let mut table = plain_table();
         table.set_header(headings);
         for row in rows {
             table.add_row(row);
         }
         align(&mut table, 1);
-        Some(table)
+        let idle = match idle.is_empty() {
+            true => String::new(),
+            false => format!("\nNothing here comes of {}.", idle.join(", ")),
+        };
+        Some(format!("{table}{idle}"))
     }
 
     /// Claims with their verdicts as a table in Markdown, and why where a claim does not simply hold.
@@ -222,7 +246,9 @@ pub(super) mod tests {
         ];
         let defects = vec![
             DefectRow { defects: "all".into(), numbers: vec![Some(0.749), Some(0.087)] },
-            DefectRow { defects: "none".into(), numbers: vec![Some(0.9), None] },
+            DefectRow { defects: "growth-sign alone".into(), numbers: vec![Some(0.8), None] },
+            DefectRow { defects: "edf-width alone".into(), numbers: vec![Some(0.9), None] },
+            DefectRow { defects: "none: all mended".into(), numbers: vec![Some(0.9), None] },
         ];
         Reproduced { paper, figure, is_quick: false, evidence: Evidence { rows: rows.into() }, defects }
     }
@@ -238,7 +264,7 @@ pub(super) mod tests {
             "elasticflow-ahead: ",
             "published         holds: in all 5 rows; closest: elasticflow 0.667 against tiresias 0.456, 1.461x",
             "shipped           tie: level in 1 of 1 rows",
-            "elasticflow leads edf",
+            "Nothing here comes of edf-width.",
             "8.61x",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");

@@ -11,7 +11,7 @@ use super::stories::{Also, With};
 use crate::commands::study::{Bar, Simulate};
 use crate::reproduce::evidence::{Asked, Evidence, Story, cells};
 use crate::reproduce::papers::{Attributed, Paper};
-use crate::reproduce::{DefectRow, asked};
+use crate::reproduce::{ALONE, DefectRow, NONE, asked};
 use crate::study::{Outcome, Ran, Watch, run_each};
 
 /// The rows of the table: published, all defects, each alone, none, shipped.
@@ -33,14 +33,15 @@ pub(super) fn attribute(
     let alone = Defects::ALL
         .of(paper.program)
         .iter()
-        .map(|defect| (defect.name().to_owned(), format!("{defect} alone")));
+        .map(|defect| (defect.name().to_owned(), format!("{defect}{ALONE}")));
     let all = ("all".to_owned(), "all: the original as it is".to_owned());
-    let none = ("none".to_owned(), "none: all of them mended".to_owned());
+    let none = (NONE.to_owned(), format!("{NONE}: all of them mended"));
     let choices: Vec<(String, String)> = [all].into_iter().chain(alone).chain([none]).collect();
     let asked: Vec<Settings> = choices
         .iter()
         .flat_map(|(defects, _)| {
-            let also = Also::Original { parameters: paper.parameters, defects: vec![defects.clone()] };
+            let also =
+                Also::Original { parameters: paper.parameters, defects: vec![defects.clone()], without: &[] };
             picked.iter().flatten().map(move |settings| also.beside(settings))
         })
         .collect();

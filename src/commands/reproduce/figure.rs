@@ -193,7 +193,7 @@ impl Question<'_> {
             if *story == Story::Original {
                 found.originals.clone_from(&study.runs);
             }
-            let (runs, failed) = told_apart(study.runs, *story);
+            let (runs, failed) = self.told_apart(study.runs, *story);
             found.failures.extend(failed);
             all.title = study.title;
             all.runs.extend(runs);
@@ -205,11 +205,33 @@ impl Question<'_> {
     /// What makes a run one of this story's.
     fn also(&self, story: Story) -> Also {
         match story {
-            Story::Original => {
-                Also::Original { parameters: self.paper.parameters, defects: self.how.defects.clone() }
-            }
+            Story::Original => Also::Original {
+                parameters: self.paper.parameters,
+                defects: self.how.defects.clone(),
+                without: self.figure.without_original,
+            },
             Story::Shipped | Story::Published => Also::Nothing,
         }
+    }
+
+    /// Runs that say by whose rules they were run, and those that failed. That a policy has no original, or one that is
+    /// left out, is no failure.
+    fn told_apart(&self, runs: Vec<Ran>, story: Story) -> (Vec<Ran>, Vec<String>) {
+        let mut kept = Vec::new();
+        let mut failures = Vec::new();
+        for mut run in runs {
+            if let study::Outcome::Failed(why) = &run.outcome {
+                let policy = run.setting("policy");
+                let is_left_out = self.figure.without_original.contains(&policy.as_str());
+                if story == Story::Original && (is_left_out || Original::parse(&policy).is_err()) {
+                    continue;
+                }
+                failures.push(format!("{}, {}: {why}", run.name(), story.heading()));
+            }
+            run.settings.push(("rules".to_owned(), Setting::Text(story.heading().to_owned())));
+            kept.push(run);
+        }
+        (kept, failures)
     }
 
     fn admission(&self) -> Result<Evidence> {
@@ -268,23 +290,6 @@ impl Question<'_> {
         argv.extend(["--quiet".to_owned(), "--out".to_owned(), out]);
         run::run(&Comparison::try_parse_from(&argv)?.args, &[])
     }
-}
-
-/// Runs that say by whose rules they were run, and those that failed. That a policy has no original is no failure.
-fn told_apart(runs: Vec<Ran>, story: Story) -> (Vec<Ran>, Vec<String>) {
-    let mut kept = Vec::new();
-    let mut failures = Vec::new();
-    for mut run in runs {
-        if let study::Outcome::Failed(why) = &run.outcome {
-            if story == Story::Original && Original::parse(&run.setting("policy")).is_err() {
-                continue;
-            }
-            failures.push(format!("{}, {}: {why}", run.name(), story.heading()));
-        }
-        run.settings.push(("rules".to_owned(), Setting::Text(story.heading().to_owned())));
-        kept.push(run);
-    }
-    (kept, failures)
 }
 
 /// Where a file that is not shipped lies, or what to do about it.

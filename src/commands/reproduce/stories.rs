@@ -37,15 +37,16 @@ pub(super) enum Also {
         parameters: &'static [(&'static str, &'static str, &'static str)],
         /// The defects, as `--defect` takes them; none named are all.
         defects: Vec<String>,
+        /// Policies whose original is left out.
+        without: &'static [&'static str],
     },
 }
 
 impl Also {
     /// The settings of a run with what is said beside them.
     pub(super) fn beside(&self, settings: &Settings) -> Settings {
-        let Also::Original { parameters, defects } = self else { return settings.clone() };
-        let policy = settings.iter().find(|(name, _)| name == "policy").map(|(_, value)| value);
-        let own = parameters.iter().filter(|(whose, ..)| policy == Some(&Setting::Text((*whose).to_owned())));
+        let Also::Original { parameters, defects, .. } = self else { return settings.clone() };
+        let own = parameters.iter().filter(|(whose, ..)| policy(settings) == Some(*whose));
         let own = own.map(|(_, key, value)| (*key, *value));
         let pairs = std::iter::once(("compat", "artifact")).chain(own);
         let pairs = pairs.map(|(key, value)| (key.to_owned(), Setting::Text(value.to_owned())));
@@ -55,6 +56,19 @@ impl Also {
         }
         merged(settings, &also)
     }
+
+    /// Whether a run is left out.
+    fn leaves_out(&self, settings: &Settings) -> bool {
+        let Also::Original { without, .. } = self else { return false };
+        policy(settings).is_some_and(|policy| without.contains(&policy))
+    }
+}
+
+fn policy(settings: &Settings) -> Option<&str> {
+    settings.iter().find_map(|(name, value)| match value {
+        Setting::Text(text) if name == "policy" => Some(text.as_str()),
+        _ => None,
+    })
 }
 
 /// Settings with others beside them; pairs of the same name are put together.
@@ -78,14 +92,19 @@ pub(super) struct With {
 }
 
 impl Execute for With {
-    type Plan = <Simulate as Execute>::Plan;
+    /// Nothing for a run that is left out.
+    type Plan = Option<<Simulate as Execute>::Plan>;
 
     fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String> {
-        self.simulate.plan(&self.also.beside(settings))
+        let (plan, key) = self.simulate.plan(&self.also.beside(settings))?;
+        Ok((Some(plan).filter(|_| !self.also.leaves_out(settings)), key))
     }
 
     fn run(&self, plan: &Self::Plan) -> Result<RunResult, String> {
-        self.simulate.run(plan)
+        match plan {
+            Some(plan) => self.simulate.run(plan),
+            None => Err("its original is left out".to_owned()),
+        }
     }
 }
 
@@ -113,7 +132,9 @@ mod tests {
         let also = |defects: &[&str]| Also::Original {
             parameters: &[("chronus", "edition", "elasticflow"), ("edf", "width", "1")],
             defects: defects.iter().map(|name| (*name).to_owned()).collect(),
+            without: &["chronus"],
         };
+        assert!(also(&[]).leaves_out(&settings) && !Also::Nothing.leaves_out(&settings));
         let text = format!("{:?}", also(&[]).beside(&settings));
         for part in ["lease", "artifact", "edition"] {
             assert!(text.contains(part), "{part} is missing in {text}");

@@ -5,6 +5,9 @@ use super::super::quantity::Quantity;
 use super::pairing::Pair;
 use super::{AlongAxis, Claim, LEVEL, Outcome, Pairing, Test, Verdict};
 
+/// A bound that is met to the last digits is met.
+const ROUNDING: f64 = 1e-9;
+
 /// What one row says of a claim.
 struct Finding {
     /// Above 1 it supports the claim, below it contradicts it.
@@ -76,7 +79,7 @@ fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
         return Verdict::not_comparable(nothing);
     };
     let is_against = |finding: &&Finding| match weight {
-        Weight::Bound => finding.support < 1.0,
+        Weight::Bound => finding.support < 1.0 - ROUNDING,
         Weight::Clearly | Weight::NotWorse => finding.support < 1.0 - LEVEL,
     };
     let is_level = |finding: &&Finding| (finding.support - 1.0).abs() <= LEVEL;
@@ -103,7 +106,8 @@ fn up_to(findings: Vec<Finding>, factor: f64, nothing: &str) -> Verdict {
     let Some(best) = findings.iter().max_by(|a, b| a.support.total_cmp(&b.support)) else {
         return Verdict::not_comparable(nothing);
     };
-    let outcome = if best.support >= factor { Outcome::Holds } else { Outcome::DoesNotHold };
+    let outcome =
+        if best.support >= factor * (1.0 - ROUNDING) { Outcome::Holds } else { Outcome::DoesNotHold };
     Verdict { outcome, why: format!("the most of {} rows: {}", findings.len(), best.said) }
 }
 

@@ -54,6 +54,7 @@ pub(super) const ADMISSION: PaperFigure = PaperFigure {
         ),
     ],
     attributed: None,
+    without_original: &[],
     caveats: &[
         "Two of the traces run on 4 servers: on the figures' clusters nobody is declined who could have made it alone.",
         "The original has no model to compare with.",

@@ -49,8 +49,7 @@ pub const PAPERS: [Paper; 3] = [
         title: "ElasticFlow (ASPLOS'23)",
         figures: elasticflow::ELASTICFLOW,
         program: System::ElasticFlow,
-        // Its authors ported Chronus to seconds, with leases of 240.
-        parameters: &[("chronus", "edition", "elasticflow")],
+        parameters: &[("chronus", "slot", "240")],
     },
     Paper {
         system: "chronus",
@@ -84,6 +83,8 @@ pub struct PaperFigure {
     pub claims: &'static [Claim],
     /// What defects of the original are measured by, if it has any that matter here.
     pub attributed: Option<Attributed>,
+    /// Policies whose original is not run, for a reason that a caveat names.
+    pub without_original: &'static [&'static str],
     /// What stands between these numbers and the published ones.
     pub caveats: &'static [&'static str],
     /// How `--quick` is smaller, and what it cannot show.

@@ -187,6 +187,7 @@ const fn figure(
         shows: &[AVG_JCT],
         claims,
         attributed: None,
+        without_original: &[],
         caveats: &[DRAWS, NO_NUMBERS],
         quick: QUICK_SINGLE,
         full_minutes,
