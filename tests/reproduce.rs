@@ -179,7 +179,7 @@ fn every_figure_and_claim_stands_in_the_list_of_the_documentation() {
         page.split_once("<!-- claims: written by `rota reproduce all --claims` -->").expect("a list");
     for paper in rota::reproduce::papers::PAPERS {
         for figure in paper.figures {
-            let heading = format!("### `{} {}`: {}\n", paper.system, figure.name, figure.title);
+            let heading = format!("### `{} {}`: {}", paper.system, figure.name, figure.title);
             let (_, section) = list.split_once(&heading).unwrap_or_else(|| {
                 panic!(
                     "docs/reproduce.md lacks {heading}: run `rota reproduce all --claims docs/reproduce.md`"
@@ -188,7 +188,7 @@ fn every_figure_and_claim_stands_in_the_list_of_the_documentation() {
             let section = section.split("\n### ").next().unwrap_or_default();
             for claim in figure.claims {
                 let row = format!("| `{}` | {}", claim.name, claim.says);
-                assert!(section.contains(&row), "{heading}lacks {row}");
+                assert!(section.contains(&row), "{heading} lacks {row}");
             }
         }
     }
