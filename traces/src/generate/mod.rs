@@ -1,9 +1,11 @@
 //! Workloads from distributions: the published generators, seeded, and the files that describe them.
 
+mod artifact;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
 mod options;
+mod python;
 mod redraw;
 pub(crate) mod synergy;
 
@@ -26,6 +28,7 @@ pub fn generate(
     options.check()?;
     match options.recipe {
         Recipe::Synergy => synergy::generate(cluster, profiles, options),
+        Recipe::SynergyArtifact => artifact::generate(cluster, profiles, options),
         Recipe::Elasticflow => elasticflow::generate(cluster, profiles, options),
     }
 }
