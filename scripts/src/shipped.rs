@@ -77,7 +77,7 @@ shipped! {
 shipped! {
     /// Every study that comes with Rota.
     STUDIES
-    Study "studies": "loads" "saturation" "precise" "estimates" "profile-error"
+    Study "studies": "loads" "saturation" "precise" "estimates" "profile-error" "data-locality"
         "synergy-1" "synergy-6" "synergy-7" "synergy-8" "synergy-9" "synergy-10" "synergy-11" "synergy-12"
         "elasticflow-9" "elasticflow-11";
 }

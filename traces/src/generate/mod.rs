@@ -1,5 +1,6 @@
 //! Workloads from distributions: the published generators, seeded, and the files that describe them.
 
+mod data;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
@@ -14,7 +15,9 @@ use crate::error::InputError;
 use crate::profile::ProfileSet;
 
 pub use file::{BUILT_IN, WorkloadFile, load, read};
-pub use options::{DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions};
+pub use options::{
+    DataOptions, DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions,
+};
 pub use redraw::redraw;
 
 /// Draws a workload for a cluster.
@@ -24,8 +27,10 @@ pub fn generate(
     options: &WorkloadOptions,
 ) -> Result<Workload, InputError> {
     options.check()?;
-    match options.recipe {
+    let mut workload = match options.recipe {
         Recipe::Synergy => synergy::generate(cluster, profiles, options),
         Recipe::Elasticflow => elasticflow::generate(cluster, profiles, options),
-    }
+    }?;
+    data::give(&mut workload, options);
+    Ok(workload)
 }
