@@ -1,6 +1,8 @@
 //! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] runs.
 
+mod gpemu;
 mod live;
+mod own;
 mod paper;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +29,8 @@ pub(crate) enum ReproduceCommand {
     Synergy(PaperArgs),
     /// Chronus (SoCC'21): deadlines missed and best-effort completion times beside its baselines, on its traces
     Chronus(ChronusArgs),
+    /// GPEmu's Synergy run: forty jobs deployed on emulated agents, beside GPEmu's completion times and the paper's
+    Gpemu(gpemu::GpemuArgs),
 }
 
 /// How to compare Chronus.
@@ -137,6 +141,7 @@ pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
         ReproduceCommand::Elasticflow(args) => run_elasticflow(args),
         ReproduceCommand::Synergy(args) => paper::run("synergy", SYNERGY, args),
         ReproduceCommand::Chronus(args) => run_chronus(args),
+        ReproduceCommand::Gpemu(args) => gpemu::run(args),
     }
 }
 

@@ -5,6 +5,7 @@
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
 //!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
 //!                study       runs all of a figure in parallel, `table` shows it beside the paper
+//! gpemu/         claims      GPEmu's Synergy run, deployed: what must hold of its completion times, and `table`, `picture` of it
 //! picture        a comparison of several traces as bars and a page
 //! papers/        figures that are studies or comparisons: what they need, what is published, what must hold
 //! ```
@@ -13,6 +14,7 @@
 
 pub mod chronus;
 pub mod elasticflow;
+pub mod gpemu;
 pub mod papers;
 mod picture;
 
