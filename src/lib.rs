@@ -6,6 +6,7 @@ pub mod diff;
 pub mod explain;
 pub mod export;
 pub mod head;
+pub mod original;
 pub mod profile;
 pub mod report;
 pub mod reproduce;

@@ -73,7 +73,55 @@ fn compat_runs_the_originals_schedulers_under_both_their_names() {
     assert_eq!(counts(0), (Some(0), Some(2)));
     assert_eq!(counts(1), counts(0));
     assert_eq!(runs[2]["finished"], 2);
-    assert_eq!(runs[2]["gpu_util"], Value::Null, "that driver does not keep it");
+    assert!(runs[2]["gpu_util"].as_f64().is_some_and(|util| util > 0.0 && util < 1.0), "{}", runs[2]);
+}
+
+#[test]
+fn compat_writes_its_rounds_and_what_was_asked_of_it() {
+    let folder = with_trace("a,0,9000,bert,4000,64,1,2000\nb,30,90000,bert,100000,64,8,8137\n");
+    for policy in [
+        "elasticflow",
+        "elasticflow-open",
+        "edf",
+        "edf-admission",
+        "gandiva",
+        "tiresias",
+        "themis",
+        "chronus",
+    ] {
+        let args = format!(
+            "simulate -q -p {policy} --trace jobs.csv --round 60s --set compat=artifact --defect none --out out"
+        );
+        said(&rota(folder.path(), &args));
+        let rounds = std::fs::read_to_string(folder.path().join("out/rounds.csv")).expect("rounds.csv");
+        let mut lines = rounds.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let columns = lines.next().expect("a heading");
+        let held = columns.iter().position(|column| *column == "gpus_held").expect("gpus_held");
+        let most = lines.filter_map(|line| line[held].parse::<u32>().ok()).max();
+        assert!(most.is_some_and(|most| most >= 8), "{policy}: {rounds}");
+        let config = std::fs::read_to_string(folder.path().join("out/config.toml")).expect("config.toml");
+        assert!(
+            config.contains("defect = [\"none\"]") && config.contains("defects = [\"none\"]"),
+            "{config}"
+        );
+    }
+}
+
+#[test]
+fn a_defect_alone_is_the_difference_it_says() {
+    let folder = with_trace("a,0,9000,bert,4000,64,1,2000\nb,0,90000,bert,100,64,8,8137\n");
+    let met = |defect: &str| {
+        let args = format!(
+            "simulate --json -p elasticflow --trace jobs.csv --round 60s --set compat=artifact --defect {defect}"
+        );
+        runs(&said(&rota(folder.path(), &args)))[0]["met"].as_u64()
+    };
+    assert_eq!(met("all"), Some(0), "the impossible one takes the other with it");
+    assert_eq!(met("none"), Some(1));
+    assert_eq!(met("joint-admission"), Some(0));
+    assert_eq!(met("growth-sign,planned-end"), Some(1));
+    let list = said(&rota(folder.path(), "simulate --defect list"));
+    assert!(list.contains("joint-admission") && list.contains("mended: "), "{list}");
 }
 
 #[test]

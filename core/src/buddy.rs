@@ -91,6 +91,8 @@ struct NodeSet {
 pub struct Home<'a> {
     /// Position of the first node of the set.
     pub first_node: u32,
+    /// Positions of all its nodes.
+    pub nodes: &'a [u32],
     /// Size of the shelf the set stands on.
     pub shelf: u32,
     /// Gangs in the set.
@@ -220,7 +222,7 @@ impl Shelves {
             for id in ids {
                 let set = &self.sets[*id];
                 let first_node = set.nodes.iter().copied().min().unwrap_or(0);
-                homes.push(Home { first_node, shelf: SIZES[shelf], gangs: &set.gangs });
+                homes.push(Home { first_node, nodes: &set.nodes, shelf: SIZES[shelf], gangs: &set.gangs });
             }
         }
         homes.sort_by_key(|home| home.first_node);

@@ -436,6 +436,17 @@ impl JobTable {
         self.columns.get_mut(field)[row] = value;
     }
 
+    /// Overwrites what a row holds, and with it whether its job runs: for drivers that keep rules of their own. Nothing
+    /// is counted.
+    pub fn hold(&mut self, row: usize, allocation: Allocation) {
+        self.leave_phase(row);
+        let runs = !allocation.slices.is_empty();
+        self.phases[row] = if runs { Phase::Running } else { Phase::Waiting };
+        self.n_running += usize::from(runs);
+        self.columns.held[row] = f64::from(allocation.n_gpus());
+        self.allocations[row] = allocation;
+    }
+
     /// Overwrites the best demand of a row: for drivers that keep rules of their own.
     pub fn set_demand_per_gpu(&mut self, row: usize, per_gpu: Host) {
         self.demand_per_gpu[row] = per_gpu;

@@ -106,7 +106,7 @@ fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     if settings.get("lengths").and_then(toml::Value::as_str) == Some("short") {
         line.push("--short".into());
     }
-    for (key, option) in [("set", "--set"), ("quota", "--quota")] {
+    for (key, option) in [("set", "--set"), ("defect", "--defect"), ("quota", "--quota")] {
         let list = settings.get(key).and_then(toml::Value::as_array);
         line.extend(list.into_iter().flatten().filter_map(text).flat_map(|value| [option.to_owned(), value]));
     }

@@ -116,6 +116,7 @@ fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
             "--set compat",
             "the originals' programs only simulate",
         ),
+        (!args.defects.is_empty(), "--defect", "the originals' programs only simulate"),
     ];
     match refused.iter().find(|(is_given, _, _)| *is_given) {
         Some((_, option, why)) => bail!("{option}: {why}"),

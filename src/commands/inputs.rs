@@ -33,7 +33,8 @@ pub(crate) struct InputArgs {
     /// Format of the trace, where recognising it fails: `rota trace formats` lists them
     #[arg(long, value_name = "NAME", help_heading = "Inputs")]
     pub format: Option<String>,
-    /// Workload to generate: a .toml file or a built-in name (default, small, multi, static, deadlines)
+    /// Workload to generate: a .toml file or a built-in name (default, small, multi, static, deadlines,
+    /// elasticflow, or synergy-artifact: the jobs that Synergy's own program draws)
     #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
     pub workload: Option<String>,
     /// Model profiles: a .toml file or a built-in set (synergy, synergy-cpu4, -cpu5, -cpu6, elasticflow-a100, -t4)

@@ -1,56 +1,81 @@
-//! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] runs.
+//! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] knows of them.
 
+mod all;
+mod attribute;
+mod figure;
 mod gpemu;
 mod live;
 mod own;
-mod paper;
+mod stories;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::progress::Meter;
-use super::run::parse_set;
-use crate::reproduce::Picture;
-use crate::reproduce::chronus;
-use crate::reproduce::elasticflow::{self, Figure, Mode, StudyOptions, Watch};
-use crate::reproduce::papers::{ELASTICFLOW, SYNERGY};
-use paper::PaperArgs;
+use crate::reproduce::elasticflow;
+use crate::reproduce::papers::{Paper, paper};
+use all::AllArgs;
 
 /// A paper.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
-    /// ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), and the order of the schedulers
+    /// ElasticFlow (ASPLOS'23): Figures 6 to 11, its functional test, its admission beside a model's
     Elasticflow(ElasticflowArgs),
     /// Synergy (OSDI'22): Figures 1, 6 to 12
-    Synergy(PaperArgs),
+    Synergy(SynergyArgs),
     /// Chronus (SoCC'21): deadlines missed and best-effort completion times beside its baselines, on its traces
-    Chronus(ChronusArgs),
+    Chronus(HowArgs),
     /// GPEmu's Synergy run: forty jobs deployed on emulated agents, beside GPEmu's completion times and the paper's
     Gpemu(gpemu::GpemuArgs),
+    /// Every figure of every paper, and the list of all claims with their verdicts
+    All(AllArgs),
+    /// The claims of every figure, each with the name that verdicts carry; runs nothing
+    Claims,
 }
 
-/// How to compare Chronus.
+/// How a figure is run.
+///
+/// Every figure is run twice, by the original's rules and by the shipped policies, and shown beside what is published.
+/// Each of its claims is asked of all three: it holds, does not hold, is a tie, or there is nothing to compare.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ChronusArgs {
-    /// Only the first 2,000 jobs of each trace, on 40 nodes
+pub(crate) struct HowArgs {
+    /// A small form in less than a minute; it says how it is smaller and what it cannot show
     #[arg(long)]
     pub quick: bool,
-    /// Folder with the traces; may be given several times [default: traces/philly-chronus below $ROTA_SHARED, else ../shared]
+    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
     #[arg(long, value_name = "DIR")]
     pub traces: Vec<PathBuf>,
-    /// Print JSON instead of tables
+    /// Set a parameter of the figure's study, as in `--set seeds=5`
+    ///
+    /// `compat=artifact` runs the original's rules only, `compat=none` the shipped policies only.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The original's rules with these of its defects only; `none` mends all of them (`rota simulate --defect list`)
+    ///
+    /// Without it the original is run as it is, and the page shows what each defect alone does to the figure.
+    #[arg(long = "defect", value_name = "NAME", value_delimiter = ',')]
+    pub defects: Vec<String>,
+    /// Print claims.json instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Folder for the page and the plots
-    #[arg(short, long, value_name = "DIR", default_value = "reproduce-chronus")]
-    pub out: PathBuf,
+    /// Folder for claims, plots and the page; run again to go on where it stopped [default: `reproduce-` and its name]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// What of Synergy.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SynergyArgs {
+    /// The figure: 1, 6, 7, 8, 9, 10 (tune and the optimum), 11 (CPUs for each GPU) or 12
+    #[arg(value_name = "FIGURE")]
+    pub figure: String,
+    #[command(flatten)]
+    pub how: HowArgs,
 }
 
 /// What of ElasticFlow.
@@ -62,42 +87,8 @@ pub(crate) struct ElasticflowArgs {
     /// Run the functional test on a live cluster of emulated GPUs on this machine, with fast-forward
     #[arg(long)]
     pub live: bool,
-    /// Only the small traces
-    #[arg(long)]
-    pub quick: bool,
-    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
-    #[arg(long, value_name = "DIR")]
-    pub traces: Vec<PathBuf>,
-    /// `compat=artifact` runs the original's program instead of the shipped policies; the functional test always does
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Print JSON instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// Folder for tables, plots and the page of a figure [default: `reproduce-elasticflow-` and its name]
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// No progress
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-impl ElasticflowArgs {
-    fn name(&self) -> String {
-        self.what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// The same for a figure that is a study or a comparison.
-    fn as_paper(&self) -> PaperArgs {
-        PaperArgs {
-            figure: self.name(),
-            quick: self.quick,
-            traces: self.traces.clone(),
-            set: self.set.clone(),
-            out: self.out.clone(),
-            quiet: self.quiet,
-        }
-    }
+    #[command(flatten)]
+    pub how: HowArgs,
 }
 
 /// A figure or a test.
@@ -105,7 +96,7 @@ impl ElasticflowArgs {
 pub(crate) enum What {
     /// The original's functional test: five schedulers, one server, ten jobs; needs no file
     Functional,
-    /// Figure 8(b): eleven traces under five schedulers
+    /// Figure 8(b): eleven traces under six schedulers
     #[value(name = "8b")]
     EightB,
     /// Six traces on which ElasticFlow should meet the most deadlines
@@ -135,147 +126,48 @@ pub(crate) enum What {
     Admission,
 }
 
-/// Runs the command; 1 when the functional test's counts are not the published ones.
+impl What {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Runs the command; 1 when a run failed, or when the functional test's counts are not the published ones.
 pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
     match command {
-        ReproduceCommand::Elasticflow(args) => run_elasticflow(args),
-        ReproduceCommand::Synergy(args) => paper::run("synergy", SYNERGY, args),
-        ReproduceCommand::Chronus(args) => run_chronus(args),
+        ReproduceCommand::Elasticflow(args) if args.what == What::Functional => functional(args),
+        ReproduceCommand::Elasticflow(args) if args.live => {
+            bail!("--live is for the functional test: `rota deploy` runs any trace on a live cluster")
+        }
+        ReproduceCommand::Elasticflow(args) => {
+            figure::run(known("elasticflow")?, &args.what.name(), &args.how)
+        }
+        ReproduceCommand::Synergy(args) => figure::run(known("synergy")?, &args.figure, &args.how),
+        ReproduceCommand::Chronus(how) => {
+            let paper = known("chronus")?;
+            figure::run(paper, paper.figures[0].name, how)
+        }
         ReproduceCommand::Gpemu(args) => gpemu::run(args),
-    }
-}
-
-fn run_chronus(args: &ChronusArgs) -> Result<ExitCode> {
-    let default = || vec![shared().join("traces/philly-chronus")];
-    let folders = if args.traces.is_empty() { default() } else { args.traces.clone() };
-    let n_runs = chronus::POLICIES.len() * chronus::TRACES.len();
-    if !args.quick && !args.quiet && !args.json {
-        eprintln!(
-            "{n_runs} runs of 30,700 jobs each: about three minutes on two cores; --quick takes seconds"
-        );
-    }
-    let meter = Meter::new(n_runs as u64, n_runs, args.quiet || args.json);
-    let options = chronus::ChronusOptions { is_quick: args.quick, folders };
-    let study = chronus::study(&options, &|| {
-        meter.advance(1);
-        meter.run_done();
-    });
-    meter.finish();
-    let study = study?;
-    show(&study.picture(), args.json.then(|| study.to_json()), &args.out)
-}
-
-/// Writes the page and prints the tables, or what programs are told.
-fn show(picture: &Picture, json: Option<String>, out: &Path) -> Result<ExitCode> {
-    picture.write(out)?;
-    match json {
-        Some(json) => print!("{json}"),
-        None => print!("{}\nresults in {1}: open {1}/report.html\n", picture.text, out.display()),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_elasticflow(args: &ElasticflowArgs) -> Result<ExitCode> {
-    if args.live && args.what != What::Functional {
-        bail!("--live: only the functional test runs on a live cluster");
-    }
-    let figure = match args.what {
-        What::Functional if args.live => return live::functional(args.json, args.quiet),
-        What::Functional => return functional(args.json),
-        What::Admission => return admission(args),
-        What::EightB => Figure::EightB,
-        What::Order => Figure::Order,
-        What::SixA | What::SixB | What::Seven | What::EightA | What::Nine | What::Ten | What::Eleven => {
-            return paper::run("elasticflow", ELASTICFLOW, &args.as_paper());
+        ReproduceCommand::All(args) => all::run(args),
+        ReproduceCommand::Claims => {
+            print!("{}", all::list_of_claims());
+            Ok(ExitCode::SUCCESS)
         }
-    };
-    let mode = mode(&args.set)?;
-    let folders = if args.traces.is_empty() { default_folders() } else { args.traces.clone() };
-    let bar = Bar { meter: OnceLock::new(), is_quiet: args.quiet || args.json };
-    let study = elasticflow::study(&StudyOptions { figure, is_quick: args.quick, mode, folders }, &bar);
-    bar.finish();
-    let study = study?;
-    let out =
-        args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-elasticflow-{}", args.name())));
-    show(&study.picture(), args.json.then(|| study.to_json()), &out)
+    }
 }
 
-fn functional(is_json: bool) -> Result<ExitCode> {
+fn known(system: &str) -> Result<&'static Paper> {
+    match paper(system) {
+        Some(paper) => Ok(paper),
+        None => bail!("{system}: no such paper"),
+    }
+}
+
+fn functional(args: &ElasticflowArgs) -> Result<ExitCode> {
+    if args.live {
+        return live::functional(args.how.json, args.how.quiet);
+    }
     let report = elasticflow::functional()?;
-    print!("{}", if is_json { report.to_json() } else { report.to_text() });
+    print!("{}", if args.how.json { report.to_json() } else { report.to_text() });
     Ok(if report.is_as_published { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn admission(args: &ElasticflowArgs) -> Result<ExitCode> {
-    if mode(&args.set)? == Mode::Artifact {
-        bail!("--set compat=artifact: the original has no model to compare with");
-    }
-    let folders = if args.traces.is_empty() { default_folders() } else { args.traces.clone() };
-    let bar = Bar { meter: OnceLock::new(), is_quiet: args.quiet || args.json };
-    let rows = elasticflow::admission(&folders, &bar);
-    bar.finish();
-    let rows = rows?;
-    let is_json = args.json;
-    print!(
-        "{}",
-        if is_json { elasticflow::admission_to_json(&rows) } else { elasticflow::admission_to_text(&rows) }
-    );
-    Ok(ExitCode::SUCCESS)
-}
-
-fn mode(set: &[String]) -> Result<Mode> {
-    let mut mode = Mode::Shipped;
-    for (key, value) in parse_set(set)? {
-        mode = match (key.as_str(), value.as_str()) {
-            ("compat", "artifact") => Mode::Artifact,
-            ("compat", "none") => Mode::Shipped,
-            _ => bail!(
-                "--set {key}={value}: a figure is run with the policies' own parameters, only compat=artifact can be set"
-            ),
-        };
-    }
-    Ok(mode)
-}
-
-fn shared() -> PathBuf {
-    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
-}
-
-fn default_folders() -> Vec<PathBuf> {
-    let shared = shared();
-    ["traces/elasticflow-itp/elasticflow", "traces/philly-elasticflow", "golden/elasticflow/traces"]
-        .map(|folder| shared.join(folder))
-        .to_vec()
-}
-
-/// The progress bar of a study: made when it is known how much there is to do.
-struct Bar {
-    meter: OnceLock<Meter>,
-    is_quiet: bool,
-}
-
-impl Bar {
-    fn finish(&self) {
-        if let Some(meter) = self.meter.get() {
-            meter.finish();
-        }
-    }
-}
-
-impl Watch for Bar {
-    fn begin(&self, n_jobs: u64, n_runs: usize) {
-        self.meter.get_or_init(|| Meter::new(n_jobs, n_runs, self.is_quiet));
-    }
-
-    fn ended(&self, n_jobs: u64) {
-        if let Some(meter) = self.meter.get() {
-            meter.advance(n_jobs);
-        }
-    }
-
-    fn run_done(&self) {
-        if let Some(meter) = self.meter.get() {
-            meter.run_done();
-        }
-    }
 }

@@ -27,6 +27,7 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
+use crate::original::Driven;
 use crate::report;
 use crate::results::{Results, RoundBound, RunMeta, RunResult, Staging, Timing, Window};
 use crate::solve::Bounded;
@@ -49,6 +50,12 @@ pub(crate) struct RunArgs {
     /// Set a parameter of the policies (`rota policy show P` lists them), or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
+    /// Defects that an original shall have, with compat=artifact; the others are mended
+    ///
+    /// Names with commas between them or given one by one; `all` is the original as it is and the default, `none` mends
+    /// everything that has a name, `list` shows the names with what each does.
+    #[arg(long = "defect", value_name = "NAME", value_delimiter = ',', help_heading = "Policies")]
+    pub defects: Vec<String>,
     /// Time between rounds
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "5m", help_heading = "Rounds and guards")]
     pub round: Span,
@@ -107,6 +114,10 @@ pub(crate) struct RunArgs {
 
 /// Runs everything and reports it.
 pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
+    if compat::asks_for_list(args) {
+        print!("{}", compat::list());
+        return Ok(());
+    }
     try_out_dir(args)?;
     let inputs = prepared(args)?;
     let policies = match args.policies.as_slice() {
@@ -115,7 +126,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     };
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
     let compat = Compat::of(args, &policies)?;
-    if compat == Compat::None {
+    if matches!(compat, Compat::None) {
         for policy in &policies {
             load_policy(policy, &args.set)?;
         }
@@ -301,10 +312,11 @@ fn one_observed(
     let started = Instant::now();
     let Ran { ledger, decide_s, parameters, bounds, is_met } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
-        Compat::Artifact => {
-            let compat::Driven { ledger, is_met } = compat::run(args, inputs, load, policy, observe)
+        Compat::Artifact(artifact) => {
+            let Driven { ledger, is_met } = artifact
+                .run(args, inputs, load, policy, observe)
                 .with_context(|| format!("policy {policy}"))?;
-            let parameters = toml::Table::from_iter([("compat".to_owned(), "artifact".into())]);
+            let parameters = artifact.record(&args.set)?;
             Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), is_met }
         }
     };

@@ -89,7 +89,7 @@ impl GoldenCase {
         let Imported { workload, durations, .. } =
             elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?;
         let settings =
-            Settings { scheduler: self.scheduler, slot: self.slot, durations: durations.as_deref() };
+            Settings { durations: durations.as_deref(), ..Settings::new(self.scheduler, self.slot) };
         let run = artifact::run(&cluster, &workload, &settings)?;
         let expected = expected(&self.expected)?;
         let got = fates(&workload, &run);

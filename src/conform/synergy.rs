@@ -141,8 +141,12 @@ impl GoldenCase {
     }
 
     fn run(&self, cluster: &Arc<Cluster>, workload: &Workload, rounds: Rounds) -> anyhow::Result<Ledger> {
-        let settings =
-            Settings { round: rounds.length, first_round: rounds.first, keeps_timeline: self.out.is_some() };
+        let settings = Settings {
+            round: rounds.length,
+            first_round: rounds.first,
+            keeps_timeline: self.out.is_some(),
+            ..Settings::default()
+        };
         let models = models(&self.profiles);
         Ok(artifact::run(self.scheme, Arc::clone(cluster), workload, &models, &settings, &mut |_| ())?)
     }

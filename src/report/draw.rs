@@ -12,7 +12,7 @@ use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::figure::{GRID, INK, PALETTE, PAPER, Shade};
-use super::{Axis, Bar, Figure, Line, Marks, ReportError, Whisker};
+use super::{Axis, Bar, Figure, Line, Marker, Marks, ReportError, Whisker};
 
 const SIZE_PX: (u32, u32) = (1280, 780);
 const MARGIN_PX: i32 = 28;
@@ -51,9 +51,9 @@ fn draw<B: DrawingBackend>(figure: &Figure, canvas: &Canvas<B>) -> Drawn<B> {
     let below_title = MARGIN_PX + TITLE_PX + 16;
     let below_legend = match &figure.marks {
         Marks::Lines(lines) | Marks::Measured(lines, _) => draw_legend(lines, canvas, below_title)?,
-        Marks::Bars(_) => below_title,
+        Marks::Bars(_) | Marks::MarkedBars(..) => below_title,
     };
-    let room_for_values = if matches!(figure.marks, Marks::Bars(_)) { 150 } else { MARGIN_PX + 16 };
+    let room_for_values = if is_bars(figure) { 150 } else { MARGIN_PX + 16 };
     let body = canvas.margin(below_legend + 26, 10, 14, room_for_values);
     let mut chart = ChartBuilder::on(&body)
         .x_label_area_size(92)
@@ -67,7 +67,15 @@ fn draw<B: DrawingBackend>(figure: &Figure, canvas: &Canvas<B>) -> Drawn<B> {
             lines.iter().try_for_each(|line| draw_line(line, &mut chart))
         }
         Marks::Bars(bars) => draw_bars(bars, &mut chart),
+        Marks::MarkedBars(bars, markers) => {
+            draw_bars(bars, &mut chart)?;
+            markers.iter().try_for_each(|marker| draw_marker(marker, bars.len(), &mut chart))
+        }
     }
+}
+
+fn is_bars(figure: &Figure) -> bool {
+    matches!(figure.marks, Marks::Bars(_) | Marks::MarkedBars(..))
 }
 
 /// Draws a sample and a name for each line, in as many rows as are needed; returns where the last one ends.
@@ -109,7 +117,6 @@ fn side_width<B: DrawingBackend>(
 }
 
 fn draw_axes<B: DrawingBackend>(figure: &Figure, chart: &mut Chart<'_, B>) -> Drawn<B> {
-    let is_bars = matches!(figure.marks, Marks::Bars(_));
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(colour(GRID).stroke_width(2))
@@ -121,7 +128,7 @@ fn draw_axes<B: DrawingBackend>(figure: &Figure, chart: &mut Chart<'_, B>) -> Dr
     let x_label = |value: &f64| figure.x.tick_label(*value);
     let y_label = |value: &f64| figure.y.tick_label(*value);
     mesh.x_label_formatter(&x_label).y_label_formatter(&y_label);
-    if is_bars {
+    if is_bars(figure) {
         mesh.disable_y_mesh();
     }
     mesh.draw()
@@ -160,6 +167,14 @@ fn draw_bars<B: DrawingBackend>(bars: &[Bar], chart: &mut Chart<'_, B>) -> Drawn
             EmptyElement::at((bar.value, middle)) + Text::new(bar.text.clone(), (12, 0), style.clone());
         chart.draw_series([label])?;
     }
+    Ok(())
+}
+
+/// A tick in the colour of the text, so that it is seen on every bar and beside it.
+fn draw_marker<B: DrawingBackend>(marker: &Marker, n_bars: usize, chart: &mut Chart<'_, B>) -> Drawn<B> {
+    let middle = n_bars.saturating_sub(marker.bar) as f64 - 0.5;
+    let ends = [(marker.value, middle - 0.45), (marker.value, middle + 0.45)];
+    chart.draw_series([PathElement::new(ends, ShapeStyle::from(colour(INK)).stroke_width(6))])?;
     Ok(())
 }
 

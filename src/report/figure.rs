@@ -30,6 +30,8 @@ pub enum Marks {
     Measured(Vec<Line>, Vec<Whisker>),
     /// Horizontal bars, one for each name on the side axis, from the top.
     Bars(Vec<Bar>),
+    /// The same, with ticks across some of them at what was expected.
+    MarkedBars(Vec<Bar>, Vec<Marker>),
 }
 
 /// One line of a figure.
@@ -67,6 +69,15 @@ pub struct Bar {
     pub value: f64,
     /// What is written at its end.
     pub text: String,
+}
+
+/// A tick across a bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Marker {
+    /// Which bar, from the top.
+    pub bar: usize,
+    /// Where along the bottom.
+    pub value: f64,
 }
 
 /// A colour, for paper and light pages, and for dark ones.

@@ -218,7 +218,7 @@ mod tests {
     fn lines(figure: &Figure) -> &[Line] {
         match &figure.marks {
             Marks::Lines(lines) | Marks::Measured(lines, _) => lines,
-            Marks::Bars(_) => panic!("{} has bars", figure.name),
+            Marks::Bars(_) | Marks::MarkedBars(..) => panic!("{} has bars", figure.name),
         }
     }
 

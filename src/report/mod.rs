@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 pub use axis::Axis;
 pub use draw::{to_png, to_svg};
 pub(crate) use figure::PALETTE_LENGTH;
-pub use figure::{Bar, Figure, Line, Marks, Whisker};
+pub use figure::{Bar, Figure, Line, Marker, Marks, Whisker};
 pub(crate) use figures::MAX_LINES;
 pub use figures::figures;
 pub use page::to_html;

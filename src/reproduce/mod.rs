@@ -1,21 +1,29 @@
-//! The papers' figures again, with the published numbers beside ours.
+//! The papers' figures again: published, by the original's rules and by the shipped policies, with claims that can fail.
 //!
 //! ```text
-//! chronus/       study       every published trace under Chronus and its baselines, `table` beside the paper's factors
+//! papers/        what each figure runs and needs, what is published of it, what is claimed of it
+//! chronus/       every published trace of Chronus under it and its baselines
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
-//!                figures     which traces, clusters and schedulers; `published` holds what the paper says of them
-//!                study       runs all of a figure in parallel, `table` shows it beside the paper
-//! gpemu/         claims      GPEmu's Synergy run, deployed: what must hold of its completion times, and `table`, `picture` of it
-//! picture        a comparison of several traces as bars and a page
-//! papers/        figures that are studies or comparisons: what they need, what is published, what must hold
+//!                admission   the greedy admission beside a model's
+//! gpemu/         GPEmu's Synergy run on a live cluster of emulated agents, and what must hold of its completion times
+//! rows ─▶ evidence ─▶ claims ─▶ reproduced (text, Markdown), page and plots, kept (claims.json)
 //! ```
 //!
 //! How the originals behave is in `rota_scripts::artifact`, what the shipped policies decide in their scripts.
 
 pub mod chronus;
+pub mod claims;
 pub mod elasticflow;
+pub mod evidence;
 pub mod gpemu;
+mod kept;
+mod page;
 pub mod papers;
-mod picture;
+mod plots;
+pub mod quantity;
+mod reproduced;
+mod rows;
 
-pub use picture::{Picture, PictureError};
+pub use kept::FILE;
+pub use reproduced::{DefectRow, Reproduced};
+pub use rows::{asked, rows};

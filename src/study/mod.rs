@@ -106,6 +106,27 @@ pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -
     Ok(Study { title, remarks, runs, stopped: ran.err().map(|error| error.to_string()) })
 }
 
+/// Runs these settings without a script; what is in the folder's cache is not run again. The answers are in the order of
+/// the settings.
+pub fn run_each<E: Execute>(
+    settings: Vec<Settings>,
+    out: &Path,
+    execute: E,
+    watch: Arc<dyn Watch>,
+) -> Result<Vec<Ran>, StudyError> {
+    use rota_scripts::study::Batch as _;
+    let batch = Arc::new(Batch::new(execute, Cache::open(out, &[])?, None, watch));
+    let shared = batch::Shared(Arc::clone(&batch));
+    let taken: Vec<(Settings, Result<usize, String>)> =
+        settings.into_iter().map(|settings| (settings.clone(), shared.submit(settings))).collect();
+    let (_, _, runs) = batch.finish();
+    let ran = |(settings, taken): (Settings, Result<usize, String>)| match taken {
+        Ok(run) => runs[run].clone(),
+        Err(why) => Ran { settings, key: Key::new([]), outcome: Outcome::Failed(why) },
+    };
+    Ok(taken.into_iter().map(ran).collect())
+}
+
 impl Study {
     /// Writes tables and page; the cache is there already.
     pub fn write(&self, out: &Path) -> Result<(), StudyError> {

@@ -8,11 +8,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
 use super::own::Rota;
-use super::{shared, show};
 use crate::reproduce::gpemu::{
     ALLOCATIONS, Cell, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Story, Study,
 };
-use crate::results::{Results, RunResult, replace_file};
+use crate::results::{Results, RunResult};
 
 /// The servers of the cluster file that GPEmu's fork of Synergy deploys on.
 const CLUSTER: &str = "format = 1\nname = \"gpemu\"\n\n[[nodes]]\ncount = 2\ngpu_type = \"V100\"\ngpus = 8\n\
@@ -87,9 +86,22 @@ pub(super) fn run(args: &GpemuArgs) -> Result<ExitCode> {
     }
     let results = deployed(args, n_jobs, &say)?;
     let study = study(args, n_jobs, &results, &published, missing)?;
-    let code = show(&study.picture(), args.json.then(|| study.to_json()), &args.out)?;
-    replace_file(&args.out.join("times.csv"), study.to_csv().as_bytes())?;
-    Ok(code)
+    study.write(&args.out)?;
+    match args.json {
+        true => print!("{}", study.to_json()),
+        false => print!(
+            "{}
+results in {1}: open {1}/report.html
+",
+            study.to_text(),
+            args.out.display()
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shared() -> PathBuf {
+    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
 }
 
 /// The points, or why they are not at hand.

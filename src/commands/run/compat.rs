@@ -1,90 +1,140 @@
 //! `--set compat=artifact`: the driver of an original program in place of the engine.
 //!
-//! How the originals behave is in `rota_scripts::artifact`. Here is only which of them a policy's name means and which
-//! options reach it: what the original does not have is refused, so that nobody believes that it took effect.
+//! How the originals behave is in `rota_scripts::artifact`, which of them a policy's name means in [`crate::original`].
+//! Here is only which options reach it: what the original does not have is refused, so that nobody believes that it took
+//! effect.
 
-use std::sync::Arc;
+use std::fmt::Write;
 
-use anyhow::{Context, Result, anyhow, bail};
-use rota_core::ledger::Ledger;
+use anyhow::{Result, bail};
 use rota_core::simulation::Progress;
 use rota_core::time::{Span, Time};
-use rota_scripts::artifact::chronus;
-use rota_scripts::artifact::elasticflow::{self, Judgement, Scheduler};
-use rota_scripts::artifact::synergy::{self, Allocation, Scheme};
-
-use rota_solvers::Highs;
+use rota_scripts::artifact::{Defect, Defects, System};
 
 use super::{Inputs, Load, RunArgs, keeps_timeline, parse_set};
+use crate::original::{self, Case, Driven, Options, Original, Parameters};
 
 /// Who runs the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Compat {
     /// The engine, with the scripts people read.
     None,
     /// The original's driver.
-    Artifact,
+    Artifact(Artifact),
 }
 
-/// A policy in the words of the original that has it.
+/// What can be said of an original.
 #[derive(Clone, Copy, Debug)]
-enum Original {
-    Synergy(Scheme),
-    ElasticFlow(Scheduler),
-    Chronus,
-}
-
-/// What an original's driver says.
-pub(super) struct Driven {
-    /// In Rota's terms.
-    pub(super) ledger: Ledger,
-    /// Who met its deadline, by job, where the original has rules of its own for that.
-    pub(super) is_met: Option<Vec<bool>>,
+pub(super) struct Artifact {
+    defects: Defects,
+    parameters: Parameters,
 }
 
 impl Compat {
-    /// What `--set` says, checked against the policies and the other options.
+    /// What `--set` and `--defect` say, checked against the policies and the other options.
     pub(super) fn of(args: &RunArgs, policies: &[String]) -> Result<Self> {
         let set = parse_set(&args.set)?;
-        let Some((_, value)) = set.iter().rev().find(|(key, _)| key == "compat") else {
-            return Ok(Compat::None);
-        };
-        match value.as_str() {
-            "none" => return Ok(Compat::None),
-            "artifact" => {}
-            _ => bail!("--set compat={value}: there is `artifact`, the original as it is, and `none`"),
+        let compat = set.iter().rev().find(|(key, _)| key == "compat").map(|(_, value)| value.as_str());
+        match compat {
+            Some("artifact") => {}
+            None | Some("none") if args.defects.is_empty() => return Ok(Compat::None),
+            None | Some("none") => bail!(
+                "--defect {}: only the originals have defects; run them with --set compat=artifact",
+                args.defects.join(",")
+            ),
+            Some(value) => {
+                bail!("--set compat={value}: there is `artifact`, the original as it is, and `none`")
+            }
         }
-        if let Some((key, value)) = set.iter().find(|(key, _)| key != "compat") {
-            bail!("--set {key}={value}: the originals have no parameters (compat=artifact)");
-        }
-        for policy in policies {
-            if let Some(option) = foreign_option(args, Original::of(policy)?) {
+        let originals = policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>>>()?;
+        for (policy, original) in policies.iter().zip(&originals) {
+            if let Some(option) = foreign_option(args, *original) {
                 bail!("{option}: the original of {policy} has nothing like it (compat=artifact)");
             }
         }
-        Ok(Compat::Artifact)
+        let others = set.iter().filter(|(key, _)| key != "compat");
+        let others: Vec<(&str, &str)> = others.map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let parameters = Parameters::parse(others, &originals)?;
+        Ok(Compat::Artifact(Artifact { defects: defects(args, policies, &originals)?, parameters }))
     }
 }
 
-impl Original {
-    /// ElasticFlow's schedulers have names of their own; everything else is an order of Synergy's, and an order alone
-    /// means the same allocation as without compat.
-    fn of(policy: &str) -> Result<Self> {
-        if ["chronus", "time-aware-with-lease"].contains(&policy.to_lowercase().as_str()) {
-            return Ok(Original::Chronus);
-        }
-        if let Ok(scheduler) = Scheduler::parse(&policy.to_lowercase()) {
-            return Ok(Original::ElasticFlow(scheduler));
-        }
-        let scheme = Scheme::parse(policy, Allocation::Proportional);
-        scheme.map(Original::Synergy).map_err(|error| {
-            let names: Vec<_> = Scheduler::ALL.iter().map(|(name, _)| *name).collect();
-            anyhow!(
-                "compat=artifact: {error}; ElasticFlow's original has {}; Chronus' is chronus",
-                names.join(", ")
-            )
-        })
+impl Artifact {
+    /// What `config.toml` says of the run.
+    pub(super) fn record(&self, set: &[String]) -> Result<toml::Table> {
+        let mut table: toml::Table =
+            parse_set(set)?.into_iter().map(|(key, value)| (key, value.into())).collect();
+        let names: Vec<String> = self.defects.names().into_iter().map(str::to_owned).collect();
+        table.insert("defects".to_owned(), names.into());
+        Ok(table)
     }
+
+    /// Runs a workload as the original does.
+    pub(super) fn run(
+        &self,
+        args: &RunArgs,
+        inputs: &Inputs,
+        load: &Load,
+        policy: &str,
+        observe: &mut dyn FnMut(&Progress),
+    ) -> Result<Driven> {
+        let case = Case {
+            cluster: &inputs.cluster,
+            workload: &load.workload,
+            profiles: &inputs.profiles,
+            durations: load.durations.as_deref(),
+        };
+        let options = Options {
+            round: args.round,
+            first_round: Time::ZERO + args.first_round,
+            keeps_timeline: keeps_timeline(args, &load.workload),
+            defects: self.defects,
+            parameters: self.parameters,
+        };
+        original::run(Original::parse(policy)?, &case, &options, observe)
+    }
+}
+
+/// The defects asked for, all of them unless told; each must be one of an original that runs.
+fn defects(args: &RunArgs, policies: &[String], originals: &[Original]) -> Result<Defects> {
+    if args.defects.is_empty() {
+        return Ok(Defects::ALL);
+    }
+    let told = Defects::parse(args.defects.iter().map(String::as_str));
+    let told = told.map_err(|error| anyhow::anyhow!("--defect: {error} (--defect list shows them)"))?;
+    let is_theirs = |defect: &Defect| originals.iter().any(|original| original.system() == defect.system());
+    if told != Defects::ALL
+        && let Some(defect) = told.iter().find(|defect| !is_theirs(defect))
+    {
+        let whose = originals.first().map(|original| original.system().to_string()).unwrap_or_default();
+        bail!(
+            "--defect {defect}: a defect of {}'s original, and {} is {whose}'s",
+            defect.system(),
+            policies.join(", ")
+        );
+    }
+    Ok(told)
+}
+
+/// Whether the names of all defects are asked for and nothing else.
+pub(super) fn asks_for_list(args: &RunArgs) -> bool {
+    args.defects.iter().any(|name| name == "list")
+}
+
+/// Every defect with the original's rule and the one in its place.
+pub(super) fn list() -> String {
+    let mut text = String::from(
+        "--defect all (the original as it is), none (each of these mended), or the names that shall be there:\n",
+    );
+    let width = Defect::ALL.iter().map(|defect| defect.name().len()).max().unwrap_or(0);
+    for system in System::ALL {
+        let _ = writeln!(text, "\n{system}");
+        for defect in Defects::ALL.of(system).iter() {
+            let _ = writeln!(text, "  {:width$}  {}", defect.name(), defect.original());
+            let _ = writeln!(text, "  {:width$}  mended: {}", "", defect.mended());
+        }
+    }
+    text
 }
 
 fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
@@ -109,42 +159,4 @@ fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
     ];
     let elasticflow = elasticflow.into_iter().filter(|_| is_elasticflow);
     given.into_iter().chain(elasticflow).find(|(is_given, _)| *is_given).map(|(_, option)| option)
-}
-
-/// Runs a workload as the original does.
-pub(super) fn run(
-    args: &RunArgs,
-    inputs: &Inputs,
-    load: &Load,
-    policy: &str,
-    observe: &mut dyn FnMut(&Progress),
-) -> Result<Driven> {
-    match Original::of(policy)? {
-        Original::Synergy(scheme) => {
-            let settings = synergy::Settings {
-                round: args.round,
-                first_round: Time::ZERO + args.first_round,
-                keeps_timeline: keeps_timeline(args, &load.workload),
-            };
-            let models = crate::conform::synergy_models(&inputs.profiles);
-            let cluster = Arc::clone(&inputs.cluster);
-            let ledger = synergy::run(scheme, cluster, &load.workload, &models, &settings, observe)?;
-            Ok(Driven { ledger, is_met: None })
-        }
-        Original::ElasticFlow(scheduler) => {
-            let settings =
-                elasticflow::Settings { scheduler, slot: args.round, durations: load.durations.as_deref() };
-            let run =
-                elasticflow::run(&inputs.cluster, &load.workload, &settings).context("compat=artifact")?;
-            let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
-            Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
-        }
-        Original::Chronus => {
-            let settings = chronus::Settings::minutes();
-            let run = chronus::run(&inputs.cluster, &load.workload, &settings, &mut Highs)
-                .context("compat=artifact, leases of 20 minutes")?;
-            let is_met = run.fates.iter().map(|fate| fate.missed_value < 1.0).collect();
-            Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
-        }
-    }
 }

@@ -37,6 +37,7 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     put("prioritize", Some(args.prioritize.into()));
     put("log_hours", args.inputs.log_hours.map(|(lo, hi)| format!("{lo}..{hi}").into()));
     put("set", list(&args.set));
+    put("defect", list(&args.defects));
     put("quota", list(&args.quota));
     put("min_run", args.min_run.and_then(span));
     put("mtbf", args.mtbf.and_then(span));

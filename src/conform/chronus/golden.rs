@@ -186,6 +186,7 @@ impl CaseFile {
             has_profile: self.is_set("profile"),
             power,
             expectations: Some(expectations),
+            ..Settings::minutes()
         })
     }
 

@@ -4,11 +4,9 @@
 //! can be shown is who is better on the published traces, and by which factor. The differences in setting are part of the
 //! answer ([`CAVEATS`]).
 
-mod picture;
 mod study;
-mod table;
 
-pub use study::{ChronusError, ChronusOptions, ChronusStudy, Figures, TraceRow, study};
+pub use study::{ChronusError, ChronusOptions, n_runs, study};
 
 use rota_core::time::Span;
 
@@ -17,17 +15,8 @@ use rota_core::time::Span;
 pub const POLICIES: [&str; 8] =
     ["chronus", "chronus spare=shortest", "fifo", "srtf", "edf", "tiresias", "themis", "gandiva"];
 
-/// The published traces, by the end of their file names.
+/// The published traces, by the end of their file names, in the order of the files that the comparison needs.
 pub const TRACES: [&str; 3] = ["SLO", "MIX1", "MIX2"];
-
-/// Where the traces are published.
-pub const ORIGIN: &str = "https://github.com/S-Lab-System-Group/ChronusArtifact (code/data/exp)";
-
-/// Published: deadline misses lower by up to this factor (abstract).
-pub const PUBLISHED_MISSES: f64 = 14.7;
-
-/// Published: completion time of best-effort jobs lower by up to this factor (abstract).
-pub const PUBLISHED_BEST_EFFORT: f64 = 19.9;
 
 /// Time between rounds: the original admits and fills every five minutes.
 const ROUND: Span = Span::from_secs(300);

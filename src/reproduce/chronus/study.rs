@@ -1,8 +1,7 @@
 //! The comparison: each published trace under Chronus and the baselines, all runs in parallel.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use rayon::prelude::*;
 use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
@@ -11,13 +10,18 @@ use rota_core::ledger::{Ledger, Status};
 use rota_core::resources::Host;
 use rota_core::simulation::{Settings, SimulationError, simulate};
 use rota_core::workload::Workload;
+use rota_scripts::artifact::Defects;
+use rota_scripts::artifact::chronus::{self as artifact, ArtifactError};
 use rota_scripts::{Limits, LoadError, ScriptPolicy};
+use rota_solvers::Highs;
 use rota_traces::error::InputError;
 use rota_traces::format::{Setting, chronus};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
-use super::{ORIGIN, POLICIES, ROUND, TRACES};
+use super::{POLICIES, ROUND, TRACES};
+use crate::reproduce::evidence::{Evidence, Row, Story};
+use crate::reproduce::quantity::{BEST_EFFORT_JCT, LOST_VALUE, MISSES};
 
 /// Jobs and nodes of a quick study: a fifteenth of a trace on a third of the cluster.
 const QUICK: (usize, u32) = (2_000, 40);
@@ -30,62 +34,32 @@ const NODES: u32 = 120;
 pub struct ChronusOptions {
     /// Only the first jobs of each trace.
     pub is_quick: bool,
-    /// Folders in which traces are looked for.
-    pub folders: Vec<PathBuf>,
-}
-
-/// The comparison.
-#[derive(Clone, Debug)]
-pub struct ChronusStudy {
-    /// One for each trace.
-    pub rows: Vec<TraceRow>,
-    /// Nodes of eight GPUs.
-    pub n_nodes: u32,
-    /// Wall-clock time from reading to the end.
-    pub wall_s: f64,
-}
-
-/// One trace.
-#[derive(Clone, Debug)]
-pub struct TraceRow {
-    /// Its name.
-    pub trace: &'static str,
-    /// Its jobs.
-    pub n_jobs: usize,
-    /// By policy.
-    pub figures: Vec<Figures>,
+    /// The traces.
+    pub files: Vec<PathBuf>,
+    /// Whose rules are run.
+    pub stories: Vec<Story>,
+    /// Which of its defects the original shall have.
+    pub defects: Defects,
 }
 
 /// What came of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Figures {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Figures {
     /// Jobs with a deadline.
-    pub deadline_jobs: usize,
+    deadline_jobs: usize,
     /// Of these, the part that met no step of it.
-    pub miss_rate: f64,
+    miss_rate: f64,
     /// The part of all value that was lost: a step missed counts with what it is worth.
-    pub lost_value: f64,
+    lost_value: f64,
     /// Average completion time of best-effort jobs, seconds; nothing where there are none.
-    pub best_effort_jct_s: Option<f64>,
+    best_effort_jct_s: Option<f64>,
     /// Solves that ended without an answer, where packed plans were used instead.
-    pub n_fallbacks: usize,
-    /// Wall-clock time of the run.
-    pub wall_s: f64,
+    n_fallbacks: usize,
 }
 
 /// A comparison that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChronusError {
-    /// A trace is not there.
-    #[error(
-        "{file} is in none of the folders {folders:?}; it is published at {ORIGIN}: fetch it and name its folder with --traces"
-    )]
-    Missing {
-        /// The trace.
-        file: String,
-        /// Where it was looked for.
-        folders: Vec<PathBuf>,
-    },
     /// A trace cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -105,34 +79,68 @@ pub enum ChronusError {
         /// What went wrong.
         error: SimulationError,
     },
+    /// The original's driver refused.
+    #[error("{trace}: {error}")]
+    Artifact {
+        /// On what.
+        trace: &'static str,
+        /// What went wrong.
+        error: ArtifactError,
+    },
+}
+
+/// One run of the comparison: on a trace, by whose rules, which policy.
+#[derive(Clone, Copy)]
+struct Cell {
+    trace: usize,
+    story: Story,
+    policy: &'static str,
+}
+
+/// Every run, trace by trace; of the original's rules there is Chronus alone, which ships no baseline that runs.
+fn grid(stories: &[Story]) -> Vec<Cell> {
+    let traces = 0..TRACES.len();
+    let runs = traces.flat_map(|trace| {
+        let original = stories.contains(&Story::Original).then_some((Story::Original, POLICIES[0]));
+        let shipped = POLICIES.iter().filter(|_| stories.contains(&Story::Shipped));
+        let runs = original.into_iter().chain(shipped.map(|policy| (Story::Shipped, *policy)));
+        runs.map(move |(story, policy)| Cell { trace, story, policy })
+    });
+    runs.collect()
+}
+
+/// Runs of the comparison.
+pub fn n_runs(stories: &[Story]) -> usize {
+    grid(stories).len()
 }
 
 /// Runs the comparison; `done` hears of each run that is complete.
-pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<ChronusStudy, ChronusError> {
-    let began = Instant::now();
-    let n_nodes = if options.is_quick { QUICK.1 } else { NODES };
-    let cluster = Arc::new(servers(n_nodes)?);
-    let mut loaded = Vec::new();
-    for trace in TRACES {
-        let workload = Arc::new(load(trace, options, &cluster)?);
-        loaded.extend(POLICIES.map(|policy| (trace, policy, Arc::clone(&workload))));
-    }
-    let runs: Result<Vec<Figures>, ChronusError> = loaded
+pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evidence, ChronusError> {
+    let cluster = Arc::new(servers(if options.is_quick { QUICK.1 } else { NODES })?);
+    let loaded = options.files.iter().map(|file| Ok(Arc::new(load(file, options.is_quick, &cluster)?)));
+    let loaded = loaded.collect::<Result<Vec<_>, ChronusError>>()?;
+    let cells: Vec<Cell> =
+        grid(&options.stories).into_iter().filter(|cell| cell.trace < loaded.len()).collect();
+    let rows: Result<Vec<(Story, Row)>, ChronusError> = cells
         .par_iter()
-        .map(|(trace, policy, workload)| {
-            let figures = run(&cluster, workload, policy, trace);
+        .map(|Cell { trace, story, policy }| {
+            let (workload, trace) = (&loaded[*trace], TRACES[*trace]);
+            let figures = match story {
+                Story::Original => original(&cluster, workload, options.defects, trace),
+                _ => run(&cluster, workload, policy, trace),
+            };
             done();
-            figures
+            Ok((*story, figures?.row(policy, trace)))
         })
         .collect();
-    let runs = runs?;
-    let row = |(index, trace): (usize, &'static str)| TraceRow {
-        trace,
-        n_jobs: loaded[index * POLICIES.len()].2.jobs.len(),
-        figures: runs[index * POLICIES.len()..][..POLICIES.len()].to_vec(),
-    };
-    let rows = TRACES.into_iter().enumerate().map(row).collect();
-    Ok(ChronusStudy { rows, n_nodes, wall_s: began.elapsed().as_secs_f64() })
+    let mut evidence = Evidence::default();
+    for story in &options.stories {
+        evidence.rows.insert(*story, Vec::new());
+    }
+    for (story, row) in rows? {
+        evidence.rows.entry(story).or_default().push(row);
+    }
+    Ok(evidence)
 }
 
 fn servers(n_nodes: u32) -> Result<Cluster, ClusterError> {
@@ -149,13 +157,10 @@ fn servers(n_nodes: u32) -> Result<Cluster, ClusterError> {
     Cluster::new(format!("{n_nodes} x 8"), &[group])
 }
 
-fn load(trace: &str, options: &ChronusOptions, cluster: &Cluster) -> Result<Workload, ChronusError> {
-    let file = format!("trace_job_Philly_{trace}.csv");
-    let path = options.folders.iter().map(|folder| folder.join(&file)).find(|path| path.exists());
-    let path = path.ok_or(ChronusError::Missing { file, folders: options.folders.clone() })?;
+fn load(file: &Path, is_quick: bool, cluster: &Cluster) -> Result<Workload, ChronusError> {
     let profiles = profile::load("synergy")?;
-    let mut workload = chronus::read(&Source::open(&path)?, &Setting::new(cluster, &profiles))?.workload;
-    if options.is_quick {
+    let mut workload = chronus::read(&Source::open(file)?, &Setting::new(cluster, &profiles))?.workload;
+    if is_quick {
         workload.jobs.truncate(QUICK.0);
         workload.truths.truncate(QUICK.0);
     }
@@ -168,7 +173,6 @@ fn run(
     policy: &'static str,
     trace: &'static str,
 ) -> Result<Figures, ChronusError> {
-    let began = Instant::now();
     let mut words = policy.split(' ');
     let mut script = ScriptPolicy::load(words.next().unwrap_or(policy), Limits::default())?;
     for (key, value) in words.filter_map(|setting| setting.split_once('=')) {
@@ -178,7 +182,42 @@ fn run(
     let (cluster, jobs) = (Arc::clone(cluster), Arc::clone(workload));
     let ledger = simulate(cluster, jobs, Vec::new(), &mut script, &settings, &mut |_| ());
     let ledger = ledger.map_err(|error| ChronusError::Run { policy, trace, error })?;
-    Ok(Figures { wall_s: began.elapsed().as_secs_f64(), ..figures(workload, &ledger) })
+    Ok(figures(workload, &ledger))
+}
+
+/// Chronus as its authors' program runs it, with leases of 20 minutes.
+fn original(
+    cluster: &Cluster,
+    workload: &Workload,
+    defects: Defects,
+    trace: &'static str,
+) -> Result<Figures, ChronusError> {
+    let settings = artifact::Settings { defects, ..artifact::Settings::minutes() };
+    let run = artifact::run(cluster, workload, &settings, &mut Highs);
+    let run = run.map_err(|error| ChronusError::Artifact { trace, error })?;
+    Ok(figures(workload, &run.ledger))
+}
+
+impl Figures {
+    fn row(&self, policy: &str, trace: &str) -> Row {
+        let best_effort = self.best_effort_jct_s.map(|jct_s| (BEST_EFFORT_JCT.name, jct_s));
+        let numbers = [
+            ("deadline_jobs", self.deadline_jobs as f64),
+            (MISSES.name, self.miss_rate),
+            (LOST_VALUE.name, self.lost_value),
+            ("fallbacks", self.n_fallbacks as f64),
+        ];
+        Row {
+            policy: policy.to_owned(),
+            at: [("trace".to_owned(), trace.to_owned())].into(),
+            seed: None,
+            numbers: numbers
+                .into_iter()
+                .chain(best_effort)
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        }
+    }
 }
 
 fn figures(workload: &Workload, ledger: &Ledger) -> Figures {
@@ -209,6 +248,5 @@ fn figures(workload: &Workload, ledger: &Ledger) -> Figures {
         lost_value: part(value - kept, value),
         best_effort_jct_s: (n_best_effort > 0).then(|| best_effort_s / n_best_effort as f64),
         n_fallbacks: ledger.notes.iter().filter(|(_, note)| note.contains("FELL BACK")).count(),
-        wall_s: 0.0,
     }
 }

@@ -8,90 +8,132 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use rota_core::cluster::Cluster;
+use rota_core::ledger::{Outcome, Status};
 use rota_core::plan::{Plan, Verdict};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{Settings, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::table::Phase;
+use rota_core::time::Span;
+use rota_core::workload::Workload;
 use rota_scripts::{Limits, ScriptPolicy};
-use rota_traces::profile;
+use rota_traces::format::{Setting, elasticflow};
+use rota_traces::profile::{self, ProfileSet};
+use rota_traces::source::Source;
 
-use super::run::{Loaded, n_declined, n_met};
-use super::study::load;
-use super::{Panel, ReproduceError, Watch, figures};
+use super::{ReproduceError, servers};
+use crate::reproduce::evidence::Row;
+use crate::reproduce::quantity::{BROKEN, ENTERED, MET, WORSE_INSTANTS};
 
 /// The greedy policy.
 const GREEDY: &str = "elasticflow";
 /// The policy with the model.
 const MODEL: &str = "elasticflow-opt";
 
+/// Nobody in particular: what no plan exceeds.
+const ANY_PLAN: &str = "any plan";
+
+/// A trace and the cluster it runs on: so small that jobs are declined which alone would have made it. Two of the traces
+/// decline none of these on the figures' clusters.
+struct Scarce {
+    trace: &'static str,
+    nodes: u32,
+    round: Span,
+}
+
+/// In the order of the files that the comparison needs.
+const SCARCE: [Scarce; 3] = [
+    Scarce { trace: "195job", nodes: 16, round: Span::from_secs(240) },
+    Scarce { trace: "cluster10", nodes: 4, round: Span::from_secs(60) },
+    Scarce { trace: "philly_103959", nodes: 4, round: Span::from_secs(60) },
+];
+
 /// What was asked and answered over one trace, in jobs with a deadline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Answers {
-    /// Instants at which somebody asked.
-    pub instants: usize,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Answers {
     /// Jobs that asked.
-    pub asked: usize,
+    asked: usize,
     /// Jobs the greedy let in.
-    pub greedy: usize,
+    greedy: usize,
     /// Jobs the model would have let in, each time in the greedy's state.
-    pub model: usize,
+    model: usize,
     /// Jobs that no plan exceeds, likewise.
-    pub at_most: usize,
-    /// Instants at which the model let more in.
-    pub better: usize,
-    /// Instants at which it let fewer in: none.
-    pub worse: usize,
+    at_most: usize,
+    /// Instants at which the model let fewer in: none.
+    worse: usize,
 }
 
 /// One policy over one trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct WholeRun {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WholeRun {
+    /// Jobs with a deadline.
+    n_jobs: usize,
     /// Jobs refused.
-    pub declined: usize,
+    declined: usize,
     /// Jobs done by their deadline.
-    pub met: usize,
+    met: usize,
 }
 
-/// One trace.
-#[derive(Clone, Debug)]
-pub struct AdmissionRow {
-    /// The trace.
-    pub panel: Panel,
-    /// Its jobs.
-    pub n_jobs: usize,
-    /// The same questions to both.
-    pub answers: Answers,
-    /// The greedy by itself.
-    pub greedy: WholeRun,
-    /// The model by itself.
-    pub model: WholeRun,
+/// A trace that has been read.
+struct Loaded {
+    scarce: &'static Scarce,
+    cluster: Arc<Cluster>,
+    workload: Arc<Workload>,
 }
 
-/// Both comparisons; traces are looked for in `folders`.
-pub fn admission(folders: &[PathBuf], watch: &dyn Watch) -> Result<Vec<AdmissionRow>, ReproduceError> {
+/// Runs of the comparison.
+pub fn n_runs() -> usize {
+    2 * SCARCE.len()
+}
+
+/// Both comparisons as rows, over the traces in `files`; `done` hears of each run that is complete.
+pub fn admission(files: &[PathBuf], done: &(dyn Fn() + Sync)) -> Result<Vec<Row>, ReproduceError> {
     let profiles = profile::load("elasticflow-a100")?;
-    let panels = figures::scarce().into_iter();
-    let loaded = panels.map(|panel| load(panel, folders, &profiles)).collect::<Result<Vec<_>, _>>()?;
-    let n_jobs: u64 = loaded.iter().map(|loaded| loaded.workload.jobs.len() as u64).sum();
-    watch.begin(2 * n_jobs, 2 * loaded.len());
-    loaded.par_iter().map(|loaded| row(loaded, watch)).collect()
+    let loaded = SCARCE.iter().zip(files).map(|(scarce, file)| load(scarce, file, &profiles));
+    let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
+    let rows: Result<Vec<_>, _> = loaded.par_iter().map(|loaded| rows(loaded, done)).collect();
+    Ok(rows?.concat())
 }
 
-fn row(loaded: &Loaded, watch: &dyn Watch) -> Result<AdmissionRow, ReproduceError> {
-    let n_jobs = loaded.workload.jobs.len();
+fn load(
+    scarce: &'static Scarce,
+    file: &std::path::Path,
+    profiles: &ProfileSet,
+) -> Result<Loaded, ReproduceError> {
+    let cluster = Arc::new(servers(scarce.nodes)?);
+    let source = Source::open(file)?;
+    let workload = elasticflow::read(&source, &Setting::new(&cluster, profiles))?.workload;
+    workload.check().map_err(|error| ReproduceError::Workload { file: scarce.trace, error })?;
+    Ok(Loaded { scarce, cluster, workload: Arc::new(workload) })
+}
+
+fn rows(loaded: &Loaded, done: &(dyn Fn() + Sync)) -> Result<Vec<Row>, ReproduceError> {
     let mut both = SideBySide {
         greedy: ScriptPolicy::load(GREEDY, Limits::default())?,
         model: ScriptPolicy::load(MODEL, Limits::default())?,
         answers: Answers::default(),
     };
     let greedy = whole_run(loaded, GREEDY, &mut both)?;
-    watch.ended(n_jobs as u64);
-    watch.run_done();
+    done();
     let model = whole_run(loaded, MODEL, &mut ScriptPolicy::load(MODEL, Limits::default())?)?;
-    watch.ended(n_jobs as u64);
-    watch.run_done();
-    Ok(AdmissionRow { panel: loaded.panel, n_jobs, answers: both.answers, greedy, model })
+    done();
+    let Answers { asked, greedy: by_greedy, model: by_model, at_most, worse } = both.answers;
+    let row = |policy: &str, numbers: &[(&str, usize)]| Row {
+        policy: policy.to_owned(),
+        at: [("trace".to_owned(), loaded.scarce.trace.to_owned())].into(),
+        seed: None,
+        numbers: numbers.iter().map(|(name, value)| ((*name).to_owned(), *value as f64)).collect(),
+    };
+    let whole = |run: &WholeRun| {
+        [("declined", run.declined), (MET.name, run.met), (BROKEN.name, run.n_jobs - run.declined - run.met)]
+    };
+    let same_state = |entered: usize| [("asked", asked), (ENTERED.name, entered)];
+    Ok(vec![
+        row(GREEDY, &[&same_state(by_greedy)[..], &whole(&greedy)].concat()),
+        row(MODEL, &[&same_state(by_model)[..], &whole(&model), &[(WORSE_INSTANTS.name, worse)]].concat()),
+        row(ANY_PLAN, &same_state(at_most)),
+    ])
 }
 
 fn whole_run(
@@ -99,13 +141,26 @@ fn whole_run(
     name: &'static str,
     policy: &mut dyn Policy,
 ) -> Result<WholeRun, ReproduceError> {
-    let settings = Settings { round: loaded.panel.slot, ..Settings::default() };
+    let settings = Settings { round: loaded.scarce.round, ..Settings::default() };
     let (cluster, workload) = (Arc::clone(&loaded.cluster), Arc::clone(&loaded.workload));
     let ledger = simulate(cluster, workload, Vec::new(), policy, &settings, &mut |_| {});
     let ledger =
-        ledger.map_err(|error| ReproduceError::Run { policy: name, panel: loaded.panel.name, error })?;
-    let (met, declined) = (n_met(&loaded.workload, &ledger.outcomes), n_declined(&ledger.outcomes));
-    Ok(WholeRun { declined, met })
+        ledger.map_err(|error| ReproduceError::Run { policy: name, trace: loaded.scarce.trace, error })?;
+    Ok(WholeRun::of(&loaded.workload, &ledger.outcomes))
+}
+
+impl WholeRun {
+    fn of(workload: &Workload, outcomes: &[Outcome]) -> Self {
+        let mut run = WholeRun::default();
+        for (job, outcome) in workload.jobs.iter().zip(outcomes) {
+            let Some(deadline) = job.deadline.first() else { continue };
+            let finish = outcome.finish.filter(|_| outcome.status == Status::Finished);
+            run.n_jobs += 1;
+            run.declined += usize::from(outcome.status == Status::Declined);
+            run.met += usize::from(finish.is_some_and(|finish| finish <= deadline));
+        }
+        run
+    }
 }
 
 /// Runs the greedy and asks the model the same.
@@ -139,12 +194,10 @@ impl Answers {
             rows.filter(|row| snapshot.jobs.spec(*row).deadline.first().is_some()).count()
         };
         let (greedy, by_model) = (enters(greedy), enters(model));
-        self.instants += 1;
         self.asked += n_asking;
         self.greedy += greedy;
         self.model += by_model;
         self.at_most += model.notes.iter().find_map(|note| bound_in(note)).unwrap_or(by_model).max(by_model);
-        self.better += usize::from(by_model > greedy);
         self.worse += usize::from(by_model < greedy);
     }
 }

@@ -1,7 +1,5 @@
 //! What can keep a figure from being reproduced.
 
-use std::path::PathBuf;
-
 use rota_core::cluster::ClusterError;
 use rota_core::simulation::SimulationError;
 use rota_core::workload::WorkloadError;
@@ -12,16 +10,6 @@ use rota_traces::error::InputError;
 /// A figure that cannot be reproduced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
-    /// A trace is not there.
-    #[error("{file} is in none of the folders {}; it is published at {origin}: fetch it and name its folder with --traces", listed(.folders))]
-    Missing {
-        /// The trace.
-        file: &'static str,
-        /// Where it was looked for.
-        folders: Vec<PathBuf>,
-        /// Where it is published.
-        origin: &'static str,
-    },
     /// A trace cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -40,27 +28,23 @@ pub enum ReproduceError {
     #[error(transparent)]
     Policy(#[from] LoadError),
     /// A run had to stop.
-    #[error("{policy} on {panel}: {error}")]
+    #[error("{policy} on {trace}: {error}")]
     Run {
         /// The policy.
         policy: &'static str,
         /// On what.
-        panel: &'static str,
+        trace: &'static str,
         /// What went wrong.
         error: SimulationError,
     },
     /// The original's driver refused.
-    #[error("{policy} on {panel}: {error}")]
+    #[error("{policy} on {trace}: {error}")]
     Artifact {
         /// The scheduler.
         policy: &'static str,
         /// On what.
-        panel: &'static str,
+        trace: &'static str,
         /// What went wrong.
         error: ArtifactError,
     },
-}
-
-fn listed(folders: &[PathBuf]) -> String {
-    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -12,11 +12,10 @@ use rota_traces::format::{Setting, rota};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
-use super::{CONTENDERS, ReproduceError, Shape, servers};
+use super::{CONTENDERS, ReproduceError, servers};
 
 /// The ten jobs, in Rota's format.
 pub const TEN_JOBS: &str = include_str!("ten_jobs.csv");
-const ONE_SERVER: Shape = Shape { nodes: 1, racks: 1 };
 const SLOT: Span = Span::from_secs(240);
 
 /// Accepted and declined, as the original's README names them, by contender.
@@ -53,15 +52,15 @@ const NOTE: &str = "the authors' ten jobs were never published: these were found
 
 /// Runs the test; it needs no file.
 pub fn functional() -> Result<FunctionalReport, ReproduceError> {
-    let cluster = servers(ONE_SERVER)?;
+    let cluster = servers(1)?;
     let profiles = profile::load("elasticflow-a100")?;
     let source = Source::new("ten_jobs.csv", TEN_JOBS);
     let workload = rota::read(&source, &Setting::new(&cluster, &profiles))?.workload;
     let mut runs = Vec::with_capacity(CONTENDERS.len());
     for (contender, published) in CONTENDERS.iter().zip(README) {
-        let settings = Settings { scheduler: contender.scheduler, slot: SLOT, durations: None };
+        let settings = Settings::new(contender.scheduler, SLOT);
         let run = artifact::run(&cluster, &workload, &settings).map_err(|error| {
-            ReproduceError::Artifact { policy: contender.original, panel: "the ten jobs", error }
+            ReproduceError::Artifact { policy: contender.original, trace: "the ten jobs", error }
         })?;
         runs.push(FunctionalRun {
             policy: contender.policy,

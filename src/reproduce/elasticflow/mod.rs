@@ -1,29 +1,16 @@
-//! ElasticFlow (ASPLOS'23): its functional test, Figure 8(b), the order of the schedulers on six traces, and how far its
-//! admission is from the optimum.
+//! ElasticFlow (ASPLOS'23): its functional test, and how far its admission is from the optimum. Its figures are studies.
 
 mod admission;
-mod admission_table;
 mod error;
-mod figures;
 mod functional;
-mod picture;
-mod published;
-mod run;
-mod study;
-mod table;
 
 use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
 use rota_core::resources::Host;
 use rota_scripts::artifact::elasticflow::Scheduler;
 
-pub use admission::{AdmissionRow, Answers, WholeRun, admission};
-pub use admission_table::{to_json as admission_to_json, to_text as admission_to_text};
+pub use admission::{admission, n_runs};
 pub use error::ReproduceError;
-pub use figures::{Figure, Panel, Shape};
 pub use functional::{FunctionalReport, FunctionalRun, README, TEN_JOBS, functional};
-pub use published::Published;
-pub use run::{Counts, Mode};
-pub use study::{Study, StudyOptions, StudyRow, Watch, study};
 
 /// A scheduler of the paper under both its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +33,10 @@ pub const CONTENDERS: [Contender; 5] = [
 ];
 
 /// Servers of eight A100 GPUs, as the artifact's cluster files describe them.
-fn servers(shape: Shape) -> Result<Cluster, ClusterError> {
+fn servers(n_nodes: u32) -> Result<Cluster, ClusterError> {
     let group = NodeGroup {
-        count: shape.nodes,
-        racks: shape.racks,
+        count: n_nodes,
+        racks: 1,
         gpu_type: "A100".into(),
         n_gpus: 8,
         gpu_mem_bytes: 0,
@@ -57,5 +44,5 @@ fn servers(shape: Shape) -> Result<Cluster, ClusterError> {
         cache_bytes: 0,
         fetch_bps: 0,
     };
-    Cluster::new(shape.name(), &[group])
+    Cluster::new(format!("n{n_nodes}g8"), &[group])
 }

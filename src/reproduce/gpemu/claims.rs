@@ -2,52 +2,24 @@
 
 use serde::Serialize;
 
+use super::super::claims::{LEVEL, Outcome, Verdict};
 use super::{Cell, ORDERS, Story, Study};
 
-/// Average times that differ by less than this part are level.
-const LEVEL: f64 = 0.005;
 /// How far a deployment may be from its simulation.
 const AS_SIMULATED: f64 = 0.05;
 /// How far our gain may be from GPEmu's.
 const AS_GAINED: f64 = 0.15;
 
-/// What came of asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It is so.
-    Holds,
-    /// It is not.
-    DoesNotHold,
-    /// Neither is clearly better.
-    Tie,
-    /// There is nothing that could say.
-    NotComparable,
-}
-
-impl Outcome {
-    /// In words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Outcome::Holds => "holds",
-            Outcome::DoesNotHold => "does not hold",
-            Outcome::Tie => "tie",
-            Outcome::NotComparable => "not comparable",
-        }
-    }
-}
-
-/// The answer to a claim.
+/// A claim, and what came of asking it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct Answer {
     /// The claim's name.
     pub claim: &'static str,
     /// Of whom it was asked.
     pub of: &'static str,
     /// What came of it.
-    pub outcome: Outcome,
-    /// The row that decided, in words.
-    pub why: String,
+    #[serde(flatten)]
+    pub verdict: Verdict,
 }
 
 /// What one row says: above 1 it supports a claim, below it contradicts it.
@@ -57,18 +29,18 @@ struct Finding {
 }
 
 /// Asks everything.
-pub fn verdicts(study: &Study) -> Vec<Verdict> {
+pub fn answers(study: &Study) -> Vec<Answer> {
     let cells = &study.cells;
-    let mut verdicts: Vec<Verdict> = Story::ALL.map(|story| tune_ahead(cells, story)).to_vec();
-    verdicts.push(deployed_as_simulated(cells));
-    verdicts.push(gain_as_gpemu(cells));
-    verdicts.push(cdf_as(cells, Story::Gpemu, "times-as-gpemu"));
-    verdicts.push(cdf_as(cells, Story::Paper, "times-as-the-paper"));
-    verdicts
+    let mut answers: Vec<Answer> = Story::ALL.map(|story| tune_ahead(cells, story)).to_vec();
+    answers.push(deployed_as_simulated(cells));
+    answers.push(gain_as_gpemu(cells));
+    answers.push(cdf_as(cells, Story::Gpemu, "times-as-gpemu"));
+    answers.push(cdf_as(cells, Story::Paper, "times-as-the-paper"));
+    answers
 }
 
 /// Under every order the tuned allocation has the shorter average completion time.
-fn tune_ahead(cells: &[Cell], story: Story) -> Verdict {
+fn tune_ahead(cells: &[Cell], story: Story) -> Answer {
     let finding = |order: &'static str| {
         let gain = gain(cells, story, order)?;
         Some(Finding { support: gain, said: format!("{order}: {gain:.3}x") })
@@ -77,7 +49,7 @@ fn tune_ahead(cells: &[Cell], story: Story) -> Verdict {
 }
 
 /// The average completion time of every cell is within 5 % of the simulator's.
-fn deployed_as_simulated(cells: &[Cell]) -> Verdict {
+fn deployed_as_simulated(cells: &[Cell]) -> Answer {
     let findings = cells.iter().map(|cell| {
         let apart = cell.deployed.mean_h() / cell.simulated.mean_h() - 1.0;
         let said = format!(
@@ -92,7 +64,7 @@ fn deployed_as_simulated(cells: &[Cell]) -> Verdict {
 }
 
 /// What tuning gains under every order is within 15 % of what it gained GPEmu.
-fn gain_as_gpemu(cells: &[Cell]) -> Verdict {
+fn gain_as_gpemu(cells: &[Cell]) -> Answer {
     let finding = |order: &'static str| {
         let (ours, theirs) = (gain(cells, Story::Deployed, order)?, gain(cells, Story::Gpemu, order)?);
         let apart = ours / theirs - 1.0;
@@ -103,7 +75,7 @@ fn gain_as_gpemu(cells: &[Cell]) -> Verdict {
 }
 
 /// Our completion times cannot be told from the published ones: no distance beyond what two draws of one kind of jobs have.
-fn cdf_as(cells: &[Cell], story: Story, claim: &'static str) -> Verdict {
+fn cdf_as(cells: &[Cell], story: Story, claim: &'static str) -> Answer {
     let findings = cells.iter().map(|cell| {
         let theirs = cell.curve(story)?;
         let (distance, usual) = (cell.deployed.distance(theirs), cell.deployed.usual_distance(theirs));
@@ -128,7 +100,7 @@ fn all(findings: impl IntoIterator<Item = Option<Finding>>) -> Vec<Finding> {
 }
 
 /// The worst row decides; within `level` of 1 it is a tie.
-fn settle(claim: &'static str, of: &'static str, findings: Vec<Finding>, level: f64) -> Verdict {
+fn settle(claim: &'static str, of: &'static str, findings: Vec<Finding>, level: f64) -> Answer {
     let worst = findings.into_iter().min_by(|a, b| a.support.total_cmp(&b.support));
     let (outcome, why) = match worst {
         None => (Outcome::NotComparable, "not all of its rows are at hand".to_owned()),
@@ -136,7 +108,7 @@ fn settle(claim: &'static str, of: &'static str, findings: Vec<Finding>, level: 
         Some(worst) if worst.support < 1.0 => (Outcome::DoesNotHold, worst.said),
         Some(worst) => (Outcome::Holds, worst.said),
     };
-    Verdict { claim, of, outcome, why }
+    Answer { claim, of, verdict: Verdict { outcome, why } }
 }
 
 #[cfg(test)]
@@ -173,16 +145,16 @@ mod tests {
     }
 
     fn outcome(study: &Study, claim: &str, of: Story) -> Outcome {
-        let verdicts = verdicts(study);
-        let found = verdicts.iter().find(|v| v.claim == claim && v.of == of.name());
-        found.unwrap_or_else(|| panic!("{claim} of {}: {verdicts:#?}", of.name())).outcome
+        let answers = answers(study);
+        let found = answers.iter().find(|answer| answer.claim == claim && answer.of == of.name());
+        found.unwrap_or_else(|| panic!("{claim} of {}: {answers:#?}", of.name())).verdict.outcome
     }
 
     #[test]
     fn everything_holds_where_it_should() {
-        let verdicts = verdicts(&study(|_| ()));
-        assert!(verdicts.iter().all(|verdict| verdict.outcome == Outcome::Holds), "{verdicts:#?}");
-        assert_eq!(verdicts.len(), 8);
+        let answers = answers(&study(|_| ()));
+        assert!(answers.iter().all(|answer| answer.verdict.outcome == Outcome::Holds), "{answers:#?}");
+        assert_eq!(answers.len(), 8);
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod picture;
 mod points;
 mod table;
 
-pub use claims::{Outcome, Verdict, verdicts};
+pub use claims::{Answer, answers};
 pub use curve::Curve;
 pub use points::{PointsError, Published};
 

@@ -1,18 +1,38 @@
 //! The figure as pictures: for each order and allocation the four curves together, and for each order what tuning does.
 
+use std::path::Path;
+
 use super::{ALLOCATIONS, Cell, Curve, ORDERS, Story, Study};
-use crate::report::{Axis, Figure, Line, Marks, PALETTE_LENGTH};
-use crate::reproduce::Picture;
+use crate::report::{
+    Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, escape, frame, inline, write_figures,
+};
+use crate::results::replace_file;
 
 /// GPEmu's and the paper's plots end here.
 const MOST_HOURS: f64 = 12.0;
 
 impl Study {
-    /// The page.
-    pub fn picture(&self) -> Picture {
+    /// Writes `report.html`, the figures into `plots/`, and every job's time into `times.csv`.
+    pub fn write(&self, out: &Path) -> Result<(), ReportError> {
+        let figures = self.figures();
+        write_figures(&figures, out)?;
+        let mut body = String::from("<section>\n<h2>Figures</h2>\n<div class=\"plots\">\n");
+        for figure in &figures {
+            body.push_str(&inline(figure)?);
+        }
+        body.push_str("</div>\n</section>\n<section>\n<h2>Tables</h2>\n<div class=\"scroll\"><pre>");
+        body.push_str(&escape(&self.to_text()));
+        body.push_str("</pre></div>\n</section>\n");
+        let facts = format!("<p>Rota {}</p>\n", env!("CARGO_PKG_VERSION"));
+        let page = frame("GPEmu's Synergy run on emulated agents", &facts, &body, "");
+        replace_file(&out.join("report.html"), page.as_bytes())?;
+        Ok(replace_file(&out.join("times.csv"), self.to_csv().as_bytes())?)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
         let mut figures: Vec<Figure> = ORDERS.iter().map(|order| self.by_order(order)).collect();
         figures.extend(self.cells.iter().map(|cell| self.by_story(cell)));
-        Picture { title: "GPEmu's Synergy run on emulated agents".to_owned(), text: self.to_text(), figures }
+        figures
     }
 
     /// What GPEmu's figure shows: both allocations, ours plain and GPEmu's dashed.

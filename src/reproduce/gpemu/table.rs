@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{gain, verdicts};
+use super::claims::{answers, gain};
 use super::{ORDERS, ORIGIN, Story, Study};
 
 impl Study {
@@ -29,8 +29,8 @@ impl Study {
             line(row(&format!("{order}: tune gains"), &gains, ""));
         }
         line(String::new());
-        for verdict in verdicts(self) {
-            let (claim, of) = (verdict.claim, verdict.of);
+        for answer in answers(self) {
+            let (claim, of, verdict) = (answer.claim, answer.of, answer.verdict);
             line(format!("{claim:<18} {of:<10} {:<14} {}", verdict.outcome.text(), verdict.why));
         }
         line(String::new());
@@ -61,9 +61,9 @@ impl Study {
         struct Whole<'a> {
             #[serde(flatten)]
             study: &'a Study,
-            verdicts: Vec<super::Verdict>,
+            verdicts: Vec<super::Answer>,
         }
-        let whole = Whole { study: self, verdicts: verdicts(self) };
+        let whole = Whole { study: self, verdicts: answers(self) };
         serde_json::to_string_pretty(&whole).expect("numbers and text are plain JSON") + "\n"
     }
 }

@@ -14,7 +14,7 @@ use crate::error::InputError;
 use crate::source::Source;
 
 /// The built-in clusters: name and file, in the order they are listed to people.
-pub const BUILT_IN: [(&str, &str); 13] = [
+pub const BUILT_IN: [(&str, &str); 15] = [
     ("default", include_str!("../../../configs/clusters/default.toml")),
     ("philly", include_str!("../../../configs/clusters/philly.toml")),
     ("small", include_str!("../../../configs/clusters/small.toml")),
@@ -25,6 +25,8 @@ pub const BUILT_IN: [(&str, &str); 13] = [
     ("a100-4", include_str!("../../../configs/clusters/a100-4.toml")),
     ("a100-8", include_str!("../../../configs/clusters/a100-8.toml")),
     ("a100-32", include_str!("../../../configs/clusters/a100-32.toml")),
+    ("a100-64", include_str!("../../../configs/clusters/a100-64.toml")),
+    ("a100-128", include_str!("../../../configs/clusters/a100-128.toml")),
     ("t4", include_str!("../../../configs/clusters/t4.toml")),
     ("mixed", include_str!("../../../configs/clusters/mixed.toml")),
     ("data", include_str!("../../../configs/clusters/data.toml")),

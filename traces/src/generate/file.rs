@@ -11,12 +11,13 @@ use crate::source::Source;
 use crate::units::Bytes;
 
 /// The built-in workloads: name and file, in the order they are listed to people.
-pub const BUILT_IN: [(&str, &str); 7] = [
+pub const BUILT_IN: [(&str, &str); 8] = [
     ("default", include_str!("../../../configs/workloads/default.toml")),
     ("small", include_str!("../../../configs/workloads/small.toml")),
     ("multi", include_str!("../../../configs/workloads/multi.toml")),
     ("static", include_str!("../../../configs/workloads/static.toml")),
     ("deadlines", include_str!("../../../configs/workloads/deadlines.toml")),
+    ("synergy-artifact", include_str!("../../../configs/workloads/synergy-artifact.toml")),
     ("elasticflow", include_str!("../../../configs/workloads/elasticflow.toml")),
     ("data", include_str!("../../../configs/workloads/data.toml")),
 ];

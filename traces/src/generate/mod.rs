@@ -1,10 +1,12 @@
 //! Workloads from distributions: the published generators, seeded, and the files that describe them.
 
+mod artifact;
 mod data;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
 mod options;
+mod python;
 mod redraw;
 pub(crate) mod synergy;
 
@@ -29,6 +31,7 @@ pub fn generate(
     options.check()?;
     let mut workload = match options.recipe {
         Recipe::Synergy => synergy::generate(cluster, profiles, options),
+        Recipe::SynergyArtifact => artifact::generate(cluster, profiles, options),
         Recipe::Elasticflow => elasticflow::generate(cluster, profiles, options),
     }?;
     data::give(&mut workload, options);

@@ -47,6 +47,8 @@ pub enum Recipe {
     /// Synergy (OSDI'22): classes by a split, no deadlines.
     #[default]
     Synergy,
+    /// The same, with the random numbers of Synergy's own program: a seed gives the jobs that it gives there.
+    SynergyArtifact,
     /// ElasticFlow (ASPLOS'23): elastic jobs with deadlines.
     Elasticflow,
 }

@@ -2,10 +2,10 @@
 
 use rota_solvers::chronus_leases::{LeaseRow, Shelf, packs};
 
-use super::ArtifactError;
 use super::job::Class;
 use super::record::Admission;
 use super::simulator::Simulator;
+use super::{ArtifactError, Defect};
 
 impl Simulator<'_> {
     pub(super) fn admit(&mut self, now: i64) -> Result<(), ArtifactError> {
@@ -42,12 +42,15 @@ impl Simulator<'_> {
         } else {
             let rows: Vec<LeaseRow> = it.rows(lease, index).collect();
             let last = rows.last().map_or(0, |row| row.horizon);
-            // The rows stay, whatever comes of them, and count against the next arrivals of this slot.
+            let n_before = arrivals.rows.len();
             arrivals.rows.extend(rows);
             let capacity = |lease: usize| self.capacity_of(lease);
             let fits = self.jobs[job].need <= last && arrivals.packs(capacity);
-            if !fits {
+            if !fits && self.settings.has(Defect::RefusedLinger) {
+                // The rows stay and count against the next arrivals of this slot.
                 arrivals.stretch_last(self.jobs[job].need, |lease| self.capacity_of(lease));
+            } else if !fits {
+                arrivals.rows.truncate(n_before);
             }
             let it = &mut self.jobs[job];
             if fits {

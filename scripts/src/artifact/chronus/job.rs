@@ -1,11 +1,12 @@
 //! A job as the original keeps it.
 
+use rota_core::allocation::Slice;
 use rota_core::cluster::Cluster;
 use rota_core::job::{Deadline, JobSpec};
 use rota_core::workload::{Truth, Workload};
 use rota_solvers::chronus_leases::LeaseRow;
 
-use super::{ArtifactError, Settings};
+use super::{ArtifactError, Defect, Settings};
 
 /// A deadline is worth this much at most.
 pub(super) const MOST_VALUE: f64 = 10.0;
@@ -67,19 +68,14 @@ pub(super) struct Job {
     pub(super) start: Option<i64>,
     pub(super) end: Option<f64>,
     /// GPUs held, by node.
-    pub(super) places: Vec<(usize, u32)>,
+    pub(super) places: Vec<Slice>,
+    /// GPUs as rows of the model count them.
+    model_gpus: u32,
+    /// The least horizon of a step: that of one which has passed is none, or as far in the past as it lies.
+    least_horizon: i64,
 }
 
 impl Job {
-    /// GPUs as rows of the model count them: gangs of 3 and of 5 to 7 are rounded up.
-    pub(super) fn rounded_gpus(&self) -> u32 {
-        match self.gpus {
-            3 => 4,
-            5..=7 => 8,
-            gpus => gpus,
-        }
-    }
-
     /// Time added to the job by its starts.
     pub(super) fn overhead(&self) -> f64 {
         f64::from(self.n_resumes) * RESTART_COST * self.width()
@@ -113,9 +109,9 @@ impl Job {
 
     /// Rows of the lease model, one for each level, seen from lease number `index`.
     pub(super) fn rows(&self, lease: i64, index: i64) -> impl Iterator<Item = LeaseRow> {
-        let (gpus, need) = (self.rounded_gpus(), u32::try_from(self.need).unwrap_or(0));
+        let (gpus, need) = (self.model_gpus, u32::try_from(self.need).unwrap_or(0));
         self.levels.iter().enumerate().map(move |(level, &(deadline, value))| {
-            let horizon = (self.submit + deadline).div_euclid(lease) - index;
+            let horizon = ((self.submit + deadline).div_euclid(lease) - index).max(self.least_horizon);
             LeaseRow { gpus, need, horizon, value, level: level as u32 }
         })
     }
@@ -203,5 +199,20 @@ fn job_of(
         start: None,
         end: None,
         places: Vec::new(),
+        model_gpus: if settings.has(Defect::GangRounding) {
+            rounded(spec.gpus.asked)
+        } else {
+            spec.gpus.asked
+        },
+        least_horizon: if settings.has(Defect::ExpiredSteps) { i64::MIN } else { 0 },
     })
+}
+
+/// Gangs of 3 and of 5 to 7 are rounded up.
+fn rounded(gpus: u32) -> u32 {
+    match gpus {
+        3 => 4,
+        5..=7 => 8,
+        gpus => gpus,
+    }
 }

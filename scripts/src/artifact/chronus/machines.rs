@@ -1,7 +1,9 @@
 //! Nodes below switches, what is free on them, and the original's placements.
 
+use rota_core::allocation::{GpuSet, Slice, WHOLE_GPU};
 use rota_core::cluster::Cluster;
 use rota_core::ids::NodeId;
+use rota_core::resources::Host;
 use rota_core::switches::{Part, Spare, fewest_nodes, is_allowed_split, is_consolidated, take_in_order};
 
 use super::{ArtifactError, Placement};
@@ -13,7 +15,7 @@ const SMALL_GANG: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Machines {
     switches: Vec<u32>,
-    free: Vec<u32>,
+    free: Vec<GpuSet>,
     is_on: Vec<bool>,
     pub(super) gpus_per_node: u32,
 }
@@ -28,7 +30,7 @@ impl Machines {
         }
         Ok(Machines {
             switches: nodes.iter().map(|node| node.rack).collect(),
-            free: vec![first.n_gpus; nodes.len()],
+            free: vec![GpuSet::first(first.n_gpus); nodes.len()],
             is_on: vec![true; nodes.len()],
             gpus_per_node: first.n_gpus,
         })
@@ -45,7 +47,7 @@ impl Machines {
 
     /// Free GPUs of nodes that are on.
     pub(super) fn n_free(&self) -> u32 {
-        self.free.iter().zip(&self.is_on).filter(|(_, is_on)| **is_on).map(|(free, _)| free).sum()
+        self.free.iter().zip(&self.is_on).filter(|(_, is_on)| **is_on).map(|(free, _)| free.len()).sum()
     }
 
     /// Turns all nodes on but the first so many.
@@ -53,8 +55,11 @@ impl Machines {
         self.is_on.iter_mut().enumerate().for_each(|(node, is_on)| *is_on = node >= n_off);
     }
 
-    pub(super) fn release(&mut self, places: &[(usize, u32)]) {
-        places.iter().for_each(|(node, gpus)| self.free[*node] += gpus);
+    pub(super) fn release(&mut self, places: &[Slice]) {
+        for place in places {
+            let free = &mut self.free[place.node.index()];
+            *free = free.or(place.gpus);
+        }
     }
 
     /// Finds and takes GPUs; `Ok(None)` is the placement's refusal.
@@ -62,7 +67,7 @@ impl Machines {
         &mut self,
         placement: Placement,
         gpus: u32,
-    ) -> Result<Option<Vec<(usize, u32)>>, &'static str> {
+    ) -> Result<Option<Vec<Slice>>, &'static str> {
         if self.n_free() < gpus {
             return Ok(None);
         }
@@ -86,16 +91,22 @@ impl Machines {
 
     fn spares(&self) -> Vec<Spare> {
         let spare = |node: usize| {
-            let (free, total) = if self.is_on[node] { (self.free[node], self.gpus_per_node) } else { (0, 0) };
+            let (free, total) =
+                if self.is_on[node] { (self.free[node].len(), self.gpus_per_node) } else { (0, 0) };
             Spare { node: NodeId::from(node), switch: self.switches[node], free, total }
         };
         (0..self.free.len()).map(spare).filter(|spare| spare.free > 0).collect()
     }
 
-    fn take(&mut self, parts: &[Part]) -> Vec<(usize, u32)> {
-        let places: Vec<(usize, u32)> =
-            parts.iter().map(|part| (part.spare.node.index(), part.gpus)).collect();
-        places.iter().for_each(|(node, gpus)| self.free[*node] -= gpus);
+    /// The lowest free GPUs of each node.
+    fn take(&mut self, parts: &[Part]) -> Vec<Slice> {
+        let mut places = Vec::with_capacity(parts.len());
+        for part in parts {
+            let free = &mut self.free[part.spare.node.index()];
+            let gpus = free.lowest(part.gpus);
+            *free = free.without(gpus);
+            places.push(Slice { node: part.spare.node, gpus, share: WHOLE_GPU, host: Host::NONE });
+        }
         places
     }
 }

@@ -31,9 +31,11 @@ pub use job::Class;
 pub use record::{Admission, Boundary, Fate, PlanLeft, Run, Solve};
 
 use rota_core::cluster::Cluster;
-use rota_core::time::Span;
+use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 use rota_solvers::Solver;
+
+use super::{Defect, Defects};
 
 /// What the MILP prefers beside deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,10 @@ pub struct Settings<'a> {
     /// First deadlines after submission by job id, as best-effort jobs have them in the trace too; without them, a
     /// best-effort job expects its own duration.
     pub expectations: Option<&'a [i64]>,
+    /// Which of its defects it shall have.
+    pub defects: Defects,
+    /// Whether what ran where is recorded.
+    pub keeps_timeline: bool,
 }
 
 impl Settings<'_> {
@@ -109,7 +115,23 @@ impl Settings<'_> {
             has_profile: true,
             power: PowerSaving::Off,
             expectations: None,
+            defects: Defects::ALL,
+            keeps_timeline: false,
         }
+    }
+
+    /// Seconds, as ElasticFlow's authors ported it: leases, slots and ticks of 240.
+    pub fn seconds() -> Self {
+        Settings { unit: Span::from_secs(1), lease: 240, check: 240, slot: 240, ..Self::minutes() }
+    }
+
+    /// A time of the trace.
+    fn time(&self, units: f64) -> Time {
+        Time((units * self.unit.0 as f64).round() as i64)
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.defects.has(defect)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::ArtifactError;
 use super::job::Class;
 use super::simulator::Simulator;
+use super::{ArtifactError, Defect};
 
 /// Leases up to this length let refused jobs in by force, and accepted jobs run without a lease.
 const SHORT_LEASE: i64 = 30;
@@ -31,16 +31,28 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    pub(super) fn fill(&mut self, now: i64) -> Result<(), ArtifactError> {
+    /// Between slots, whoever fits what is free; says whether somebody did.
+    pub(super) fn fill(&mut self, now: i64) -> Result<bool, ArtifactError> {
         if self.machines.n_free() == 0 {
-            return Ok(());
+            return Ok(false);
         }
-        self.pending.sort_by_cached_key(|&job| (self.jobs[job].class, self.jobs[job].emergence));
+        if self.settings.has(Defect::LongestFirst) {
+            self.pending.sort_by_cached_key(|&job| (self.jobs[job].class, self.jobs[job].emergence));
+        } else {
+            self.pending.sort_by_cached_key(|&job| Reverse(self.jobs[job].rank()));
+        }
         let fitting = self.fitting(&self.pending);
         let placed = self.place(&fitting, now)?;
-        // Neither the last look nor the count of starts is set: the jobs are credited from their last look on.
+        if !self.settings.has(Defect::UnearnedCredit) {
+            for &job in &placed {
+                let it = &mut self.jobs[job];
+                it.waited += now - it.last_check;
+                it.last_check = now;
+                it.n_resumes += 1;
+            }
+        }
         self.move_to_running(&placed);
-        Ok(())
+        Ok(!placed.is_empty())
     }
 
     /// Refused jobs that would be done within this lease are promised the GPUs that nobody was promised.

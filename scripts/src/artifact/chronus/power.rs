@@ -1,14 +1,14 @@
 //! Nodes off at night: from midnight on, the leases to come give up what nobody is planned for.
 
-use super::PowerSaving;
 use super::simulator::Simulator;
+use super::{Defect, PowerSaving};
 
 /// Units of time in a day, and when in it nodes come back: the original reckons in minutes.
 const DAY: i64 = 1440;
 const MORNING: i64 = 480;
 
-/// Leases looked ahead, however long they are.
-const NIGHT_LEASES: usize = 8;
+/// Leases that the original looks ahead, however long they are.
+const NIGHT_LEASES: i64 = 8;
 
 /// Nodes that always stay.
 const FEWEST_NODES: i64 = 10;
@@ -32,7 +32,7 @@ impl Simulator<'_> {
     fn plan_night(&mut self) {
         let per_node = i64::from(self.machines.gpus_per_node);
         let n_nodes = i64::from(self.machines.n_nodes());
-        let mut free = [n_nodes * per_node; NIGHT_LEASES];
+        let mut free = vec![n_nodes * per_node; self.n_night_leases()];
         for &job in self.pending.iter().chain(&self.running) {
             self.reserve_night(job, &mut free);
         }
@@ -44,10 +44,17 @@ impl Simulator<'_> {
         self.is_full_power = false;
     }
 
-    fn reserve_night(&self, job: usize, free: &mut [i64; NIGHT_LEASES]) {
+    fn n_night_leases(&self) -> usize {
+        let until_morning = (MORNING + self.settings.lease - 1) / self.settings.lease;
+        let n_leases = if self.settings.has(Defect::NightLeases) { NIGHT_LEASES } else { until_morning };
+        usize::try_from(n_leases).unwrap_or(0)
+    }
+
+    fn reserve_night(&self, job: usize, free: &mut [i64]) {
         let it = &self.jobs[job];
         let gpus = i64::from(it.gpus);
-        let throughout = |n_leases: usize, free: &mut [i64; NIGHT_LEASES]| {
+        let n_night = free.len();
+        let throughout = |n_leases: usize, free: &mut [i64]| {
             free.iter_mut().take(n_leases).for_each(|free| *free -= gpus);
         };
         match &it.plan {
@@ -57,8 +64,8 @@ impl Simulator<'_> {
             }
             Some(plan) => {
                 let n_planned = plan.iter().filter(|runs| **runs).count();
-                if self.settings.power == PowerSaving::Conservative && n_planned >= NIGHT_LEASES {
-                    return throughout(NIGHT_LEASES, free);
+                if self.settings.power == PowerSaving::Conservative && n_planned >= n_night {
+                    return throughout(n_night, free);
                 }
                 let planned = free.iter_mut().zip(plan).filter(|(_, runs)| **runs);
                 planned.for_each(|(free, _)| *free -= gpus);

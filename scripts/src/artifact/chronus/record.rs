@@ -5,6 +5,7 @@ use rota_core::time::{Span, Time};
 use rota_solvers::chronus_leases::LeaseProblem;
 
 use super::job::{Class, Job};
+use crate::artifact::track::Track;
 
 /// What was decided about an arrival. Jobs are named by their ids; times are in units of the trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +111,7 @@ impl Run {
         self.fates.iter().filter(|fate| fate.missed_value >= 1.0).count()
     }
 
-    pub(super) fn close(&mut self, jobs: Vec<Job>, unit: Span) {
+    pub(super) fn close(&mut self, jobs: Vec<Job>, unit: Span, track: Track) {
         let micros = |units: f64| Time((units * unit.0 as f64).round() as i64);
         let outcome = |job: &Job| Outcome {
             status: if job.end.is_some() { Status::Finished } else { Status::Unfinished },
@@ -126,9 +127,9 @@ impl Run {
             last: outcomes.iter().filter_map(|outcome| outcome.finish).max(),
             gpu_time: outcomes.iter().map(|outcome| i128::from(outcome.service.0)).sum(),
             outcomes,
-            n_decisions: self.boundaries.len() as u64,
             ..Ledger::default()
         };
+        track.write_rounds(&mut self.ledger);
         self.fates = jobs.into_iter().map(fate).collect();
     }
 }

@@ -1,8 +1,8 @@
 //! Running jobs at a tick: who is done, and what the others are credited with.
 
-use super::ArtifactError;
 use super::job::Class;
 use super::simulator::Simulator;
+use super::{ArtifactError, Defect};
 
 impl Simulator<'_> {
     pub(super) fn credit_running(&mut self, now: i64) -> Result<(), ArtifactError> {
@@ -44,6 +44,7 @@ impl Simulator<'_> {
             self.spot += it.gpus;
         }
         self.release(job);
+        self.track.end(job as u32, self.settings.time(time));
     }
 
     /// An accepted job that ran without a lease may need fewer of them.
@@ -54,8 +55,9 @@ impl Simulator<'_> {
             return Ok(());
         }
         let grew = need > it.need;
+        let n_less = it.need - need;
         it.need = need;
-        it.clear_earliest(1);
+        it.clear_earliest(if self.settings.has(Defect::ClearsOneLease) { 1 } else { n_less });
         let planned = it.plan.as_ref().map(|plan| plan.iter().filter(|runs| **runs).count() as i64);
         if grew || planned.is_some_and(|planned| planned != need) {
             let why = format!("job {} needs {need} leases and has {planned:?} planned", self.jobs[job].name);

@@ -9,7 +9,8 @@ use rota_solvers::Solver;
 use super::job::{Job, jobs_of};
 use super::machines::Machines;
 use super::record::Run;
-use super::{ArtifactError, Objective, Placement, PowerSaving, Settings};
+use super::{ArtifactError, Defect, Objective, Placement, PowerSaving, Settings};
+use crate::artifact::track::{Holder, Track};
 
 /// Ticks in a row without a running job or an arrival to come after which nothing will start any more.
 const MOST_IDLE_TICKS: u32 = 100_000;
@@ -34,6 +35,7 @@ pub(super) struct Simulator<'a> {
     pub(super) settings: Settings<'a>,
     pub(super) solver: &'a mut dyn Solver,
     pub(super) run: Run,
+    pub(super) track: Track,
 }
 
 impl<'a> Simulator<'a> {
@@ -54,8 +56,10 @@ impl<'a> Simulator<'a> {
             return Err(ArtifactError::NoProfile);
         }
         let machines = Machines::of(cluster)?;
+        let jobs = jobs_of(cluster, workload, settings)?;
         Ok(Simulator {
-            jobs: jobs_of(cluster, workload, settings)?,
+            track: Track::new(jobs.len(), machines.n_gpus(), settings.keeps_timeline),
+            jobs,
             n_arrived: 0,
             pending: Vec::new(),
             running: Vec::new(),
@@ -88,9 +92,11 @@ impl<'a> Simulator<'a> {
             if now % slot == 0 {
                 self.admit(now)?;
                 self.start_pending(now)?;
+                self.write_down(now);
             }
-            if now % 2 != 0 {
-                self.fill(now)?;
+            let fills = if self.settings.has(Defect::OddTicks) { now % 2 != 0 } else { now % slot != 0 };
+            if fills && self.fill(now)? {
+                self.write_down(now);
             }
             let is_idle = self.running.is_empty() && self.n_arrived == self.jobs.len();
             n_idle = if is_idle { n_idle + 1 } else { 0 };
@@ -100,8 +106,25 @@ impl<'a> Simulator<'a> {
             }
             now += check;
         }
-        self.run.close(self.jobs, self.settings.unit);
+        self.run.close(self.jobs, self.settings.unit, self.track);
         Ok(self.run)
+    }
+
+    /// Who holds what after a decision.
+    fn write_down(&mut self, now: i64) {
+        let holder = |job: &usize| {
+            let (it, job) = (&self.jobs[*job], *job as u32);
+            Holder {
+                job,
+                gpus: it.gpus,
+                worth: f64::from(it.gpus),
+                slices: it.places.iter().copied().collect(),
+            }
+        };
+        let holders = self.running.iter().map(holder).collect();
+        let there = self.pending.iter().chain(&self.running);
+        let asked = there.map(|job| u64::from(self.jobs[*job].gpus)).sum();
+        self.track.round(self.settings.time(now as f64), holders, self.pending.len() as u32, asked);
     }
 
     /// GPUs of a lease to come; 0 is the next.

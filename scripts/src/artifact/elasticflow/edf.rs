@@ -6,13 +6,14 @@ use rota_core::time::{Span, Time};
 use rota_core::timeline::{Grid, Timeline};
 
 use super::deadlines::{Payers, State};
+use super::events::Event;
 use super::job::{Job, Run};
-use super::{ArtifactError, Machines, plans};
+use super::{ArtifactError, Case, Defect, plans};
 
 /// What the earliest plans say of each job of a list: GPUs now and its end, by job.
 struct Draft {
     shares: Vec<(u32, Time)>,
-    are_all_in_time: bool,
+    late: Vec<u32>,
 }
 
 /// Plans a list in deadline order on an empty cluster.
@@ -20,11 +21,16 @@ fn draft(state: &State, timeline: &mut Timeline, list: &mut [u32]) -> Draft {
     let grid = Grid::even(state.now, state.slot, Span::from_secs(1));
     timeline.reset(state.now);
     State::by_deadline(&state.jobs, list);
-    let mut draft = Draft { shares: vec![(0, Time::ZERO); state.jobs.len()], are_all_in_time: true };
+    let earliest =
+        if state.has(Defect::EdfFreeCount) { plans::earliest_overwriting } else { plans::earliest };
+    let mut draft = Draft { shares: vec![(0, Time::ZERO); state.jobs.len()], late: Vec::new() };
     for &id in list.iter() {
         let job = &state.jobs[id as usize];
-        let share = plans::earliest(timeline, &grid, &job.need(), state.now);
-        draft.are_all_in_time &= share.1 <= job.deadline;
+        let share = earliest(timeline, &grid, &job.need(), state.now);
+        let by = if job.is_admitted { job.deadline } else { state.target(id) };
+        if share.1 > by {
+            draft.late.push(id);
+        }
         draft.shares[id as usize] = share;
     }
     draft
@@ -39,18 +45,16 @@ impl Draft {
     }
 }
 
-/// `edf`: everybody enters, nobody pays for starting.
-pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run, ArtifactError> {
-    let mut timeline = Timeline::new(Time::ZERO, machines.n_gpus);
-    let mut state = State::new(jobs, machines, slot);
+/// `edf`: everybody enters, and starting may cost nothing.
+pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
+    let mut timeline = Timeline::new(Time::ZERO, case.machines.n_gpus);
+    let has_stale_ends = case.has(Defect::StaleEnd);
+    let payers = if case.has(Defect::StartsFree) { Payers::Nobody } else { Payers::Running };
+    let mut state = State::new(case);
     while let Some(time) = state.events.first() {
         state.progress();
         let event = state.events.get(time).cloned().unwrap_or_default();
-        for &id in &event.ends {
-            state.shelves.release(id);
-            let is_late = state.jobs[id as usize].end > state.jobs[id as usize].deadline;
-            state.finish(id, is_late);
-        }
+        end_jobs(&mut state, &event, has_stale_ends);
         let draft = if event.starts.is_empty() {
             let mut list = std::mem::take(&mut state.runnable);
             let draft = draft(&state, &mut timeline, &mut list);
@@ -61,21 +65,36 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
             list.extend(&event.starts);
             draft(&state, &mut timeline, &mut list)
         };
-        state.pending.extend(&event.starts);
+        state.take_in(&event.starts);
         state.runnable.extend(&event.starts);
         apply_to_all(&mut state, &draft);
-        state.look_at_ranks();
-        state.books.n_rounds += 1;
+        state.close_round();
         state.events.take(time);
         if state.events.is_empty() {
             break;
         }
-        state.charge(Payers::Nobody);
+        state.charge(payers);
         if !state.advance() {
             break;
         }
     }
     Ok(state.close())
+}
+
+/// Ends whose time has come; `stopped_too` ends jobs without GPUs as well when their end event fires.
+fn end_jobs(state: &mut State, event: &Event, stopped_too: bool) {
+    let has_gpus = |id: u32| state.jobs[id as usize].gpus > 0;
+    let mut ended = state.ended(event, |id| stopped_too || has_gpus(id));
+    if stopped_too {
+        let stopped = |id: &u32| !has_gpus(*id) && !ended.contains(id) && state.runnable.contains(id);
+        let stopped: Vec<u32> = event.ends.iter().copied().filter(stopped).collect();
+        ended.extend(stopped);
+    }
+    for id in ended {
+        state.shelves.release(id);
+        let is_late = state.is_late(id, state.jobs[id as usize].end);
+        state.finish(id, is_late);
+    }
 }
 
 fn apply_to_all(state: &mut State, draft: &Draft) {
@@ -104,13 +123,10 @@ fn apply_to_all(state: &mut State, draft: &Draft) {
 
 /// `edf-accessctrl`: an arrival enters if every deadline holds with it. Where none did, a job that is left without
 /// GPUs keeps its old end event, and is taken for done when it fires.
-pub(super) fn run_with_admission(
-    jobs: Vec<Job>,
-    machines: Machines,
-    slot: Span,
-) -> Result<Run, ArtifactError> {
-    let mut timeline = Timeline::new(Time::ZERO, machines.n_gpus);
-    let mut state = State::new(jobs, machines, slot);
+pub(super) fn run_with_admission(case: Case) -> Result<Run, ArtifactError> {
+    let mut timeline = Timeline::new(Time::ZERO, case.machines.n_gpus);
+    let has_stale_ends = case.has(Defect::StaleEnd);
+    let mut state = State::new(case);
     while let Some(time) = state.events.first() {
         state.progress();
         let Some(time) = state.events.first().filter(|first| *first == time).or(state.events.first()) else {
@@ -123,10 +139,7 @@ pub(super) fn run_with_admission(
             job.old_end = Some(job.end);
         }
         let event = state.events.get(time).cloned().unwrap_or_default();
-        for &id in &event.ends {
-            let is_late = state.jobs[id as usize].end > state.jobs[id as usize].deadline;
-            state.finish(id, is_late);
-        }
+        end_jobs(&mut state, &event, has_stale_ends);
         let mut is_any_new = false;
         for &id in &event.starts {
             is_any_new |= try_arrival(&mut state, &mut timeline, id);
@@ -136,8 +149,7 @@ pub(super) fn run_with_admission(
         } else {
             replan(&mut state, &mut timeline);
         }
-        state.look_at_ranks();
-        state.books.n_rounds += 1;
+        state.close_round();
         state.events.take(time);
         if state.events.is_empty() {
             break;
@@ -153,12 +165,17 @@ pub(super) fn run_with_admission(
 fn try_arrival(state: &mut State, timeline: &mut Timeline, arrival: u32) -> bool {
     let mut list = state.runnable.clone();
     list.push(arrival);
+    let late_anyway = if state.has(Defect::LateJobBlocks) {
+        Vec::new()
+    } else {
+        draft(state, timeline, &mut state.runnable.clone()).late
+    };
     let draft = draft(state, timeline, &mut list);
-    if !draft.are_all_in_time {
+    if !draft.late.iter().all(|id| late_anyway.contains(id)) {
         state.books.decline(arrival);
         return false;
     }
-    state.pending.push(arrival);
+    state.take_in(&[arrival]);
     state.runnable.push(arrival);
     for index in 0..state.running.len() {
         let id = state.running[index];
@@ -196,6 +213,10 @@ fn replan(state: &mut State, timeline: &mut Timeline) {
         let (gpus, end) = draft.shares[id as usize];
         state.job(id).gpus = gpus;
         if gpus == 0 {
+            if state.jobs[id as usize].is_running && !state.has(Defect::StaleEnd) {
+                state.job(id).end = end;
+                state.move_end(id);
+            }
             continue;
         }
         state.place(id);

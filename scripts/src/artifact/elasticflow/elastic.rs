@@ -5,27 +5,22 @@ use rota_core::timeline::{Grid, Timeline};
 
 use super::deadlines::{Payers, State};
 use super::events::Event;
-use super::job::{Job, Run};
-use super::{ArtifactError, Machines, plans, scale};
+use super::job::Run;
+use super::{ArtifactError, Case, Defect, plans, scale};
 
 /// Who may enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// Everybody (`ef`).
     None,
-    /// All arrivals of an event together, if every deadline holds with them; so one late job keeps everybody out.
-    AllOrNothing,
+    /// Who is in time without making others late.
+    Deadlines,
 }
 
 /// Runs to the end.
-pub(super) fn run(
-    jobs: Vec<Job>,
-    machines: Machines,
-    slot: Span,
-    admission: Admission,
-) -> Result<Run, ArtifactError> {
-    let mut timeline = Timeline::new(Time::ZERO, machines.n_gpus);
-    let mut state = State::new(jobs, machines, slot);
+pub(super) fn run(case: Case, admission: Admission) -> Result<Run, ArtifactError> {
+    let mut timeline = Timeline::new(Time::ZERO, case.machines.n_gpus);
+    let mut state = State::new(case);
     loop {
         state.progress();
         let event = state.events.take(state.now).unwrap_or_default();
@@ -34,14 +29,16 @@ pub(super) fn run(
             let job = &mut state.jobs[id as usize];
             job.old_end = Some(job.end);
         }
-        admit(&mut state, &mut timeline, &event, admission);
+        match admission {
+            Admission::None => enter(&mut state, &mut timeline, &event.starts),
+            Admission::Deadlines => admit(&mut state, &mut timeline, &event.starts),
+        }
         apply_plans(&mut state);
         start_pending(&mut state, admission);
         scale::use_spare_gpus(&mut state, &mut timeline);
         let next_change = place_all(&mut state, admission);
-        state.look_at_ranks();
-        state.books.n_rounds += 1;
-        if admission == Admission::AllOrNothing
+        state.close_round();
+        if admission == Admission::Deadlines
             && let Some(change) = next_change
             && state.events.first().is_none_or(|first| change < first)
         {
@@ -60,60 +57,112 @@ pub(super) fn run(
 
 /// A job without GPUs does not end: it is planned anew and gets another end event.
 fn end_jobs(state: &mut State, event: &Event, admission: Admission) {
-    for &id in &event.ends {
-        if !state.shelves.holds(id) {
-            continue;
-        }
+    for id in state.ended(event, |id| state.shelves.holds(id)) {
         state.shelves.release(id);
         let job = &state.jobs[id as usize];
         let judged = match admission {
             Admission::None => job.end,
-            Admission::AllOrNothing => job.real_end.unwrap_or(job.end),
+            Admission::Deadlines => job.real_end.unwrap_or(job.end),
         };
-        let is_late = judged > job.deadline;
+        let is_late = state.is_late(id, judged);
         state.finish(id, is_late);
     }
 }
 
-fn admit(state: &mut State, timeline: &mut Timeline, event: &Event, admission: Admission) {
+/// All arrivals of an event together, or one after another.
+fn admit(state: &mut State, timeline: &mut Timeline, starts: &[u32]) {
+    if starts.is_empty() {
+        return enter(state, timeline, starts);
+    }
+    let n_together = if state.has(Defect::JointAdmission) { starts.len() } else { 1 };
+    for group in starts.chunks(n_together) {
+        admit_group(state, timeline, group);
+    }
+}
+
+/// They enter if nobody is late with them, or nobody who would not be without them.
+fn admit_group(state: &mut State, timeline: &mut Timeline, group: &[u32]) {
+    let mut late_anyway = Vec::new();
+    if !state.has(Defect::LateJobBlocks) {
+        let mut without = state.runnable.clone();
+        late_anyway = plan_all(state, timeline, &mut without);
+    }
     let mut everybody = state.runnable.clone();
-    everybody.extend(&event.starts);
-    let are_all_in_time = plan_all(state, timeline, &mut everybody);
-    if admission == Admission::None || are_all_in_time || event.starts.is_empty() {
-        state.pending.extend(&event.starts);
+    everybody.extend(group);
+    let late = plan_all(state, timeline, &mut everybody);
+    if late.iter().all(|id| late_anyway.contains(id)) {
+        state.take_in(group);
         state.runnable = everybody;
         return;
     }
     State::by_deadline(&state.jobs, &mut state.runnable);
-    for &id in &event.starts {
+    for &id in group {
         if state.jobs[id as usize].is_best_effort {
-            state.pending.push(id);
+            state.take_in(&[id]);
             state.runnable.push(id);
         } else {
             state.books.decline(id);
         }
     }
-    let mut admitted = std::mem::take(&mut state.runnable);
-    plan_all(state, timeline, &mut admitted);
-    state.runnable = admitted;
+    enter(state, timeline, &[]);
 }
 
-/// Releases everybody and plans them in deadline order; says whether all are in time.
-fn plan_all(state: &mut State, timeline: &mut Timeline, list: &mut [u32]) -> bool {
-    let now = state.now;
-    let grid = grid(state);
-    timeline.reset(now);
+/// Everybody enters.
+fn enter(state: &mut State, timeline: &mut Timeline, starts: &[u32]) {
+    let mut everybody = state.runnable.clone();
+    everybody.extend(starts);
+    state.take_in(starts);
+    plan_all(state, timeline, &mut everybody);
+    state.runnable = everybody;
+}
+
+/// Releases everybody and plans them in deadline order; says who is late.
+fn plan_all(state: &mut State, timeline: &mut Timeline, list: &mut [u32]) -> Vec<u32> {
+    timeline.reset(state.now);
     State::by_deadline(&state.jobs, list);
-    let mut are_all_in_time = true;
+    let mut put_off = Vec::new();
     for &id in list.iter() {
         state.shelves.release(id);
-        let job = &mut state.jobs[id as usize];
-        job.plan = plans::fill(timeline, &grid, &job.need(), now);
-        job.end = job.plan.end();
-        job.real_end = Some(job.plan.finish());
-        are_all_in_time &= job.plan.finish() <= job.deadline;
+        let is_in_time = aim(state, timeline, id);
+        if is_in_time || state.has(Defect::LateJobsFirst) {
+            plan_one(state, timeline, id);
+        } else {
+            put_off.push(id);
+        }
     }
-    are_all_in_time
+    for &id in &put_off {
+        plan_one(state, timeline, id);
+    }
+    let is_late = |id: &u32| {
+        let job = &state.jobs[*id as usize];
+        let by = if job.is_admitted { job.deadline } else { state.target(*id) };
+        job.plan.finish() > by
+    };
+    list.iter().copied().filter(is_late).collect()
+}
+
+/// Sets what the job is planned for; says whether it can be in time beside what is planned already, where that counts.
+fn aim(state: &mut State, timeline: &Timeline, id: u32) -> bool {
+    let (now, grid, early) = (state.now, grid(state), state.target(id));
+    if state.has(Defect::LateJobsFirst) && state.has(Defect::PlansWithoutCosts) {
+        return true;
+    }
+    let job = state.job(id);
+    for target in [early, job.deadline] {
+        job.target = target;
+        if timeline.least_share(&job.need(), &grid, now).is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+fn plan_one(state: &mut State, timeline: &mut Timeline, id: u32) {
+    let (now, grid) = (state.now, grid(state));
+    let job = state.job(id);
+    job.plan = plans::fill(timeline, &grid, &job.need(), now);
+    job.end = job.plan.end();
+    job.real_end = Some(job.plan.finish());
 }
 
 pub(super) fn grid(state: &State) -> Grid {
@@ -151,7 +200,7 @@ fn start_pending(state: &mut State, admission: Admission) {
 /// Places jobs that fill nodes in list order, then the smaller ones by size; says when a plan changes next.
 fn place_all(state: &mut State, admission: Admission) -> Option<Time> {
     let now = state.now;
-    if admission == Admission::AllOrNothing {
+    if admission == Admission::Deadlines {
         let jobs = &state.jobs;
         state.runnable.sort_by_key(|id| std::cmp::Reverse(jobs[*id as usize].gpus));
     }

@@ -1,17 +1,18 @@
 //! `gandiva`: nodes are dealt out to classes of jobs by size, and jobs take turns on them.
 //!
-//! Reproduced with its faults: seats are never given back when a job ends, the last seat of a set is not used while
-//! nodes are free, a class is rearranged or not depending on its last step, ends are only noticed at arrivals, and
-//! every second pending job is passed over when GPUs become free.
+//! Reproduced with its faults, each of which can be left out: seats are never given back when a job ends, the last seat
+//! of a set is not used while nodes are free, a class is rearranged or not depending on its last step, ends are only
+//! noticed at arrivals, and every second pending job is passed over when GPUs become free.
 
 use std::collections::BTreeMap;
 
 use rota_core::time::{Span, Time};
+use smallvec::SmallVec;
 
 use super::events::Events;
 use super::job::{Books, Job, Run};
 use super::overhead::{self, RestartCount};
-use super::{ArtifactError, Machines};
+use super::{ArtifactError, Case, Defect, Defects, Machines};
 
 /// Sizes of gangs the original knows.
 const SIZES: [u32; 16] = [1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256];
@@ -30,11 +31,20 @@ struct Seats {
     jobs: Vec<u32>,
 }
 
+impl Seats {
+    /// Jobs that run until turns are taken.
+    fn served(&self) -> &[u32] {
+        &self.jobs[..self.jobs.len().min(self.capacity)]
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Turn {
     executed_s: f64,
     overhead_s: f64,
     start: i64,
+    /// Whether it runs in the round under way.
+    is_served: bool,
 }
 
 struct Classes {
@@ -45,14 +55,15 @@ struct Classes {
     machines: Machines,
     running: Vec<u32>,
     pending: Vec<u32>,
+    defects: Defects,
 }
 
 /// Runs to the end.
-pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run, ArtifactError> {
-    check(&jobs, &machines)?;
-    let mut books = Books::new(jobs.len());
+pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
+    check(&case.jobs, &case.machines)?;
+    let mut restarts = RestartCount::new(&case);
+    let Case { jobs, machines, slot, defects, mut books } = case;
     let mut arrivals = Events::of_arrivals(jobs.iter().enumerate().map(|(id, job)| (id as u32, job.submit)));
-    let mut restarts = RestartCount::new(slot);
     let mut now = arrivals.first().unwrap_or(Time::ZERO);
     let mut passed = Span::ZERO;
     let mut state = Classes {
@@ -63,6 +74,7 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
         pending: Vec::new(),
         jobs,
         machines,
+        defects,
     };
     while !arrivals.is_empty() || !state.pending.is_empty() || !state.running.is_empty() {
         let now_s = now.0 / 1_000_000;
@@ -76,7 +88,10 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
         if is_any_node_free {
             state.retry_pending(now_s);
         }
-        books.n_rounds += 1;
+        state.write_down(now, &mut books);
+        if !state.has(Defect::GandivaArrivalsOnly) && !state.running.is_empty() {
+            arrivals.wake(now + slot);
+        }
         let next = if arrivals.is_empty() {
             now + slot
         } else {
@@ -117,6 +132,10 @@ fn deal(class: &mut [Seats], jobs: Vec<u32>) {
 }
 
 impl Classes {
+    fn has(&self, defect: Defect) -> bool {
+        self.defects.has(defect)
+    }
+
     fn seats(&self, size: u32) -> Seats {
         let n_nodes = size.div_ceil(self.machines.gpus_per_node);
         let capacity = (n_nodes * self.machines.gpus_per_node / size) as usize;
@@ -145,18 +164,18 @@ impl Classes {
 
     fn widen(&mut self, size: u32, n_steps: u64) {
         let fresh = self.seats(size);
-        let mut got_nodes = false;
+        let (mut got_last, mut got_any) = (false, false);
         for _ in 0..n_steps {
-            got_nodes = fresh.n_nodes <= self.n_free_nodes;
-            if got_nodes {
+            got_last = fresh.n_nodes <= self.n_free_nodes;
+            if got_last {
+                got_any = true;
                 self.n_free_nodes -= fresh.n_nodes;
                 self.by_size.entry(size).or_default().push(fresh.clone());
             }
         }
-        let Some(class) = self.by_size.get_mut(&size) else { return };
-        if got_nodes && fresh.n_nodes < 2 {
-            return;
-        }
+        let spreads =
+            if self.has(Defect::GandivaRearrange) { !got_last || fresh.n_nodes >= 2 } else { got_any };
+        let Some(class) = self.by_size.get_mut(&size).filter(|_| spreads) else { return };
         let mut moved = Vec::new();
         for seats in class.iter_mut().filter(|s| !s.jobs.is_empty()) {
             moved.append(&mut seats.jobs);
@@ -179,6 +198,8 @@ impl Classes {
     /// Lets the jobs in front run; says whether a set was given back.
     fn execute(&mut self, now_s: i64, passed_s: f64, books: &mut Books) -> bool {
         let mut is_any_node_free = false;
+        let gives_seats_back = !self.has(Defect::GandivaSeats);
+        let takes_turns = now_s % TURN_S == 0 || !self.has(Defect::GandivaMinuteTurns);
         for class in self.by_size.values_mut() {
             for seats in class.iter_mut() {
                 let n_served = seats.jobs.len().min(seats.capacity);
@@ -193,11 +214,12 @@ impl Classes {
                         ended.push(id);
                     }
                 }
-                if now_s % TURN_S == 0 && seats.jobs.len() > n_served {
+                if takes_turns && seats.jobs.len() > n_served {
                     seats.jobs.rotate_left(n_served);
                 }
                 if !ended.is_empty() {
                     seats.jobs.retain(|id| !ended.contains(id));
+                    seats.used -= if gives_seats_back { ended.len() } else { 0 };
                     self.running.retain(|id| !ended.contains(id));
                 }
             }
@@ -226,10 +248,11 @@ impl Classes {
     fn place(&mut self, id: u32) -> bool {
         let size = self.jobs[id as usize].asked;
         let mut fresh = self.seats(size);
+        let n_unused = usize::from(self.has(Defect::GandivaSeats));
         let class = self.by_size.entry(size).or_default();
         if !class.is_empty() {
             let mut first = class.remove(0);
-            let has_seat = first.used + 1 < first.capacity;
+            let has_seat = first.used + n_unused < first.capacity;
             if has_seat {
                 first.used += 1;
                 first.jobs.push(id);
@@ -260,18 +283,36 @@ impl Classes {
     fn retry_pending(&mut self, now_s: i64) {
         let mut index = 0;
         while index < self.pending.len() {
-            if self.start(self.pending[index], now_s) {
+            let is_seated = self.start(self.pending[index], now_s);
+            if is_seated {
                 self.pending.remove(index);
             }
-            index += 1;
+            index += usize::from(!is_seated || self.has(Defect::GandivaSkipsWaiting));
         }
     }
 
+    fn write_down(&self, now: Time, books: &mut Books) {
+        let holding = |id: &u32| {
+            let job = &self.jobs[*id as usize];
+            job.holding(*id, job.asked, SmallVec::new())
+        };
+        let holders = self.by_size.values().flatten().flat_map(Seats::served).map(holding).collect();
+        let there: Vec<u32> = self.running.iter().chain(&self.pending).copied().collect();
+        books.round(now, &self.jobs, &there, holders);
+    }
+
+    /// Every job pays for the round to come, or every one that did not run in the last.
     fn charge(&mut self, is_restart: bool) {
+        let pays_always = self.has(Defect::OverheadEveryRound) || is_restart;
+        let served: Vec<u32> = self.by_size.values().flatten().flat_map(Seats::served).copied().collect();
         for &id in &self.running {
+            let turn = &mut self.turns[id as usize];
+            let begins =
+                served.contains(&id) && !std::mem::replace(&mut turn.is_served, served.contains(&id));
             let asked = self.jobs[id as usize].asked;
-            self.turns[id as usize].overhead_s =
-                overhead::cost_s(asked, self.machines.n_gpus, is_restart, false);
+            if pays_always || begins {
+                turn.overhead_s = overhead::cost_s(asked, self.machines.n_gpus, is_restart, false);
+            }
         }
     }
 }

@@ -1,13 +1,16 @@
 //! A job as the original keeps it, and the books of what became of all.
 
+use rota_core::allocation::Slice;
 use rota_core::cluster::Cluster;
 use rota_core::job::JobSpec;
 use rota_core::ledger::{Ledger, Outcome, Status};
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Need, Reservation, Speeds};
 use rota_core::workload::Workload;
+use smallvec::SmallVec;
 
-use super::{ArtifactError, Scheduler};
+use super::{ArtifactError, Defect, Scheduler, Settings};
+use crate::artifact::track::{Holder, Track};
 
 /// The most GPUs the original gives to one job.
 const MOST_GPUS: u32 = 64;
@@ -19,6 +22,9 @@ pub(super) struct Job {
     pub(super) submit: Time,
     /// [`Need::NEVER`] for a job without one.
     pub(super) deadline: Time,
+    /// What it is planned for: its deadline, or earlier where a plan keeps room for a start.
+    pub(super) target: Time,
+    pub(super) is_admitted: bool,
     pub(super) is_best_effort: bool,
     /// GPUs of the trace.
     pub(super) asked: u32,
@@ -39,17 +45,26 @@ pub(super) struct Job {
     pub(super) old_end: Option<Time>,
     pub(super) overhead: Span,
     pub(super) is_cached: bool,
+    /// GPUs it had in the round before.
+    pub(super) had_gpus: u32,
     pub(super) plan: Reservation,
     pub(super) is_running: bool,
 }
 
 impl Job {
     pub(super) fn need(&self) -> Need<'_> {
-        Need { speeds: &self.speeds, work: self.work, deadline: self.deadline }
+        Need { speeds: &self.speeds, work: self.work, deadline: self.target }
     }
 
     pub(super) fn rate(&self) -> f64 {
         self.speeds.rate(self.gpus)
+    }
+
+    /// As one who holds so many GPUs on these nodes.
+    pub(super) fn holding(&self, id: u32, gpus: u32, slices: SmallVec<[Slice; 1]>) -> Holder {
+        let single = self.speeds.rate(1);
+        let worth = if single > 0.0 { self.speeds.rate(gpus) / single } else { f64::from(gpus) };
+        Holder { job: id, gpus, worth, slices }
     }
 }
 
@@ -58,15 +73,17 @@ impl Job {
 pub(super) fn jobs_of(
     workload: &Workload,
     cluster: &Cluster,
-    durations: Option<&[Span]>,
-    scheduler: Scheduler,
+    settings: &Settings<'_>,
 ) -> Result<Vec<Job>, ArtifactError> {
+    let Settings { scheduler, durations, defects, .. } = *settings;
+    let is_edf = matches!(scheduler, Scheduler::Edf | Scheduler::EdfAdmission);
+    let knows_limit = scheduler.is_elastic() || (is_edf && !defects.has(Defect::EdfWidth));
     let gpu_type = cluster.gpu_types().first().map_or("", String::as_str);
     let jobs = workload.jobs.iter().zip(&workload.truths).enumerate().map(|(index, (spec, truth))| {
         let wrong = |why: String| ArtifactError::Job { name: spec.name.to_string(), why };
         let levels = levels(spec, gpu_type);
         let asked_rate = levels.iter().find(|l| l.0 == spec.gpus.asked).map(|l| l.1);
-        let most = if scheduler.is_elastic() { spec.gpus.max() } else { MOST_GPUS.min(spec.batch) };
+        let most = if knows_limit { spec.gpus.max() } else { MOST_GPUS.min(spec.batch) };
         let speeds = Speeds::new(levels).map_err(|e| wrong(e.to_string()))?.up_to(most);
         let duration = match (durations.and_then(|d| d.get(index)), asked_rate) {
             (Some(duration), _) => *duration,
@@ -80,6 +97,8 @@ pub(super) fn jobs_of(
             name: spec.name.to_string(),
             submit: spec.arrival,
             deadline: spec.deadline.first().unwrap_or(Need::NEVER),
+            target: spec.deadline.first().unwrap_or(Need::NEVER),
+            is_admitted: false,
             is_best_effort: spec.deadline.first().is_none(),
             asked: spec.gpus.asked,
             duration,
@@ -92,6 +111,7 @@ pub(super) fn jobs_of(
             old_end: None,
             overhead: Span::ZERO,
             is_cached: false,
+            had_gpus: 0,
             plan: Reservation::none(spec.arrival),
             is_running: false,
         })
@@ -145,11 +165,11 @@ impl Run {
 pub(super) struct Books {
     outcomes: Vec<Outcome>,
     judgements: Vec<Judgement>,
-    pub(super) n_rounds: u64,
+    track: Track,
 }
 
 impl Books {
-    pub(super) fn new(n_jobs: usize) -> Self {
+    pub(super) fn new(n_jobs: usize, n_gpus: u32, keeps_timeline: bool) -> Self {
         let open = Outcome {
             status: Status::Unfinished,
             start: None,
@@ -158,7 +178,18 @@ impl Books {
             preemptions: 0,
             reason: "the original stopped before it was done".into(),
         };
-        Books { outcomes: vec![open; n_jobs], judgements: vec![Judgement::Unfinished; n_jobs], n_rounds: 0 }
+        Books {
+            outcomes: vec![open; n_jobs],
+            judgements: vec![Judgement::Unfinished; n_jobs],
+            track: Track::new(n_jobs, n_gpus, keeps_timeline),
+        }
+    }
+
+    /// After a decision: everybody who is there, and who of them holds what.
+    pub(super) fn round(&mut self, now: Time, jobs: &[Job], there: &[u32], holders: Vec<Holder>) {
+        let waiting = there.len().saturating_sub(holders.len()) as u32;
+        let asked = there.iter().map(|id| u64::from(jobs[*id as usize].asked)).sum();
+        self.track.round(now, holders, waiting, asked);
     }
 
     pub(super) fn decline(&mut self, job: u32) {
@@ -173,6 +204,7 @@ impl Books {
             (false, false) => Judgement::Met,
         };
         self.set(id, judgement, Status::Finished, start, Some(end), String::new());
+        self.track.end(id, end);
     }
 
     fn set(
@@ -191,13 +223,13 @@ impl Books {
 
     pub(super) fn close(self, jobs: &[Job]) -> Run {
         let last = self.outcomes.iter().filter_map(|o| o.finish).max();
-        let ledger = Ledger {
+        let mut ledger = Ledger {
             first: jobs.iter().map(|j| j.submit).min(),
             last,
             outcomes: self.outcomes,
-            n_decisions: self.n_rounds,
             ..Ledger::default()
         };
+        self.track.write(&mut ledger);
         Run { ledger, judgements: self.judgements }
     }
 }

@@ -25,9 +25,15 @@ mod scale;
 mod themis;
 mod tiresias;
 
+use rota_core::allocation::{GpuSet, Slice, WHOLE_GPU};
 use rota_core::cluster::Cluster;
+use rota_core::ids::NodeId;
+use rota_core::resources::Host;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
+use smallvec::SmallVec;
+
+use super::{Defect, Defects};
 
 pub use job::{Judgement, Run};
 
@@ -95,6 +101,17 @@ pub struct Settings<'a> {
     pub slot: Span,
     /// Run times of the trace, by job id; without them they are reckoned from the work.
     pub durations: Option<&'a [Span]>,
+    /// Which of its defects it shall have.
+    pub defects: Defects,
+    /// Whether what ran where is recorded, as far as the scheduler knows.
+    pub keeps_timeline: bool,
+}
+
+impl Settings<'_> {
+    /// The original as it is.
+    pub fn new(scheduler: Scheduler, slot: Span) -> Self {
+        Settings { scheduler, slot, durations: None, defects: Defects::ALL, keeps_timeline: false }
+    }
 }
 
 /// A run that cannot be.
@@ -154,6 +171,34 @@ impl Machines {
         }
         Ok(Machines { keys, gpus_per_node: first.n_gpus, n_gpus: cluster.n_gpus() })
     }
+
+    /// So many GPUs of a set of nodes, from its `first` on.
+    fn slices(&self, nodes: &[u32], first: u32, gpus: u32) -> SmallVec<[Slice; 1]> {
+        let (per_node, past) = (self.gpus_per_node, first + gpus);
+        let on_node = |(index, node): (usize, &u32)| {
+            let begin = index as u32 * per_node;
+            let (from, to) = (first.max(begin), past.min(begin + per_node));
+            let gpus = GpuSet::first(to.saturating_sub(begin)).without(GpuSet::first(from - begin));
+            let node = NodeId(*node);
+            (from < to).then_some(Slice { node, gpus, share: WHOLE_GPU, host: Host::NONE })
+        };
+        nodes.iter().enumerate().filter_map(on_node).collect()
+    }
+}
+
+/// What every scheduler is given.
+struct Case {
+    jobs: Vec<job::Job>,
+    machines: Machines,
+    slot: Span,
+    defects: Defects,
+    books: job::Books,
+}
+
+impl Case {
+    fn has(&self, defect: Defect) -> bool {
+        self.defects.has(defect)
+    }
 }
 
 /// Runs a workload through one of the original's schedulers.
@@ -163,15 +208,17 @@ pub fn run(cluster: &Cluster, workload: &Workload, settings: &Settings<'_>) -> R
         return Err(ArtifactError::Slot { slot });
     }
     let machines = Machines::of(cluster)?;
-    let jobs = job::jobs_of(workload, cluster, settings.durations, settings.scheduler)?;
+    let jobs = job::jobs_of(workload, cluster, settings)?;
+    let books = job::Books::new(jobs.len(), machines.n_gpus, settings.keeps_timeline);
+    let case = Case { jobs, machines, slot, defects: settings.defects, books };
     match settings.scheduler {
-        Scheduler::ElasticFlow => elastic::run(jobs, machines, slot, elastic::Admission::AllOrNothing),
-        Scheduler::ElasticFlowOpen => elastic::run(jobs, machines, slot, elastic::Admission::None),
-        Scheduler::Edf => edf::run(jobs, machines, slot),
-        Scheduler::EdfAdmission => edf::run_with_admission(jobs, machines, slot),
-        Scheduler::Gandiva => gandiva::run(jobs, machines, slot),
-        Scheduler::Tiresias => tiresias::run(jobs, machines, slot),
-        Scheduler::Themis => themis::run(jobs, machines, slot),
+        Scheduler::ElasticFlow => elastic::run(case, elastic::Admission::Deadlines),
+        Scheduler::ElasticFlowOpen => elastic::run(case, elastic::Admission::None),
+        Scheduler::Edf => edf::run(case),
+        Scheduler::EdfAdmission => edf::run_with_admission(case),
+        Scheduler::Gandiva => gandiva::run(case),
+        Scheduler::Tiresias => tiresias::run(case),
+        Scheduler::Themis => themis::run(case),
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use rota_core::buddy::Shelves;
 use rota_core::time::Span;
 
+use super::{Case, Defect};
+
 /// From so many GPUs on the original reckons with a slower network.
 const LARGE_CLUSTER_GPUS: u32 = 256;
 
@@ -28,7 +30,7 @@ pub(super) fn cost(gpus: u32, n_gpus: u32, is_restart: bool, is_cached: bool) ->
     Span::from_secs_f64(cost_s(gpus, n_gpus, is_restart, is_cached))
 }
 
-/// Counts rounds: every so many rounds as a slot has seconds, everything restarts.
+/// Counts rounds: every so many rounds as a slot has seconds, everything restarts ([`Defect::RestartBySlot`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RestartCount {
     n_rounds: u64,
@@ -36,8 +38,9 @@ pub(super) struct RestartCount {
 }
 
 impl RestartCount {
-    pub(super) fn new(slot: Span) -> Self {
-        RestartCount { n_rounds: 0, every: (slot.as_secs_f64() as u64).max(1) }
+    pub(super) fn new(case: &Case) -> Self {
+        let by_slot = (case.slot.as_secs_f64() as u64).max(1);
+        RestartCount { n_rounds: 0, every: if case.has(Defect::RestartBySlot) { by_slot } else { u64::MAX } }
     }
 
     /// Whether this round is one, and counts it.

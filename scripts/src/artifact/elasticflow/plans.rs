@@ -3,7 +3,7 @@
 //! Shared are the least share and the earliest plan. Its own are: a job that cannot make it runs at the widest level
 //! up to its deadline and as wide as possible after it ([`late`]); a trial with more GPUs keeps them until the next
 //! change of the timeline, credits that whole stretch, but charges it only up to the deadline ([`scaled`]); and the
-//! earliest plan gives GPUs back at a slot that may hold another number already ([`earliest`]).
+//! earliest plan gives GPUs back at a slot that may hold another number already ([`earliest_overwriting`]).
 
 use rota_core::time::Time;
 use rota_core::timeline::{Grid, Need, Reservation, Timeline};
@@ -60,6 +60,13 @@ fn late(timeline: &Timeline, grid: &Grid, need: &Need<'_>, from: Time, widest: u
     plan.close(after, after)
 }
 
+/// How long the GPUs of a trial are reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charge {
+    UpToDeadline,
+    WhileHeld,
+}
+
 /// A trial: `gpus` until the timeline changes, then the least share again. Plans and reserves.
 pub(super) fn scaled(
     timeline: &mut Timeline,
@@ -67,6 +74,7 @@ pub(super) fn scaled(
     need: &Need<'_>,
     now: Time,
     gpus: u32,
+    charge: Charge,
 ) -> Reservation {
     let rate = need.speeds.rate(gpus);
     let deadline_slot = grid.align(need.deadline);
@@ -80,7 +88,10 @@ pub(super) fn scaled(
     }
     let credited = if change == deadline_slot { need.deadline } else { change };
     let left = need.work - (credited - now).as_secs_f64() * rate;
-    let charged = if deadline_slot > now { change.min(deadline_slot) } else { change };
+    let charged = match charge {
+        Charge::UpToDeadline if deadline_slot > now => change.min(deadline_slot),
+        _ => change,
+    };
     timeline.reserve(&Reservation::flat(now, gpus, charged, charged));
     let rest = fill_from(timeline, grid, &Need { work: left, ..*need }, change, gpus);
     if change <= now {
@@ -95,6 +106,19 @@ pub(super) fn scaled(
 
 /// As soon and as wide as possible. Plans and reserves; says the share at once and when the job is done.
 pub(super) fn earliest(timeline: &mut Timeline, grid: &Grid, need: &Need<'_>, now: Time) -> (u32, Time) {
+    let plan = timeline.earliest(need, grid, now);
+    timeline.reserve(&plan);
+    (plan.first_share(), plan.finish())
+}
+
+/// The same, but where its end falls into a slot whose number of free GPUs another plan changes, that number is set to
+/// what it was before.
+pub(super) fn earliest_overwriting(
+    timeline: &mut Timeline,
+    grid: &Grid,
+    need: &Need<'_>,
+    now: Time,
+) -> (u32, Time) {
     let plan = timeline.earliest(need, grid, now);
     let last = last_change_before(timeline, plan.finish());
     if last >= timeline.horizon() {

@@ -1,11 +1,13 @@
-//! Spare GPUs, one level at a time, to the job whose GPU time grows most per GPU: the original's sign.
+//! Spare GPUs, one level at a time: to the job whose GPU time grows most per GPU, which is the original's sign, or to the
+//! one whose GPU time shrinks most.
 
 use rota_core::timeline::{Grid, Timeline};
 
+use super::Defect;
 use super::deadlines::State;
 use super::elastic::grid;
 use super::job::Job;
-use super::plans;
+use super::plans::{self, Charge};
 
 /// Hands out what least shares leave free now.
 pub(super) fn use_spare_gpus(state: &mut State, timeline: &mut Timeline) {
@@ -34,7 +36,7 @@ fn grow(state: &mut State, timeline: &mut Timeline, gains: &mut Gains, id: u32) 
     let job = state.job(id);
     let Some(next) = job.speeds.above(job.gpus) else { return 0 };
     timeline.release(&job.plan);
-    job.plan = plans::scaled(timeline, &grid, &job.need(), now, next);
+    job.plan = plans::scaled(timeline, &grid, &job.need(), now, next, gains.charge);
     let taken = next - job.gpus;
     job.gpus = next;
     job.old_end = Some(job.end);
@@ -47,17 +49,25 @@ fn grow(state: &mut State, timeline: &mut Timeline, gains: &mut Gains, id: u32) 
     taken
 }
 
-/// GPU time that one more level would cost per GPU, by job.
+/// What one more level is worth, by job: GPU time that it costs, or saves, per GPU.
 struct Gains {
     by_job: Vec<(u32, f64)>,
     scratch: Timeline,
     grid: Grid,
+    sign: f64,
+    charge: Charge,
 }
 
 impl Gains {
     fn new(state: &State) -> Self {
         let scratch = Timeline::new(state.now, state.machines.n_gpus);
-        Gains { by_job: Vec::new(), scratch, grid: grid(state) }
+        Gains {
+            by_job: Vec::new(),
+            scratch,
+            grid: grid(state),
+            sign: if state.has(Defect::GrowthSign) { 1.0 } else { -1.0 },
+            charge: if state.has(Defect::TrialUncharged) { Charge::UpToDeadline } else { Charge::WhileHeld },
+        }
     }
 
     /// GPUs to the next level, if there is one.
@@ -86,12 +96,12 @@ impl Gains {
         }
         self.scratch.copy_from(timeline);
         self.scratch.release(&job.plan);
-        let trial = plans::scaled(&mut self.scratch, &self.grid, &job.need(), state.now, next);
+        let trial = plans::scaled(&mut self.scratch, &self.grid, &job.need(), state.now, next, self.charge);
         let more = trial.gpu_time().0 - job.plan.gpu_time().0;
-        (more as f64 / 1e6) / f64::from(next - job.gpus)
+        self.sign * (more as f64 / 1e6) / f64::from(next - job.gpus)
     }
 
-    /// Most growth first; equals stay as they are.
+    /// Most first; equals stay as they are.
     fn sort(&mut self, list: &mut [u32]) {
         self.by_job.sort_by(|a, b| b.1.total_cmp(&a.1));
         for (place, (id, _)) in list.iter_mut().zip(&self.by_job) {

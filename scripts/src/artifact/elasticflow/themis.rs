@@ -4,9 +4,11 @@
 //! by bisection, so the order of jobs with nearly equal shares may differ.
 
 use rota_core::time::{Span, Time};
+use smallvec::SmallVec;
 
-use super::job::{Books, Job, Run};
-use super::{ArtifactError, Machines};
+use super::job::{Job, Run};
+use super::overhead::{RestartCount, cost};
+use super::{ArtifactError, Case, Defect, Defects};
 use crate::fairness::{Claim, fair_shares};
 
 /// What this scheduler keeps of a job.
@@ -18,14 +20,24 @@ struct Lease {
     /// Time its work so far would have taken with the part it was owed.
     alone: f64,
     end: Time,
+    /// Leases received, and whether the last one was among them.
+    n_received: u32,
+    is_held: bool,
 }
 
 /// Runs to the end.
-pub(super) fn run(mut jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run, ArtifactError> {
-    let fresh =
-        |job: &Job| Lease { left_s: job.duration.as_secs_f64(), last: None, alone: 0.0, end: Time::ZERO };
+pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
+    let mut restarts = RestartCount::new(&case);
+    let Case { mut jobs, machines, slot, defects, mut books } = case;
+    let fresh = |job: &Job| Lease {
+        left_s: job.duration.as_secs_f64(),
+        last: None,
+        alone: 0.0,
+        end: Time::ZERO,
+        n_received: 0,
+        is_held: false,
+    };
     let mut leases: Vec<Lease> = jobs.iter().map(fresh).collect();
-    let mut books = Books::new(jobs.len());
     let mut n_arrived = 0;
     let mut runnable: Vec<u32> = Vec::new();
     let mut ending: Vec<u32> = Vec::new();
@@ -48,13 +60,28 @@ pub(super) fn run(mut jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<
             books.finish(id, job, None, end, end > job.deadline);
             runnable.retain(|j| *j != id);
         }
-        let chosen = choose(&jobs, &mut leases, &mut runnable, machines.n_gpus, last_event);
-        for id in chosen {
-            if run_lease(&mut jobs[id as usize], &mut leases[id as usize], now, slot) {
+        let clock = if defects.has(Defect::ThemisClock) { last_event } else { now };
+        let chosen = choose(&jobs, &mut leases, &mut runnable, machines.n_gpus, clock, defects);
+        let is_restart = restarts.next();
+        for &id in &runnable {
+            let (job, lease) = (&mut jobs[id as usize], &mut leases[id as usize]);
+            let had = std::mem::replace(&mut lease.is_held, chosen.contains(&id));
+            if !lease.is_held {
+                continue;
+            }
+            lease.n_received += 1;
+            let is_free = defects.has(Defect::StartsFree) || (had && !is_restart);
+            let lost = if is_free {
+                Span::ZERO
+            } else {
+                cost(job.asked, machines.n_gpus, is_restart, false).min(slot)
+            };
+            if run_lease(job, lease, now, slot, lost, defects) {
                 ending.push(id);
             }
         }
-        books.n_rounds += 1;
+        let holding = |id: &u32| jobs[*id as usize].holding(*id, jobs[*id as usize].asked, SmallVec::new());
+        books.round(now, &jobs, &runnable, chosen.iter().map(holding).collect());
         now = now + slot;
     }
     Ok(books.close(&jobs))
@@ -71,28 +98,36 @@ fn choose(
     leases: &mut [Lease],
     runnable: &mut [u32],
     n_gpus: u32,
-    last_event: Time,
+    clock: Time,
+    defects: Defects,
 ) -> Vec<u32> {
     let each = f64::from(n_gpus.div_ceil((runnable.len() as u32).max(1)));
     let claims: Vec<Claim> = runnable
         .iter()
         .map(|id| {
             let (job, lease) = (&jobs[*id as usize], &mut leases[*id as usize]);
-            let owed = (each / f64::from(job.asked)).min(1.0);
+            let part = (each / f64::from(job.asked)).min(1.0);
+            let owed =
+                if defects.has(Defect::ThemisShare) { part } else { part * job.speeds.rate(job.asked) };
             if let Some((work, owed)) = lease.last {
                 lease.alone += (work - job.work) / owed;
             }
             lease.last = Some((job.work, owed));
             Claim {
                 gpus: f64::from(job.asked),
-                waited: (last_event - job.submit).as_secs_f64(),
+                waited: (clock - job.submit).as_secs_f64(),
                 left: job.work / job.speeds.rate(job.asked),
                 alone: lease.alone + job.work / owed,
             }
         })
         .collect();
     let (_, shares) = fair_shares(&claims, f64::from(n_gpus));
-    let mut order: Vec<(f64, u32)> = shares.into_iter().zip(runnable.iter().copied()).collect();
+    let counts = !defects.has(Defect::ThemisReceipts);
+    let weighed = |(share, id): (f64, &u32)| {
+        let n_received = if counts { leases[*id as usize].n_received } else { 0 };
+        (share / f64::from(n_received + 1), *id)
+    };
+    let mut order: Vec<(f64, u32)> = shares.into_iter().zip(runnable.iter()).map(weighed).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut free = n_gpus;
     let mut chosen = Vec::new();
@@ -107,12 +142,16 @@ fn choose(
     chosen
 }
 
-/// Credits one lease ahead; says whether the job ends with it.
-fn run_lease(job: &mut Job, lease: &mut Lease, now: Time, slot: Span) -> bool {
-    lease.end = now + Span::from_secs_f64(lease.left_s);
-    lease.left_s = (lease.left_s - slot.as_secs_f64()).max(0.0);
-    job.work -= slot.as_secs_f64() * job.speeds.rate(job.asked);
-    if job.work <= 0.0 {
+/// Credits one lease ahead but what its start loses; says whether the job ends with it.
+fn run_lease(job: &mut Job, lease: &mut Lease, now: Time, slot: Span, lost: Span, defects: Defects) -> bool {
+    let needed_s = job.work / job.speeds.rate(job.asked);
+    let worked = Span(slot.0 - lost.0);
+    lease.end = now + lost + Span::from_secs_f64(lease.left_s);
+    lease.left_s = (lease.left_s - worked.as_secs_f64()).max(0.0);
+    job.work -= worked.as_secs_f64() * job.speeds.rate(job.asked);
+    if !defects.has(Defect::ThemisWholeLeases) {
+        lease.end = now + lost + Span::from_secs(needed_s.ceil() as i64);
+    } else if job.work <= 0.0 {
         lease.end = now + slot;
     }
     lease.end <= now + slot

@@ -1,11 +1,12 @@
 //! `dlas-gpu`: Tiresias' two-dimensional LAS with its queues, as the original's release has it.
 
-use rota_core::time::{Span, Time};
+use rota_core::time::Time;
+use smallvec::SmallVec;
 
 use super::events::Events;
 use super::job::{Books, Job, Run};
 use super::overhead::{self, RestartCount};
-use super::{ArtifactError, Machines};
+use super::{ArtifactError, Case, Defect, Defects};
 
 /// GPU-seconds of service at which a job leaves the first and the second queue.
 const LIMITS_GPU_S: [i64; 2] = [3_250, 7_200];
@@ -37,13 +38,14 @@ struct Queues {
     runnable: Vec<u32>,
     n_gpus: u32,
     slot_s: i64,
+    defects: Defects,
 }
 
 /// Runs to the end.
-pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run, ArtifactError> {
-    let mut books = Books::new(jobs.len());
+pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
+    let mut restarts = RestartCount::new(&case);
+    let Case { jobs, machines, slot, defects, mut books } = case;
     let mut arrivals = Events::of_arrivals(jobs.iter().enumerate().map(|(id, job)| (id as u32, job.submit)));
-    let mut restarts = RestartCount::new(slot);
     let mut state = Queues {
         attained: vec![Attained::default(); jobs.len()],
         queues: Default::default(),
@@ -51,6 +53,7 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
         n_gpus: machines.n_gpus,
         slot_s: seconds(Time(slot.0)),
         jobs,
+        defects,
     };
     let mut end: Option<End> = None;
     let mut jump = i64::MAX;
@@ -76,7 +79,7 @@ pub(super) fn run(jobs: Vec<Job>, machines: Machines, slot: Span) -> Result<Run,
         state.choose(now, is_restart);
         end = state.next_end(now, is_restart);
         jump = state.next_jump(now);
-        books.n_rounds += 1;
+        state.write_down(now, &mut books);
         arrivals.coalesce(Time(now * 1_000_000), slot);
     }
     let Queues { jobs, .. } = state;
@@ -153,6 +156,15 @@ impl Queues {
         }
     }
 
+    fn write_down(&self, now: i64, books: &mut Books) {
+        let running = self.runnable.iter().filter(|id| self.attained[**id as usize].is_running);
+        let holding = |id: &u32| {
+            let job = &self.jobs[*id as usize];
+            job.holding(*id, job.asked, SmallVec::new())
+        };
+        books.round(Time(now * 1_000_000), &self.jobs, &self.runnable, running.map(holding).collect());
+    }
+
     fn next_end(&mut self, now: i64, is_restart: bool) -> Option<End> {
         let mut next: Option<End> = None;
         for &id in &self.runnable {
@@ -163,6 +175,8 @@ impl Queues {
             let mut left = (seconds(Time(job.duration.0)) - attained.total_s) as f64;
             if is_restart {
                 attained.overhead_s = overhead::cost_s(job.asked, self.n_gpus, true, false);
+            }
+            if is_restart || !self.defects.has(Defect::TiresiasStartCost) {
                 left += attained.overhead_s;
             }
             let end = (now as f64 + left) as i64;
@@ -177,12 +191,15 @@ impl Queues {
         next
     }
 
-    /// When the next job may leave its queue, by a formula that takes GPU-seconds for seconds.
+    /// When the next job may leave its queue. The original's formula takes GPU-seconds for seconds.
     fn next_jump(&self, now: i64) -> i64 {
+        let mixes_units = self.defects.has(Defect::TiresiasUnits);
         let jump = |id: &u32| {
             let attained = &self.attained[*id as usize];
             let limit = LIMITS_GPU_S.get(attained.queue).filter(|_| attained.is_running)?;
-            let left = (limit - attained.total_s) as f64 / f64::from(self.jobs[*id as usize].asked);
+            let asked = i64::from(self.jobs[*id as usize].asked);
+            let had = attained.total_s * if mixes_units { 1 } else { asked };
+            let left = (limit - had) as f64 / asked as f64;
             Some(now + left.ceil() as i64)
         };
         let jump = self.runnable.iter().filter_map(jump).min().unwrap_or(i64::MAX);

@@ -7,6 +7,7 @@ use rota_core::job::JobSpec;
 use rota_core::resources::Host;
 
 use super::error::ArtifactError;
+use crate::artifact::{Defect, Defects};
 
 /// Storage rate of every GPU of every model, MB/s: the original stores its models' own numbers under a misspelt name.
 const STORAGE_PER_GPU: f64 = 62.5;
@@ -62,7 +63,12 @@ impl Server {
     }
 
     /// Works out a job's demand and speed.
-    pub(super) fn attach(&self, job: &JobSpec, models: &Models) -> Result<Attached, ArtifactError> {
+    pub(super) fn attach(
+        &self,
+        job: &JobSpec,
+        models: &Models,
+        defects: Defects,
+    ) -> Result<Attached, ArtifactError> {
         let name = || job.name.to_string();
         let asked = job.gpus.asked;
         if !COUNTS.contains(&asked) {
@@ -73,10 +79,13 @@ impl Server {
         };
         let per_gpu = &job.profile.demand_per_gpu;
         let gpus = f64::from(asked);
-        let ideal = [gpus * per_gpu.cpus(), gpus * per_gpu.mem_gb(), gpus * STORAGE_PER_GPU];
-        let (demand, speedup) = self
-            .cut(gpus, ideal, model.ideal_speedup)
-            .ok_or_else(|| ArtifactError::NoSlope { job: name() })?;
+        let storage =
+            if defects.has(Defect::StorageRate) { STORAGE_PER_GPU } else { per_gpu.storage_mb_per_s() };
+        let ideal = [gpus * per_gpu.cpus(), gpus * per_gpu.mem_gb(), gpus * storage];
+        let (demand, speedup) = self.cut(gpus, ideal, model.ideal_speedup);
+        // Nobody asks for a point on the line where speeds are measured.
+        let speedup = speedup.or_else(|| (!defects.has(Defect::TwoSpeeds)).then_some(1.0));
+        let speedup = speedup.ok_or_else(|| ArtifactError::NoSlope { job: name() })?;
         let [cpus, mem_gb, storage] = demand.map(|d| d / gpus);
         Ok(Attached {
             iteration_s: model.iteration_s,
@@ -87,8 +96,8 @@ impl Server {
     }
 
     /// Cuts a demand to a server, resource by resource, and lowers the speed on a straight line in CPUs alone
-    /// between the proportional share and the ideal; `None` when that line has no length.
-    fn cut(&self, gpus: f64, ideal: [f64; 3], ideal_speedup: f64) -> Option<([f64; 3], f64)> {
+    /// between the proportional share and the ideal; no speed when that line has no length.
+    fn cut(&self, gpus: f64, ideal: [f64; 3], ideal_speedup: f64) -> ([f64; 3], Option<f64>) {
         let (mut demand, mut speedup, mut is_cut) = (ideal, ideal_speedup, false);
         for (demand, has) in demand.iter_mut().zip(self.host) {
             if *demand > has {
@@ -105,11 +114,11 @@ impl Server {
             let fair = gpus * (self.host[0] / self.gpus);
             let length = ideal[0] - fair;
             if length == 0.0 {
-                return None;
+                return (demand, None);
             }
             speedup = 1.0 + (speedup - 1.0) / length * (demand[0] - fair);
         }
-        Some((demand, speedup))
+        (demand, Some(speedup))
     }
 }
 
@@ -122,7 +131,8 @@ mod tests {
     fn check(per_gpu: [f64; 2], speedup: f64, expected: [(f64, f64, f64); 5]) {
         for (gpus, (cpus, mem_gb, speed)) in COUNTS.map(f64::from).into_iter().zip(expected) {
             let ideal = [gpus * per_gpu[0], gpus * per_gpu[1], gpus * STORAGE_PER_GPU];
-            let (demand, got) = SERVER.cut(gpus, ideal, speedup).expect("a slope");
+            let (demand, got) = SERVER.cut(gpus, ideal, speedup);
+            let got = got.expect("a slope");
             assert_eq!((demand[0], demand[1]), (cpus, mem_gb), "{gpus} GPUs");
             assert!((got - speed).abs() < 1e-6, "{gpus} GPUs: speed {got}, expected {speed}");
         }
@@ -145,13 +155,12 @@ mod tests {
 
     #[test]
     fn memory_alone_does_not_slow_a_cut_job_down() {
-        let (demand, speed) = SERVER.cut(4.0, [24.0, 750.0, 250.0], 2.5).expect("a slope");
-        assert_eq!((demand, speed), ([24.0, 500.0, 250.0], 2.5));
+        assert_eq!(SERVER.cut(4.0, [24.0, 750.0, 250.0], 2.5), ([24.0, 500.0, 250.0], Some(2.5)));
     }
 
     #[test]
     fn a_line_without_length_is_refused() {
         let server = Server { host: [48.0, 500.0, 500.0], ..SERVER };
-        assert_eq!(server.cut(4.0, [24.0, 750.0, 250.0], 2.5), None);
+        assert_eq!(server.cut(4.0, [24.0, 750.0, 250.0], 2.5).1, None);
     }
 }

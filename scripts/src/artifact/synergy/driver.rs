@@ -1,7 +1,9 @@
 //! The original's rounds: its clock, its way of crediting work, its way of noticing ends.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
+use rota_core::allocation::Allocation as Held;
 use rota_core::cluster::Cluster;
 use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
 use rota_core::ids::JobId;
@@ -21,6 +23,7 @@ use super::books::Books;
 use super::error::ArtifactError;
 use super::order::ScriptedOrder;
 use super::scheme::{Allocation, OrderName, Placement, Scheme};
+use crate::artifact::{Defect, Defects};
 
 /// A job that has not run for longer than this goes before all others, for good.
 const PATIENCE_S: f64 = 3_600_000.0;
@@ -34,11 +37,18 @@ pub struct Settings {
     pub first_round: Time,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,
+    /// Which of its defects it shall have.
+    pub defects: Defects,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { round: Span::from_secs(300), first_round: Time::ZERO, keeps_timeline: false }
+        Settings {
+            round: Span::from_secs(300),
+            first_round: Time::ZERO,
+            keeps_timeline: false,
+            defects: Defects::ALL,
+        }
     }
 }
 
@@ -59,6 +69,19 @@ pub fn run(
     Ok(driver.books.close())
 }
 
+/// Whom a walk tries, and in what order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selection {
+    /// Everybody, in order.
+    Everybody,
+    /// The jobs whose GPUs fit together, in order.
+    Fitting,
+    /// Of those, wide gangs first.
+    WidestFirst,
+    /// Of those, most GPUs, then CPUs, then memory first.
+    LargestFirst,
+}
+
 struct Driver<'a> {
     scheme: Scheme,
     workload: &'a Workload,
@@ -69,6 +92,8 @@ struct Driver<'a> {
     placement: Box<dyn Place>,
     /// By job id.
     attached: Vec<Attached>,
+    /// When the work of a job is done, by job id, as soon as that is paid.
+    ends: Vec<Option<Time>>,
     n_arrived: usize,
     n_finished: usize,
     /// The jobs of the round under way.
@@ -91,8 +116,11 @@ impl<'a> Driver<'a> {
             return Err(ArtifactError::NeedsSolver { scheme: scheme.to_string() });
         }
         let server = Server::of(&cluster)?;
-        let attached =
-            workload.jobs.iter().map(|job| server.attach(job, models)).collect::<Result<_, _>>()?;
+        let attached = workload
+            .jobs
+            .iter()
+            .map(|job| server.attach(job, models, settings.defects))
+            .collect::<Result<_, _>>()?;
         let snapshot = Snapshot {
             now: settings.first_round,
             round: settings.round,
@@ -110,16 +138,21 @@ impl<'a> Driver<'a> {
             },
             scheme,
             workload,
-            order: ScriptedOrder::new(scheme.order)?,
+            order: ScriptedOrder::new(scheme.order, settings.defects)?,
             settings,
             snapshot,
             attached,
+            ends: vec![None; workload.jobs.len()],
             n_arrived: 0,
             n_finished: 0,
             running: Vec::new(),
             slowed: Vec::new(),
             last_round: None,
         })
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.settings.defects.has(defect)
     }
 
     fn progress(&self, now: Time) -> Progress {
@@ -153,8 +186,13 @@ impl<'a> Driver<'a> {
             let order = self.order(now)?;
             let (walked, granted) = self.walk(&order);
             self.refuse_failure(now, &walked, &granted)?;
-            self.credit(&granted);
-            self.age(now, &walked);
+            self.credit(now, &granted);
+            if self.has(Defect::AgePriority) {
+                self.age(now, &walked);
+            }
+            if !self.has(Defect::PlacedAnew) {
+                self.settle(&granted);
+            }
             self.books.round(now, &self.snapshot.jobs, granted);
         }
         self.last_round = Some(now);
@@ -193,9 +231,10 @@ impl<'a> Driver<'a> {
     fn finish(&mut self, now: Time) {
         for job in std::mem::take(&mut self.running) {
             let Some(row) = self.snapshot.jobs.row(job) else { continue };
-            if self.snapshot.jobs.done(row) >= self.snapshot.jobs.column(Field::Work)[row] {
+            if let Some(end) = self.ends[job.index()] {
+                let end = if self.has(Defect::LateEnds) { now } else { end };
                 self.jobs_mut().remove(row);
-                self.books.finished(now, job);
+                self.books.finished(end, job);
                 self.n_finished += 1;
             } else {
                 self.jobs_mut().set(row, Field::Since, now.as_secs_f64());
@@ -228,22 +267,54 @@ impl<'a> Driver<'a> {
         let tunes = self.scheme.allocation == Allocation::Tune;
         let demand =
             if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
-        let words = Walk { demand, keep_places: false, ..Walk::default() };
-        let reclaim = Reclaim { whole_share: true, only_useful: false };
-        let mut answers = [Answer::WholeFairShare, Answer::Reclaim(reclaim)];
+        let words = Walk { demand, keep_places: !self.has(Defect::PlacedAnew), ..Walk::default() };
+        let whole_share = self.has(Defect::LowerWholeShare);
+        let reclaim = Reclaim { whole_share, only_useful: !self.has(Defect::ReclaimUseless) };
+        let lower = if whole_share { Answer::WholeFairShare } else { Answer::FairShare };
+        let mut answers = [lower, Answer::Reclaim(reclaim)];
         let answers = if tunes { &mut answers[..] } else { &mut [] };
+        let selection = self.selection();
         self.room.reset(&self.snapshot);
         let fill = Fill::new(&self.snapshot, &mut self.room, &mut *self.placement);
-        // Only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs first.
-        let mut walked = order.to_vec();
-        if self.scheme.order == OrderName::Las {
-            walked = fill.select(order, &Counts::Asked);
-            if tunes {
-                walked.sort_by_key(|row| std::cmp::Reverse(self.snapshot.jobs.gpus()[*row as usize]));
-            }
+        let mut walked = if selection == Selection::Everybody {
+            order.to_vec()
+        } else {
+            fill.select(order, &Counts::Asked)
+        };
+        let jobs = &self.snapshot.jobs;
+        match selection {
+            Selection::Everybody | Selection::Fitting => {}
+            Selection::WidestFirst => walked.sort_by_key(|row| Reverse(jobs.gpus()[*row as usize])),
+            Selection::LargestFirst => walked.sort_by_key(|row| {
+                let (row, gpus) = (*row as usize, jobs.gpus()[*row as usize]);
+                let host = jobs.demand_per_gpu(row).times(gpus);
+                Reverse((gpus, host.cpu_micro, host.mem_bytes))
+            }),
         }
         let granted = fill.run(&walked, &words, answers);
         (walked, granted)
+    }
+
+    /// Whom the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
+    /// first; as the paper has it, tune does both under every order.
+    fn selection(&self) -> Selection {
+        let is_las = self.scheme.order == OrderName::Las;
+        match self.scheme.allocation {
+            Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::LargestFirst,
+            Allocation::Tune if is_las => Selection::WidestFirst,
+            Allocation::Tune => Selection::Everybody,
+            _ if is_las && self.has(Defect::LasSelects) => Selection::Fitting,
+            _ => Selection::Everybody,
+        }
+    }
+
+    /// Who runs stays where it is in the next round.
+    fn settle(&mut self, granted: &[Granted]) {
+        let jobs = self.jobs_mut();
+        (0..jobs.len()).for_each(|row| jobs.hold(row, Held::default()));
+        for Granted { row, slices, .. } in granted {
+            jobs.hold(*row as usize, Held { slices: slices.clone() });
+        }
     }
 
     /// The original's tuner cannot leave out a job for which there are GPUs.
@@ -268,17 +339,26 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Credits the whole round ahead: whole iterations at the speed of the grade, cut off at the job's end.
-    fn credit(&mut self, granted: &[Granted]) {
+    /// Credits the whole round ahead, at the speed of the grade, cut off at the job's end.
+    fn credit(&mut self, now: Time, granted: &[Granted]) {
         let round_s = self.settings.round.as_secs_f64();
-        for Granted { row, grade, .. } in granted {
-            let row = *row as usize;
+        for grant in granted {
+            let row = grant.row as usize;
             let job = self.snapshot.jobs.id(row);
             let attached = self.attached[job.index()];
-            let (paid, left_over) = self.speeds(&attached, *grade);
-            let iterations = (round_s / (attached.iteration_s / paid)).floor();
+            let (paid, left_over) = match self.measured_speed(grant) {
+                Some(speed) => (speed, speed),
+                None => self.speeds(&attached, grant.grade),
+            };
+            let iterations = round_s / (attached.iteration_s / paid);
+            let iterations = if self.has(Defect::WholeIterations) { iterations.floor() } else { iterations };
             let work = self.snapshot.jobs.column(Field::Work)[row];
-            let done = (self.snapshot.jobs.done(row) + iterations).min(work);
+            let before = self.snapshot.jobs.done(row);
+            let done = (before + iterations).min(work);
+            if done >= work {
+                let needed_s = (work - before) * attached.iteration_s / paid;
+                self.ends[job.index()] = Some(now + Span::from_secs_f64(needed_s.min(round_s)));
+            }
             let attained = self.snapshot.jobs.column(Field::Attained)[row] + round_s;
             self.jobs_mut().set(row, Field::Done, done);
             self.jobs_mut().set(row, Field::Attained, attained);
@@ -288,6 +368,18 @@ impl<'a> Driver<'a> {
             }
             self.running.push(job);
         }
+    }
+
+    /// The speed of what a job holds relative to its proportional share, by the profile's grid where that counts.
+    fn measured_speed(&self, grant: &Granted) -> Option<f64> {
+        if self.has(Defect::TwoSpeeds) {
+            return None;
+        }
+        let cluster = &self.snapshot.cluster;
+        let spec = self.snapshot.jobs.spec(grant.row as usize);
+        let fair = spec.fair_rate(cluster);
+        let held = Held { slices: grant.slices.clone() };
+        (fair > 0.0).then(|| spec.rate(&held, cluster) / fair)
     }
 
     /// The speed a job is paid at, and the one it is left with for the next order.
@@ -312,7 +404,8 @@ impl<'a> Driver<'a> {
 
     fn remaining_s(&self, attached: &Attached, iterations: f64, speedup: f64) -> f64 {
         let at_fair = attached.iteration_s * iterations;
-        if self.scheme.allocation == Allocation::Proportional { at_fair } else { at_fair / speedup }
+        let is_plain = self.scheme.allocation == Allocation::Proportional || !self.has(Defect::StaleSpeeds);
+        if is_plain { at_fair } else { at_fair / speedup }
     }
 
     /// Who was walked past without having run for too long is important from now on.

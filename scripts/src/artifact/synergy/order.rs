@@ -7,12 +7,14 @@ use rota_core::policy::PolicyError;
 use rota_core::snapshot::Snapshot;
 
 use super::scheme::OrderName;
+use crate::artifact::{Defect, Defects};
 use crate::engine;
 use crate::error::{Explainer, LoadError};
 use crate::limits::Limits;
 use crate::part::{Part, Stage};
 use crate::reference::Entry;
 use crate::session::{Session, Shared};
+use crate::shipped;
 use crate::values::{Queue, View};
 
 /// One of the original's orders as a script, with the verbs and limits of every policy script.
@@ -37,6 +39,18 @@ macro_rules! scripts {
     };
 }
 
+/// The script of the shipped policy, where the original's own has a defect that shall not be.
+fn mended(order: OrderName, defects: Defects) -> Option<(&'static str, &'static str)> {
+    let defect = match order {
+        OrderName::Ftf => Defect::FtfAscending,
+        OrderName::Drf => Defect::DrfSort,
+        OrderName::Tetris => Defect::TetrisProduct,
+        OrderName::Fifo | OrderName::Srtf | OrderName::Las => return None,
+    };
+    let shipped = shipped::find(order.name()).filter(|_| !defects.has(defect))?;
+    Some((shipped.file, shipped.source))
+}
+
 scripts! {
     Fifo => "fifo",
     Srtf => "srtf",
@@ -48,8 +62,8 @@ scripts! {
 
 impl ScriptedOrder {
     /// The script of an order of the original.
-    pub(super) fn new(order: OrderName) -> Result<Self, LoadError> {
-        let (file, text) = script(order);
+    pub(super) fn new(order: OrderName, defects: Defects) -> Result<Self, LoadError> {
+        let (file, text) = mended(order, defects).unwrap_or_else(|| script(order));
         let (engine, shared, entries) = engine::build(Limits::default());
         let (part, parameters) = Part::compile(&engine, &shared, &entries, order.name(), file, text)?;
         let mut live = shared.live();

@@ -1,0 +1,90 @@
+//! What each defect of an original does to a figure: its main number with all of them, with each alone, and with none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use rota_scripts::artifact::Defects;
+use rota_scripts::study::Settings;
+
+use super::stories::{Also, With};
+use crate::commands::study::{Bar, Simulate};
+use crate::reproduce::evidence::{Asked, Evidence, Story, cells};
+use crate::reproduce::papers::{Attributed, Paper};
+use crate::reproduce::{DefectRow, asked};
+use crate::study::{Outcome, Ran, Watch, run_each};
+
+/// The rows of the table: published, all defects, each alone, none, shipped.
+///
+/// Of several seeds the first is run; the stories' own rows are means over all of them.
+pub(super) fn attribute(
+    paper: &Paper,
+    attributed: &Attributed,
+    runs: &[Ran],
+    evidence: &Evidence,
+    out: &Path,
+    is_quiet: bool,
+) -> Result<Vec<DefectRow>> {
+    let picked: Vec<Option<&Settings>> =
+        attributed.policies.iter().map(|policy| picked(attributed, policy, runs)).collect();
+    if picked.iter().all(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    let alone = Defects::ALL
+        .of(paper.program)
+        .iter()
+        .map(|defect| (defect.name().to_owned(), format!("{defect} alone")));
+    let all = ("all".to_owned(), "all: the original as it is".to_owned());
+    let none = ("none".to_owned(), "none: all of them mended".to_owned());
+    let choices: Vec<(String, String)> = [all].into_iter().chain(alone).chain([none]).collect();
+    let asked: Vec<Settings> = choices
+        .iter()
+        .flat_map(|(defects, _)| {
+            let also = Also::Original { parameters: paper.parameters, defects: vec![defects.clone()] };
+            picked.iter().flatten().map(move |settings| also.beside(settings))
+        })
+        .collect();
+    let bar = Arc::new(Bar::new(is_quiet));
+    let with = With { simulate: Simulate::new()?, also: Also::Nothing };
+    let ran = run_each(asked, out, with, Arc::clone(&bar) as Arc<dyn Watch>);
+    bar.finish();
+    let mut answers = ran?.into_iter();
+    let mut rows = vec![told("published", Story::Published, attributed, evidence)];
+    for (_, said) in choices {
+        let numbers = picked.iter().map(|settings| {
+            let run = settings.and_then(|_| answers.next())?;
+            figure(&run, attributed.of.name)
+        });
+        rows.push(DefectRow { defects: said, numbers: numbers.collect() });
+    }
+    rows.push(told("shipped", Story::Shipped, attributed, evidence));
+    Ok(rows)
+}
+
+/// The settings of a policy's run at the place that is looked at.
+fn picked<'a>(attributed: &Attributed, policy: &str, runs: &'a [Ran]) -> Option<&'a Settings> {
+    let names: Vec<&str> = attributed.at.iter().map(|(name, _)| *name).collect();
+    let is_it = |run: &&Ran| run.setting("policy") == policy && is_there(attributed, &asked(run, &names));
+    runs.iter().find(is_it).map(|run| &run.settings)
+}
+
+fn is_there(attributed: &Attributed, at: &Asked) -> bool {
+    attributed.at.iter().all(|(name, value)| at.get(*name).is_some_and(|own| own == value))
+}
+
+fn figure(run: &Ran, name: &str) -> Option<f64> {
+    match &run.outcome {
+        Outcome::Done(figures) => figures.numbers.get(name).copied().flatten(),
+        Outcome::Failed(_) | Outcome::Elsewhere => None,
+    }
+}
+
+/// What a story says at the same place.
+fn told(name: &str, story: Story, attributed: &Attributed, evidence: &Evidence) -> DefectRow {
+    let cells = cells(evidence.of(story));
+    let number = |policy: &&str| {
+        let mut own = cells.iter().filter(|cell| cell.policy == *policy);
+        own.find(|cell| is_there(attributed, cell.at))?.mean(attributed.of.name)
+    };
+    DefectRow { defects: name.to_owned(), numbers: attributed.policies.iter().map(number).collect() }
+}

@@ -1,0 +1,128 @@
+//! Who is asked: a study's runs once more, with something said beside what its script says.
+
+use anyhow::{Result, bail};
+use rota_scripts::study::{Setting, Settings};
+
+use crate::commands::run::parse_set;
+use crate::commands::study::Simulate;
+use crate::reproduce::evidence::Story;
+use crate::results::RunResult;
+use crate::study::{Execute, Key};
+
+/// Which stories are run, and the rest of what the user set.
+pub(super) fn asked(set: &[String]) -> Result<(Vec<Story>, Vec<(String, String)>)> {
+    let mut stories = vec![Story::Original, Story::Shipped];
+    let mut rest = Vec::new();
+    for (key, value) in parse_set(set)? {
+        match (key.as_str(), value.as_str()) {
+            ("compat", "artifact") => stories = vec![Story::Original],
+            ("compat", "none") => stories = vec![Story::Shipped],
+            ("compat", _) => {
+                bail!("--set compat={value}: there is `artifact`, the original's rules, and `none`")
+            }
+            _ => rest.push((key, value)),
+        }
+    }
+    Ok((stories, rest))
+}
+
+/// What is said beside a script's settings.
+#[derive(Clone, Debug)]
+pub(super) enum Also {
+    /// Nothing: the shipped policies.
+    Nothing,
+    /// The original's rules, with some of its defects.
+    Original {
+        /// Parameters that originals run with, by policy.
+        parameters: &'static [(&'static str, &'static str, &'static str)],
+        /// The defects, as `--defect` takes them; none named are all.
+        defects: Vec<String>,
+    },
+}
+
+impl Also {
+    /// The settings of a run with what is said beside them.
+    pub(super) fn beside(&self, settings: &Settings) -> Settings {
+        let Also::Original { parameters, defects } = self else { return settings.clone() };
+        let policy = settings.iter().find(|(name, _)| name == "policy").map(|(_, value)| value);
+        let own = parameters.iter().filter(|(whose, ..)| policy == Some(&Setting::Text((*whose).to_owned())));
+        let own = own.map(|(_, key, value)| (*key, *value));
+        let pairs = std::iter::once(("compat", "artifact")).chain(own);
+        let pairs = pairs.map(|(key, value)| (key.to_owned(), Setting::Text(value.to_owned())));
+        let mut also = vec![("set".to_owned(), Setting::Pairs(pairs.collect()))];
+        if !defects.is_empty() {
+            also.push(("defect".to_owned(), Setting::Text(defects.join(","))));
+        }
+        merged(settings, &also)
+    }
+}
+
+/// Settings with others beside them; pairs of the same name are put together.
+fn merged(settings: &Settings, also: &Settings) -> Settings {
+    let mut all = settings.clone();
+    for (name, value) in also {
+        match (all.iter_mut().find(|(known, _)| known == name), value) {
+            (Some((_, Setting::Pairs(pairs))), Setting::Pairs(more)) => pairs.extend(more.iter().cloned()),
+            (Some((_, known)), value) => *known = value.clone(),
+            (None, value) => all.push((name.clone(), value.clone())),
+        }
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+/// Runs what is asked for with something more.
+pub(super) struct With {
+    pub(super) simulate: Simulate,
+    pub(super) also: Also,
+}
+
+impl Execute for With {
+    type Plan = <Simulate as Execute>::Plan;
+
+    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String> {
+        self.simulate.plan(&self.also.beside(settings))
+    }
+
+    fn run(&self, plan: &Self::Plan) -> Result<RunResult, String> {
+        self.simulate.run(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_stories_are_told_unless_one_is_asked_for() {
+        let set = |texts: &[&str]| asked(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        let (stories, rest) = set(&["seeds=5"]).expect("set");
+        assert_eq!((stories.len(), rest), (2, vec![("seeds".to_owned(), "5".to_owned())]));
+        assert_eq!(set(&["compat=artifact"]).expect("set").0, [Story::Original]);
+        assert_eq!(set(&["compat=none"]).expect("set").0, [Story::Shipped]);
+        assert!(set(&["compat=both"]).is_err());
+    }
+
+    #[test]
+    fn parameters_of_a_policy_stay_beside_what_is_added() {
+        let lease = ("lease".to_owned(), Setting::Whole(240));
+        let settings = vec![
+            ("policy".to_owned(), Setting::Text("chronus".into())),
+            ("set".to_owned(), Setting::Pairs(vec![lease])),
+        ];
+        let also = |defects: &[&str]| Also::Original {
+            parameters: &[("chronus", "edition", "elasticflow"), ("edf", "width", "1")],
+            defects: defects.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let text = format!("{:?}", also(&[]).beside(&settings));
+        for part in ["lease", "artifact", "edition"] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+        assert!(!text.contains("width") && !text.contains("defect"), "{text}");
+        assert!(
+            format!("{:?}", also(&["growth-sign", "edf-width"]).beside(&settings))
+                .contains("growth-sign,edf-width")
+        );
+        assert_eq!(Also::Nothing.beside(&settings), settings);
+    }
+}

@@ -1,0 +1,195 @@
+//! From rows to a verdict: each row that a claim speaks of supports it to some degree, and the worst one decides.
+
+use super::super::evidence::{Cell, Row, cells, said};
+use super::super::quantity::Quantity;
+use super::pairing::Pair;
+use super::{AlongAxis, Claim, LEVEL, Outcome, Pairing, Test, Verdict};
+
+/// What one row says of a claim.
+struct Finding {
+    /// Above 1 it supports the claim, below it contradicts it.
+    support: f64,
+    /// The row, in words.
+    said: String,
+}
+
+/// How findings are weighed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// Every row must support it clearly; level anywhere is a tie.
+    Clearly,
+    /// No row may contradict it clearly; level everywhere is a tie.
+    NotWorse,
+    /// Every row must reach a bound: it does or does not.
+    Bound,
+}
+
+impl Claim {
+    /// Asks the claim of the rows of one story; `published` are the paper's, for claims about its numbers.
+    pub fn judge(&self, rows: &[Row], published: &[Row]) -> Verdict {
+        if rows.is_empty() {
+            return Verdict::not_comparable("there are no such rows");
+        }
+        let cells = cells(rows);
+        match self.test {
+            Test::Ahead(who, of) => settle(leads(who, &of, &cells), Weight::Clearly, &missing(who, &of)),
+            Test::NeverBehind(who, of) => {
+                settle(leads(who, &of, &cells), Weight::NotWorse, &missing(who, &of))
+            }
+            Test::Within(who, of, part) => {
+                let findings = scaled(leads(who, &of, &cells), 1.0 + part);
+                settle(findings, Weight::Bound, &missing(who, &of))
+            }
+            Test::ByFactor(who, of, factor) => {
+                let findings = scaled(leads(who, &of, &cells), 1.0 / factor);
+                settle(findings, Weight::Bound, &missing(who, &of))
+            }
+            Test::UpTo(who, of, factor) => up_to(leads(who, &of, &cells), factor, &missing(who, &of)),
+            Test::LeadGrows(who, of, along) => grows(who, &of, &along, &cells),
+            Test::None(policies, of) => none(policies, &of, &cells),
+            Test::Agrees(quantities, part) => agrees(quantities, part, &cells, published),
+        }
+    }
+}
+
+fn missing(who: Pairing, of: &Quantity) -> String {
+    format!("no two rows have the {} of {}", of.shown, who.text())
+}
+
+fn leads(who: Pairing, of: &Quantity, cells: &[Cell<'_>]) -> Vec<Finding> {
+    let finding = |pair: Pair<'_>| Finding {
+        support: pair.lead(),
+        said: format!("{}, {:.3}x", pair.said(), pair.lead()),
+    };
+    who.pairs(cells, of).into_iter().map(finding).collect()
+}
+
+fn scaled(findings: Vec<Finding>, by: f64) -> Vec<Finding> {
+    let scale = |finding: Finding| Finding { support: finding.support * by, ..finding };
+    findings.into_iter().map(scale).collect()
+}
+
+/// The verdict of findings, of which the worst is told.
+fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
+    let n = findings.len();
+    let Some(worst) = findings.iter().min_by(|a, b| a.support.total_cmp(&b.support)) else {
+        return Verdict::not_comparable(nothing);
+    };
+    let is_against = |finding: &&Finding| match weight {
+        Weight::Bound => finding.support < 1.0,
+        Weight::Clearly | Weight::NotWorse => finding.support < 1.0 - LEVEL,
+    };
+    let is_level = |finding: &&Finding| (finding.support - 1.0).abs() <= LEVEL;
+    let n_against = findings.iter().filter(is_against).count();
+    let n_level = findings.iter().filter(is_level).count();
+    if n_against > 0 {
+        let why = format!("not so in {n_against} of {n} rows; worst: {}", worst.said);
+        return Verdict { outcome: Outcome::DoesNotHold, why };
+    }
+    let is_tie = match weight {
+        Weight::Clearly => n_level > 0,
+        Weight::NotWorse => n_level == n,
+        Weight::Bound => false,
+    };
+    if is_tie {
+        let why = format!("level in {n_level} of {n} rows; closest: {}", worst.said);
+        return Verdict { outcome: Outcome::Tie, why };
+    }
+    Verdict { outcome: Outcome::Holds, why: format!("in all {n} rows; closest: {}", worst.said) }
+}
+
+/// Whether the best row reaches a factor.
+fn up_to(findings: Vec<Finding>, factor: f64, nothing: &str) -> Verdict {
+    let Some(best) = findings.iter().max_by(|a, b| a.support.total_cmp(&b.support)) else {
+        return Verdict::not_comparable(nothing);
+    };
+    let outcome = if best.support >= factor { Outcome::Holds } else { Outcome::DoesNotHold };
+    Verdict { outcome, why: format!("the most of {} rows: {}", findings.len(), best.said) }
+}
+
+/// Whether the lead at the end of an axis is larger than at its beginning, for each pair and all else asked.
+fn grows(who: Pairing, of: &Quantity, along: &AlongAxis, cells: &[Cell<'_>]) -> Verdict {
+    let pairs = who.pairs(cells, of);
+    let place = |pair: &Pair<'_>| pair.leader.at.get(along.name).and_then(|value| along.place(value));
+    let rest = |pair: &Pair<'_>| {
+        let mut at = pair.leader.at.clone();
+        at.remove(along.name);
+        (pair.leader.policy.to_owned(), pair.rival.policy.to_owned(), at)
+    };
+    let mut findings = Vec::new();
+    let mut seen = Vec::new();
+    for pair in &pairs {
+        let own = rest(pair);
+        if seen.contains(&own) {
+            continue;
+        }
+        let mut like: Vec<(f64, &Pair<'_>)> =
+            pairs.iter().filter(|other| rest(other) == own).filter_map(|p| Some((place(p)?, p))).collect();
+        like.sort_by(|a, b| a.0.total_cmp(&b.0));
+        seen.push(own);
+        let [(low_at, low), .., (high_at, high)] = like.as_slice() else { continue };
+        if low_at < high_at {
+            let said = format!(
+                "{} leads {} by {:.3}x at {} and by {:.3}x at {}",
+                pair.leader.policy,
+                pair.rival.policy,
+                low.lead(),
+                said(low.leader.at),
+                high.lead(),
+                said(high.leader.at)
+            );
+            findings.push(Finding { support: high.lead() / low.lead(), said });
+        }
+    }
+    let nothing = format!("{}, at two values of {}", missing(who, of), along.name.replace('_', " "));
+    settle(findings, Weight::Clearly, &nothing)
+}
+
+impl AlongAxis {
+    fn place(&self, value: &str) -> Option<f64> {
+        match self.values {
+            [] => value.parse().ok(),
+            values => values.iter().position(|known| *known == value).map(|at| at as f64),
+        }
+    }
+}
+
+/// Whether a count is 0 in every row of these policies.
+fn none(policies: &[&str], of: &Quantity, cells: &[Cell<'_>]) -> Verdict {
+    let of_them = cells.iter().filter(|cell| policies.contains(&cell.policy));
+    let findings: Vec<Finding> = of_them
+        .filter_map(|cell| {
+            let value = cell.mean(of.name)?;
+            let said = format!("{} {} of {} at {}", of.text(value), of.shown, cell.policy, said(cell.at));
+            Some(Finding { support: if value == 0.0 { 1.0 } else { 1.0 / (1.0 + value) }, said })
+        })
+        .collect();
+    settle(findings, Weight::Bound, &format!("no row has the {} of {}", of.shown, policies.join(", ")))
+}
+
+/// Whether every published number is met; a story is not compared with itself.
+fn agrees(quantities: &[Quantity], part: f64, cells: &[Cell<'_>], published: &[Row]) -> Verdict {
+    let mut findings = Vec::new();
+    for row in published {
+        let asked = |cell: &&Cell<'_>| {
+            cell.policy == row.policy && row.at.iter().all(|(name, value)| cell.at.get(name) == Some(value))
+        };
+        for of in quantities {
+            let own = cells.iter().find(asked).and_then(|cell| cell.mean(of.name));
+            let Some((own, theirs)) = own.zip(row.numbers.get(of.name).copied()) else { continue };
+            let apart =
+                if theirs == 0.0 { f64::from(u8::from(own != 0.0)) } else { (own / theirs - 1.0).abs() };
+            let place = if row.at.is_empty() { String::new() } else { format!(" at {}", said(&row.at)) };
+            let said = format!(
+                "{} of {}{place} is {}, published {}",
+                of.shown,
+                row.policy,
+                of.text(own),
+                of.text(theirs)
+            );
+            let support = if apart == 0.0 { f64::INFINITY } else { part / apart };
+            findings.push(Finding { support, said });
+        }
+    }
+    settle(findings, Weight::Bound, "nothing published has a row here")
+}

@@ -1,0 +1,65 @@
+//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, beside the baselines it names.
+
+use super::{How, Needed, PaperFigure};
+use crate::reproduce::chronus::CAVEATS;
+use crate::reproduce::claims::{Claim, Claimant, Pairing, Test};
+use crate::reproduce::quantity::{BEST_EFFORT_JCT, LOST_VALUE, MISSES};
+
+/// The schedulers that its paper compares with.
+const BASELINES: &[&str] = &["fifo", "srtf", "edf", "tiresias", "themis", "gandiva"];
+const AGAINST: Pairing = Pairing::Named("chronus", BASELINES);
+
+/// The figure that `rota reproduce chronus` knows.
+pub(super) const CHRONUS: &[PaperFigure] = &[PaperFigure {
+    name: "baselines",
+    title: "deadlines missed and best-effort completion times beside its baselines, on its traces",
+    how: How::Chronus,
+    over_time: None,
+    needs: &[
+        slo("trace_job_Philly_SLO.csv"),
+        slo("trace_job_Philly_MIX1.csv"),
+        slo("trace_job_Philly_MIX2.csv"),
+    ],
+    published: &[],
+    along: &["trace"],
+    shows: &[MISSES, LOST_VALUE, BEST_EFFORT_JCT],
+    claims: &[
+        paper(
+            "fewer-misses",
+            "chronus misses fewer deadlines than each baseline",
+            Test::Ahead(AGAINST, MISSES),
+        ),
+        paper(
+            "misses-up-to-14.7x",
+            "somewhere chronus misses 14.7 times fewer deadlines than a baseline",
+            Test::UpTo(AGAINST, MISSES, 14.7),
+        ),
+        paper(
+            "best-effort-sooner",
+            "best-effort jobs end sooner under chronus than under each baseline",
+            Test::Ahead(AGAINST, BEST_EFFORT_JCT),
+        ),
+        paper(
+            "best-effort-up-to-19.9x",
+            "somewhere best-effort jobs end 19.9 times sooner under chronus than under a baseline",
+            Test::UpTo(AGAINST, BEST_EFFORT_JCT, 19.9),
+        ),
+    ],
+    attributed: None,
+    caveats: &CAVEATS,
+    quick: "the first 2,000 jobs of each trace on 40 nodes: too few to fill them, so that there is little to be late for",
+    full_minutes: 5.0,
+}];
+
+const fn slo(file: &'static str) -> Needed {
+    Needed {
+        name: "trace",
+        file,
+        below: "traces/philly-chronus",
+        origin: "https://github.com/S-Lab-System-Group/ChronusArtifact (code/data/exp)",
+    }
+}
+
+const fn paper(name: &'static str, says: &'static str, test: Test) -> Claim {
+    Claim { name, says, by: Claimant::Paper, test }
+}

@@ -1,0 +1,193 @@
+//! A figure's rows as pictures: curves where something is swept, bars where not; published numbers as dots and ticks.
+
+use std::collections::BTreeSet;
+
+use super::evidence::{Asked, Story, said};
+use super::quantity::{Quantity, Unit};
+use super::reproduced::{Reproduced, Told};
+use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, PALETTE_LENGTH};
+
+/// Place of the grey in the palette: the paper's numbers are nobody's run here.
+const GREY: usize = PALETTE_LENGTH - 1;
+
+impl Reproduced {
+    /// Every picture of the figure.
+    pub fn pictures(&self) -> Vec<Figure> {
+        let told = self.told();
+        let axis = self.figure.along.iter().copied().find(|name| is_swept(&told, name));
+        let mut figures = Vec::new();
+        for of in self.figure.shows {
+            let lines: Vec<&Told<'_>> = told.iter().filter(|line| line.of.name == of.name).collect();
+            match axis {
+                Some(axis) => figures.extend(curves(&lines, of, axis)),
+                None => figures.extend(bars(&lines, of)),
+            }
+        }
+        figures
+    }
+}
+
+/// Whether a setting has several values, all of them numbers.
+fn is_swept(told: &[Told<'_>], name: &str) -> bool {
+    let values: BTreeSet<&String> = told.iter().filter_map(|line| line.at.get(name)).collect();
+    values.len() > 1 && values.iter().all(|value| value.parse::<f64>().is_ok())
+}
+
+/// What stands in one picture: an order with its allocations, or a policy that has none.
+fn family(policy: &str) -> &str {
+    policy.split_once('+').map_or(policy, |(order, _)| order)
+}
+
+/// A picture for each family and all that was asked beside the axis.
+fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
+    let rest = |line: &Told<'_>| -> (String, Asked) {
+        let at = line.at.iter().filter(|(name, _)| *name != axis);
+        (family(line.policy).to_owned(), at.map(|(name, value)| (name.clone(), value.clone())).collect())
+    };
+    let mut seen = Vec::new();
+    let mut figures = Vec::new();
+    for line in lines {
+        let own = rest(line);
+        if seen.contains(&own) {
+            continue;
+        }
+        let like: Vec<&Told<'_>> = lines.iter().copied().filter(|other| rest(other) == own).collect();
+        figures.push(curve(&like, of, axis, &own.0, &said(&own.1)));
+        seen.push(own);
+    }
+    figures
+}
+
+fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str) -> Figure {
+    let mut policies: Vec<&str> = Vec::new();
+    for line in lines {
+        if !policies.contains(&line.policy) {
+            policies.push(line.policy);
+        }
+    }
+    let mut drawn = Vec::new();
+    for (colour, policy) in policies.iter().enumerate() {
+        for (place, story) in Story::ALL.iter().enumerate() {
+            let point = |line: &&&Told<'_>| {
+                let x = line.at.get(axis)?.parse::<f64>().ok()?;
+                Some((x, scaled(of, line.values[place]?)))
+            };
+            let own = lines.iter().filter(|line| line.policy == *policy);
+            let mut points: Vec<(f64, f64)> = own.filter_map(|line| point(&line)).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if points.is_empty() {
+                continue;
+            }
+            let (colour, has_dots) = match story {
+                Story::Published => (GREY + if colour == 0 { 0 } else { PALETTE_LENGTH }, true),
+                Story::Original => (colour % GREY + PALETTE_LENGTH, false),
+                Story::Shipped => (colour % GREY, true),
+            };
+            drawn.push(Line { label: format!("{policy}, {}", story.heading()), colour, has_dots, points });
+        }
+    }
+    let xs: BTreeSet<u64> = drawn.iter().flat_map(|line| &line.points).map(|(x, _)| x.to_bits()).collect();
+    let mut xs: Vec<f64> = xs.into_iter().map(f64::from_bits).collect();
+    xs.sort_by(f64::total_cmp);
+    let most = drawn.iter().flat_map(|line| &line.points).map(|(_, y)| *y).fold(0.0, f64::max);
+    let place = if at.is_empty() { String::new() } else { format!(", {at}") };
+    Figure {
+        name: file_name(&[of.name, family, at]),
+        section: "Figures".into(),
+        title: format!("{family}{place}: {}", of.shown),
+        caption:
+            "Solid: the shipped policies; dashed: the original's rules; grey dots: published, where it is."
+                .into(),
+        x: Axis::at_values(axis.replace('_', " "), &xs),
+        y: value_axis(of, most),
+        marks: Marks::Lines(drawn),
+    }
+}
+
+/// A picture for each setting: two bars for each policy, a tick where the paper has its number.
+fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
+    let mut places: Vec<&Asked> = Vec::new();
+    for line in lines {
+        if !places.contains(&line.at) {
+            places.push(line.at);
+        }
+    }
+    let picture = |at: &Asked| {
+        let own = lines.iter().filter(|line| line.at == at);
+        let mut names = Vec::new();
+        let (mut bars, mut markers) = (Vec::new(), Vec::new());
+        for (colour, line) in own.enumerate() {
+            let [published, original, shipped] = line.values;
+            for (story, value) in [(Story::Original, original), (Story::Shipped, shipped)] {
+                let is_bare = story == Story::Shipped && original.is_none();
+                let Some(value) = value.or((is_bare && published.is_some()).then_some(0.0)) else { continue };
+                markers.extend(published.map(|value| Marker { bar: bars.len(), value: scaled(of, value) }));
+                names.push(match story {
+                    Story::Shipped => line.policy.to_owned(),
+                    _ => format!("{}, original", line.policy),
+                });
+                let text = match (story, shipped.or(original)) {
+                    (_, None) => format!("published {}", of.text(published.unwrap_or_default())),
+                    _ => of.text(value),
+                };
+                bars.push(Bar { colour: colour % GREY, value: scaled(of, value), text });
+            }
+        }
+        let values = bars.iter().map(|bar| bar.value).chain(markers.iter().map(|marker| marker.value));
+        let most = values.fold(0.0, f64::max);
+        Figure {
+            name: file_name(&[of.name, &said(at)]),
+            section: "Figures".into(),
+            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, said(at)) },
+            caption: "A tick across a bar is the published number, where there is one.".into(),
+            x: value_axis(of, most),
+            y: Axis::names(&names),
+            marks: Marks::MarkedBars(bars, markers),
+        }
+    };
+    places.into_iter().map(picture).collect()
+}
+
+fn scaled(of: &Quantity, value: f64) -> f64 {
+    if of.unit == Unit::Hours { value / 3_600.0 } else { value }
+}
+
+fn value_axis(of: &Quantity, most: f64) -> Axis {
+    match of.unit {
+        Unit::Part if of.is_less_better => Axis::from_zero(of.shown, most),
+        Unit::Part => Axis::percent(format!("{} (%)", of.shown)),
+        Unit::Hours => Axis::from_zero(format!("{} (h)", of.shown), most),
+        Unit::Times | Unit::Count => Axis::from_zero(of.shown, most),
+    }
+}
+
+/// Words joined into the stem of a file's name.
+fn file_name(words: &[&str]) -> String {
+    let joined = words.join("-");
+    let plain = joined.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let parts: Vec<String> = plain.collect::<String>().split('-').map(str::to_owned).collect();
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reproduced::tests::six_b;
+    use super::*;
+
+    #[test]
+    fn published_numbers_are_ticks_across_the_bars() {
+        let pictures = six_b().pictures();
+        assert_eq!(pictures.len(), 1);
+        let Marks::MarkedBars(bars, markers) = &pictures[0].marks else { panic!("bars") };
+        assert_eq!(
+            (bars[0].value, bars[1].value, markers[0]),
+            (0.749, 0.913, Marker { bar: 0, value: 0.6667 })
+        );
+        assert!(bars.iter().any(|bar| bar.text == "published 0.410"), "chronus was not run: {bars:?}");
+    }
+
+    #[test]
+    fn file_names_are_plain() {
+        assert_eq!(file_name(&["avg_jct_s", "las", "split 20,70,10"]), "avg-jct-s-las-split-20-70-10");
+    }
+}
