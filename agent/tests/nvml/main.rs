@@ -8,8 +8,11 @@ use rota_agent::probe::{Driver, Gpu, find_gpus_by};
 
 const STUB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nvml/stub.c");
 
+/// What the agent finds.
+type Found = (Result<Vec<Gpu>, String>, Result<Driver, String>);
+
 /// What the agent finds by a library that was compiled so; nothing where there is no C compiler.
-fn probed(traits: &[&str]) -> Option<(Result<Vec<Gpu>, String>, Result<Driver, String>)> {
+fn probed(traits: &[&str]) -> Option<Found> {
     let folder = tempfile::tempdir().expect("a folder");
     let library = compiled(folder.path(), traits)?;
     Some((find_gpus_by(&library), Driver::find_by(&library)))
