@@ -111,9 +111,13 @@ fn gpus(options: &DaemonOptions) -> Verdict {
         Err(error) => Verdict::bad("GPUs", error.to_string(), "see the driver above, or --gpus and --cpus"),
         Ok(node) => {
             let model = node.gpus.first().map_or("none", |gpu| gpu.model.as_str());
-            let memory = node.gpus.iter().map(|gpu| gpu.mem_bytes).min().unwrap_or(0);
+            let healthy = node.gpus.iter().filter(|gpu| gpu.trouble.is_none());
+            let memory = match healthy.map(|gpu| gpu.mem_bytes).min().unwrap_or(0) {
+                0 => "of unknown memory".to_owned(),
+                bytes => format!("{} each", Bytes(bytes)),
+            };
             let kind = if node.is_emulated { "emulated " } else { "" };
-            let found = format!("{} {kind}{model}, {} each", node.gpus.len(), Bytes(memory));
+            let found = format!("{} {kind}{model}, {memory}", node.gpus.len());
             let sick: Vec<_> =
                 node.gpus.iter().filter_map(|gpu| Some((gpu.number, gpu.trouble.clone()?))).collect();
             match sick.first() {

@@ -6,6 +6,7 @@ use crate::allocation::Allocation;
 use crate::cluster::Cluster;
 use crate::event::Event;
 use crate::ids::{DatasetId, NodeId};
+use crate::ledger::DataUse;
 use crate::time::{Span, Time};
 use crate::workload::Dataset;
 
@@ -18,6 +19,7 @@ pub struct Caches {
     /// Data sets by node, with the time of last use.
     held: BTreeMap<NodeId, BTreeMap<DatasetId, (Time, u64)>>,
     uses: u64,
+    books: DataUse,
 }
 
 impl Caches {
@@ -27,7 +29,13 @@ impl Caches {
             return Caches::default();
         }
         let nodes = cluster.nodes().iter().map(|n| (n.cache_bytes, n.fetch_bps)).collect();
-        Caches { datasets: datasets.to_vec(), nodes, held: BTreeMap::new(), uses: 0 }
+        Caches {
+            datasets: datasets.to_vec(),
+            nodes,
+            held: BTreeMap::new(),
+            uses: 0,
+            books: DataUse::default(),
+        }
     }
 
     /// Time until every node of the allocation has the data; reports what was cached and evicted for it.
@@ -46,12 +54,16 @@ impl Caches {
             self.uses += 1;
             let uses = self.uses;
             if data.home == Some(node) {
+                self.books.hits += 1;
                 continue;
             }
             if let Some(used) = self.held.entry(node).or_default().get_mut(&id) {
                 *used = (now, uses);
+                self.books.hits += 1;
                 continue;
             }
+            self.books.fetches += 1;
+            self.books.fetched_bytes += data.bytes;
             let (capacity, rate) = self.nodes.get(node.index()).copied().unwrap_or_default();
             if rate > 0 {
                 longest = longest.max(Span::from_secs_f64(data.bytes as f64 / rate as f64));
@@ -62,7 +74,13 @@ impl Caches {
                 reports.push(Event::DataCached { node, dataset: id });
             }
         }
+        self.books.waited += longest;
         longest
+    }
+
+    /// What was found and fetched so far; nothing when no data sets are in play.
+    pub fn books(&self) -> Option<DataUse> {
+        (!self.datasets.is_empty()).then_some(self.books)
     }
 
     /// Evicts the least recently used until no more than `allowed` bytes are held.

@@ -91,6 +91,19 @@ pub struct Use {
     pub asked: f64,
 }
 
+/// How jobs came to their data. Counted once for each node of a job's allocation, at every start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataUse {
+    /// The data was there.
+    pub hits: u64,
+    /// It had to be fetched.
+    pub fetches: u64,
+    /// Bytes fetched.
+    pub fetched_bytes: u64,
+    /// Time that jobs with GPUs waited for their data, all together.
+    pub waited: Span,
+}
+
 /// A stretch of time in which a job held the same on one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
@@ -131,6 +144,8 @@ pub struct Ledger {
     pub first: Option<Time>,
     /// See `first`.
     pub last: Option<Time>,
+    /// How jobs came to their data; `None` when no data sets are in play.
+    pub data: Option<DataUse>,
     /// Digest over all events and commands.
     pub digest: String,
 }

@@ -334,7 +334,7 @@ impl<'a> Simulation<'a> {
             Some(Phase::Asking) => "was never admitted".to_owned(),
             Some(Phase::Waiting) => "was waiting when the run ended".to_owned(),
         };
-        self.recorder.close(self.now, self.digest.hex(), why)
+        Ledger { data: self.world.data_use(), ..self.recorder.close(self.now, self.digest.hex(), why) }
     }
 }
 

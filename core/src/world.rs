@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::event::{Command, Event, StopCause};
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
+use crate::ledger::DataUse;
 use crate::queue::EventQueue;
 use crate::time::{Span, Time};
 use crate::workload::{Fault, Workload};
@@ -56,6 +57,11 @@ impl World {
             n_faults: 0,
             caches,
         }
+    }
+
+    /// How jobs came to their data so far; nothing when no data sets are in play.
+    pub fn data_use(&self) -> Option<DataUse> {
+        self.caches.books()
     }
 
     /// When the next thing happens by itself.

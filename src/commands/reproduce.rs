@@ -3,7 +3,9 @@
 mod all;
 mod attribute;
 mod figure;
+mod gpemu;
 mod live;
+mod own;
 mod stories;
 
 use std::path::PathBuf;
@@ -25,6 +27,8 @@ pub(crate) enum ReproduceCommand {
     Synergy(SynergyArgs),
     /// Chronus (SoCC'21): deadlines missed and best-effort completion times beside its baselines, on its traces
     Chronus(HowArgs),
+    /// GPEmu's Synergy run: forty jobs deployed on emulated agents, beside GPEmu's completion times and the paper's
+    Gpemu(gpemu::GpemuArgs),
     /// Every figure of every paper, and the list of all claims with their verdicts
     All(AllArgs),
     /// The claims of every figure, each with the name that verdicts carry; runs nothing
@@ -143,6 +147,7 @@ pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
             let paper = known("chronus")?;
             figure::run(paper, paper.figures[0].name, how)
         }
+        ReproduceCommand::Gpemu(args) => gpemu::run(args),
         ReproduceCommand::All(args) => all::run(args),
         ReproduceCommand::Claims => {
             print!("{}", all::list_of_claims());

@@ -2,6 +2,7 @@
 //! expects them. Where both the profiler and the command name one, the profiler's wins, and that is said.
 
 use super::grid::Point;
+use super::perf_file;
 
 /// How the command is told what changes from point to point. A name that is empty is not told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +17,25 @@ pub struct OptionNames {
     pub data: String,
     /// Of the job's name.
     pub job_name: String,
+    /// What the values are.
+    pub manner: Manner,
+}
+
+/// What a command takes its batch and its name for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// One batch for all GPUs, one name for all runs.
+    Usual,
+    /// As Synergy's scripts: the batch of one GPU, and a name for each run, after which it leaves its file.
+    Synergy,
 }
 
 impl OptionNames {
-    /// What scripts made for Synergy's profiler take.
-    pub fn synergy() -> Self {
+    /// What most scripts take.
+    pub fn usual() -> Self {
         let own = str::to_owned;
         OptionNames {
+            manner: Manner::Usual,
             batch: own("--batch-size"),
             workers: own("--workers"),
             iterations: own("--max-iterations"),
@@ -31,10 +44,22 @@ impl OptionNames {
         }
     }
 
+    /// What the scripts take that come with Synergy, or are made for its profiler.
+    pub fn synergy() -> Self {
+        let own = str::to_owned;
+        OptionNames {
+            batch: own("-b"),
+            job_name: own("--job-name"),
+            manner: Manner::Synergy,
+            ..OptionNames::usual()
+        }
+    }
+
     /// Nothing: the command reads its environment.
     pub fn none() -> Self {
         let empty = String::new;
         OptionNames {
+            manner: Manner::Usual,
             batch: empty(),
             workers: empty(),
             iterations: empty(),
@@ -55,8 +80,8 @@ pub struct Invocation {
     overruled: Vec<String>,
 }
 
-/// Short names by which scripts of Synergy's kind know the same options.
-const SHORT: [(&str, &str); 2] = [("--batch-size", "-b"), ("--workers", "-j")];
+/// Names of which scripts of Synergy's kind take one for the other.
+const SAME: [&[&str]; 2] = [&["--batch-size", "--batch", "-b"], &["--workers", "-j"]];
 
 impl Invocation {
     /// The command with everything taken out that the profiler sets. `sets_batch` is whether batches are swept.
@@ -72,9 +97,10 @@ impl Invocation {
         ours.extend(sets_batch.then(|| names.batch.clone()));
         ours.extend(data.as_ref().map(|_| names.data.clone()));
         ours.extend(job_name.as_ref().map(|_| names.job_name.clone()));
-        let short = SHORT.iter().filter(|(long, _)| ours.iter().any(|name| name == long));
-        let short: Vec<String> = short.map(|(_, short)| (*short).to_owned()).collect();
-        ours.extend(short);
+        let is_ours = |names: &&&[&str]| ours.iter().any(|name| names.contains(&name.as_str()));
+        let same = SAME.iter().filter(is_ours).flat_map(|names| names.iter().copied());
+        let same: Vec<String> = same.map(str::to_owned).collect();
+        ours.extend(same);
         ours.retain(|name| !name.is_empty());
         let (command, overruled) = without(command, &ours);
         Invocation { command, names, iterations, data, job_name, overruled }
@@ -85,15 +111,30 @@ impl Invocation {
         &self.overruled
     }
 
+    /// The job's name at a point.
+    pub fn job_at(&self, point: &Point) -> Option<String> {
+        let name = self.job_name.as_ref()?;
+        Some(match self.names.manner {
+            Manner::Usual => name.clone(),
+            Manner::Synergy => perf_file::job_name(name, point),
+        })
+    }
+
     /// The command for a point.
     pub fn at(&self, point: &Point) -> Vec<String> {
         let workers = (point.cpus().floor() as u64).max(1);
+        let batch = match self.names.manner {
+            Manner::Usual => point.batch,
+            Manner::Synergy => point.batch / point.gpus.max(1),
+        };
+        let no_name = String::new();
         let values = [
-            ("{batch}", &self.names.batch, (point.batch > 0).then(|| point.batch.to_string())),
+            ("{gpus}", &no_name, Some(point.gpus.to_string())),
+            ("{batch}", &self.names.batch, (batch > 0).then(|| batch.to_string())),
             ("{workers}", &self.names.workers, Some(workers.to_string())),
             ("{iterations}", &self.names.iterations, Some(self.iterations.to_string())),
             ("{data}", &self.names.data, self.data.clone()),
-            ("{job}", &self.names.job_name, self.job_name.clone()),
+            ("{job}", &self.names.job_name, self.job_at(point)),
         ];
         let mut command = self.command.clone();
         for (place, name, value) in values {

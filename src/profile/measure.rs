@@ -34,6 +34,17 @@ pub struct Account {
     pub last_lines: VecDeque<String>,
 }
 
+/// How a command says how fast it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Speaks {
+    /// Through the job protocol.
+    Protocol,
+    /// In its output, as a pattern reads it.
+    Pattern,
+    /// In a file that it leaves; why nothing could be had of it, if so.
+    File(Option<String>),
+}
+
 /// A run that cannot even be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
@@ -156,20 +167,22 @@ impl Account {
     }
 
     /// What went wrong, in words for who typed the command; none when it went well.
-    pub fn failure(&self, spec: &MeasureSpec, has_pattern: bool) -> Option<String> {
+    pub fn failure(&self, spec: &MeasureSpec, speaks: &Speaks) -> Option<String> {
         let end = self.end.as_ref()?;
         let words = match &end.how {
             MeasureEndHow::Finished if !self.reports.is_empty() || !self.stated_s.is_empty() => return None,
             // One that is stopped at its limit after many iterations was measured all the same.
             MeasureEndHow::TooLong if self.iteration_s(0).len() >= 2 => return None,
-            MeasureEndHow::Finished if has_pattern => {
-                "it ended well, but no line of its output fits --pattern".to_owned()
-            }
-            MeasureEndHow::Finished => {
-                "it ended well, but said nothing of its iterations: speak the job protocol \
-                (docs/job-protocol.md), or name what it prints with --pattern"
-                    .to_owned()
-            }
+            MeasureEndHow::Finished => match speaks {
+                Speaks::Pattern => "it ended well, but no line of its output fits --pattern".to_owned(),
+                Speaks::File(Some(why)) => why.clone(),
+                Speaks::Protocol | Speaks::File(None) => {
+                    "it ended well, but said nothing of its iterations: speak the job protocol \
+                     (docs/job-protocol.md), name what it prints with --pattern, or say --synergy for a script of \
+                     Synergy's"
+                        .to_owned()
+                }
+            },
             MeasureEndHow::Failed(code) => format!("it failed with code {code}"),
             MeasureEndHow::Killed(signal) => format!("signal {signal} ended it"),
             MeasureEndHow::NotStarted(why) => format!("it did not start: {why}"),

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `sweep`, `fit`, `knee`, `samples` and `cache_model` are pure: the closed loop over every shipped profile is tested
-//! without a process. `measure` runs one point through the agent's launchers; `invocation` is what the command is told.
+//! without a process. `measure` runs one point through the agent's launchers; `invocation` is what the command is told,
+//! `perf_file` what Synergy's own scripts leave.
 //! Synergy's "optimistic profiling" (OSDI'22, §3.1) is the model: CPUs are swept, memory is reckoned.
 
 pub mod cache_model;
@@ -23,6 +24,7 @@ pub mod overhead;
 pub mod pace;
 pub mod page;
 pub mod pattern;
+pub mod perf_file;
 pub mod rates;
 pub mod samples;
 pub mod sweep;

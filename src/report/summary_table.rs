@@ -69,7 +69,7 @@ const fn column(
     Column { heading, unit, better, value }
 }
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 18] = [
     column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
     column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
     column("not done", Unit::Count, Better::Lower, |s| {
@@ -88,6 +88,8 @@ const COLUMNS: [Column; 16] = [
     }),
     column("GPU use", Unit::Percent, Better::Neither, |s| s.gpu_util),
     column("CPU use", Unit::Percent, Better::Neither, |s| s.cpu_util),
+    column("data hits", Unit::Percent, Better::Higher, |s| s.data_hit_ratio),
+    column("data wait", Unit::JobTime, Better::Lower, |s| s.data_wait_s),
     column("preempted", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
     column("wall", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
 ];

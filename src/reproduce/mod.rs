@@ -5,6 +5,7 @@
 //! chronus/       every published trace of Chronus under it and its baselines
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
 //!                admission   the greedy admission beside a model's
+//! gpemu/         GPEmu's Synergy run on a live cluster of emulated agents, and what must hold of its completion times
 //! rows ─▶ evidence ─▶ claims ─▶ reproduced (text, Markdown), page and plots, kept (claims.json)
 //! ```
 //!
@@ -14,6 +15,7 @@ pub mod chronus;
 pub mod claims;
 pub mod elasticflow;
 pub mod evidence;
+pub mod gpemu;
 mod kept;
 mod page;
 pub mod papers;

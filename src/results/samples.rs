@@ -124,6 +124,7 @@ pub(crate) fn ledger(workload: &Workload) -> Ledger {
             to: seconds(1160.25),
         }],
         notes: vec![(1, "solver: optimal".into()), (1, "gap 0".into())],
+        data: None,
         n_decisions: 3,
         n_skipped: 4,
         gpu_time: 641_000_000,

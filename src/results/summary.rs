@@ -71,6 +71,15 @@ pub struct Summary {
     /// Average over the same time of how fast all jobs run relative to one GPU each, by GPU of the cluster.
     #[serde(default)]
     pub cluster_efficiency: Option<f64>,
+    /// How often a job found its data set on a node it came to; missing where no data sets are in play.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_hit_ratio: Option<f64>,
+    /// Bytes of data sets that nodes fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_fetched_bytes: Option<u64>,
+    /// Average time for which a job held GPUs and waited for its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_wait_s: Option<f64>,
     /// Decisions taken.
     pub rounds: u64,
     /// Rounds passed over because the answer could not have changed.
@@ -151,6 +160,12 @@ impl Summary {
             ..Summary::default()
         };
         summary.count(jobs, meta.window);
+        if let Some(data) = ledger.data {
+            let uses = data.hits + data.fetches;
+            summary.data_hit_ratio = (uses > 0).then(|| data.hits as f64 / uses as f64);
+            summary.data_fetched_bytes = Some(data.fetched_bytes);
+            summary.data_wait_s = (!jobs.is_empty()).then(|| data.waited.as_secs_f64() / jobs.len() as f64);
+        }
         summary
     }
 

@@ -7,7 +7,7 @@ use super::table::{figure_names, flattened, setting_text, settings_columns};
 use super::{Column, Outcome, Ran, Table};
 
 /// Figures worth a place in tables and pages, with how they are shown; the rest are in the files.
-pub const FIGURES: [(&str, &str); 7] = [
+pub const FIGURES: [(&str, &str); 9] = [
     ("avg_jct_s", "avg JCT"),
     ("median_jct_s", "median JCT"),
     ("p99_jct_s", "p99 JCT"),
@@ -15,6 +15,8 @@ pub const FIGURES: [(&str, &str); 7] = [
     ("avg_queue_s", "queue"),
     ("deadline_ratio", "in time"),
     ("gpu_util", "GPU use"),
+    ("data_wait_s", "data wait"),
+    ("data_hit_ratio", "data hits"),
 ];
 
 /// Runs that differ in their seed alone.

@@ -4,6 +4,7 @@ mod cluster;
 mod deploy;
 mod elastic;
 mod faults;
+mod gpemu;
 mod journal;
 mod network;
 mod oracle;

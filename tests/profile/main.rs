@@ -7,3 +7,5 @@ mod data_loading;
 mod overhead;
 mod pace;
 mod pure;
+mod sets;
+mod synergy_script;

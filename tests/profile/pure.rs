@@ -58,7 +58,7 @@ fn the_profilers_options_win_and_that_is_said() {
     let command = words("python train.py -b 256 --workers=9 --max-iterations 7 --lr 0.1 --data /old");
     let with = |data: Option<&str>, sets_batch| {
         let data = data.map(str::to_owned);
-        Invocation::new(&command, OptionNames::synergy(), 50, data, Some("mine".to_owned()), sets_batch)
+        Invocation::new(&command, OptionNames::usual(), 50, data, Some("mine".to_owned()), sets_batch)
     };
     let all = with(Some("/new"), true);
     let expected = "python train.py --lr 0.1 --batch-size 64 --workers 3 --max-iterations 50 --data /new";
@@ -76,11 +76,25 @@ fn the_profilers_options_win_and_that_is_said() {
 fn places_in_the_command_are_filled_and_nothing_is_added() {
     let command = words("train --workers {workers} --n={iterations} {data}/x --batch-size {batch}");
     let data = Some("/d".to_owned());
-    let invocation = Invocation::new(&command, OptionNames::synergy(), 50, data, None, true);
+    let invocation = Invocation::new(&command, OptionNames::usual(), 50, data, None, true);
     assert_eq!(invocation.at(&POINT), words("train --workers 3 --n=50 /d/x --batch-size 64"));
     assert!(invocation.overruled().is_empty());
+    let launcher = words("python -m launch --nproc_per_node={gpus} train.py");
+    let launched = Invocation::new(&launcher, OptionNames::none(), 50, None, None, true);
+    assert_eq!(launched.at(&POINT), words("python -m launch --nproc_per_node=2 train.py"));
     let bare = Invocation::new(&words("train"), OptionNames::none(), 50, None, None, true);
     assert_eq!(bare.at(&POINT), ["train"]);
+}
+
+#[test]
+fn synergys_scripts_are_told_the_batch_of_one_gpu_and_a_name_for_each_point() {
+    let command = words("python pytorch-imagenet.py --dali --batch 512 --job-name old");
+    let invocation =
+        Invocation::new(&command, OptionNames::synergy(), 50, None, Some("res18".to_owned()), true);
+    let expected = "python pytorch-imagenet.py --dali -b 32 --workers 3 --max-iterations 50 \
+                    --job-name res18_gpu_2_batch_64_cpu_7";
+    assert_eq!(invocation.at(&POINT), words(expected), "64 over two GPUs");
+    assert_eq!(invocation.overruled(), ["--batch 512", "--job-name old"]);
 }
 
 /// Synergy's model by hand: 100 GB of 1000 samples, 100 MB each; storage 100 MB/s, memory 10 GB/s.

@@ -1,11 +1,12 @@
 //! GPUs, by NVIDIA's management library. It is opened at run time: without a driver there are simply none.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
-use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::error::{NvmlError, nvml_try};
+use nvml_wrapper::{Device, Nvml};
 
 use crate::options::NodeOptions;
 use crate::ranges::Ranges;
@@ -19,7 +20,7 @@ pub struct Gpu {
     pub uuid: String,
     /// Its model, without the maker's name: `A100-SXM4-80GB`.
     pub model: String,
-    /// Its memory in bytes.
+    /// Its memory in bytes; 0 when its driver does not say.
     pub mem_bytes: u64,
     /// CPUs near it; empty when nobody knows.
     pub near_cpus: Ranges,
@@ -36,21 +37,40 @@ pub struct Driver {
     pub cuda: String,
 }
 
+/// NVIDIA's library, wherever the linker finds it.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
 impl Driver {
     /// Asks for it; an error says why there is none.
     pub fn find() -> Result<Self, String> {
-        let nvml = Nvml::init().map_err(|error| explained(&error))?;
+        Self::find_by(LIBRARY.as_ref())
+    }
+
+    /// The same, by a library of this name or path.
+    pub fn find_by(library: &OsStr) -> Result<Self, String> {
+        let nvml = open(library)?;
         let version = nvml.sys_driver_version().map_err(|error| explained(&error))?;
-        let cuda = nvml.sys_cuda_driver_version().map_err(|error| explained(&error))?;
-        Ok(Driver { version, cuda: format!("{}.{}", cuda / 1000, cuda % 1000 / 10) })
+        // Drivers before 418 do not say.
+        let cuda = nvml.sys_cuda_driver_version().ok();
+        let cuda = cuda.map_or("unknown".to_owned(), |cuda| format!("{}.{}", cuda / 1000, cuda % 1000 / 10));
+        Ok(Driver { version, cuda })
     }
 }
 
 /// All GPUs of the machine by ascending number; an error says why nobody can know.
 pub fn find() -> Result<Vec<Gpu>, String> {
-    let nvml = Nvml::init().map_err(|error| explained(&error))?;
+    find_by(LIBRARY.as_ref())
+}
+
+/// The same, by a library of this name or path.
+pub fn find_by(library: &OsStr) -> Result<Vec<Gpu>, String> {
+    let nvml = open(library)?;
     let n_gpus = nvml.device_count().map_err(|error| explained(&error))?;
     Ok((0..n_gpus).map(|number| gpu(&nvml, number)).collect())
+}
+
+fn open(library: &OsStr) -> Result<Nvml, String> {
+    Nvml::builder().lib_path(library).init().map_err(|error| explained(&error))
 }
 
 /// What is wrong with GPUs now, by number; GPUs that can be used are not listed.
@@ -114,10 +134,43 @@ fn read(nvml: &Nvml, number: u32) -> Result<Gpu, NvmlError> {
         number,
         uuid: device.uuid()?,
         model: name.trim_start_matches("NVIDIA ").trim_start_matches("Tesla ").to_owned(),
-        mem_bytes: device.memory_info()?.total,
-        near_cpus: near_cpus(&device.pci_info()?.bus_id),
+        mem_bytes: memory(nvml, &device)?,
+        // Only which CPUs are near depends on it.
+        near_cpus: device.pci_info().map(|pci| near_cpus(&pci.bus_id)).unwrap_or_default(),
         trouble,
     })
+}
+
+/// The GPU's memory: by the second version of the question, which drivers before 510 do not know, or by the first. One
+/// that knows neither has a GPU all the same.
+fn memory(nvml: &Nvml, device: &Device<'_>) -> Result<u64, NvmlError> {
+    let answer = match device.memory_info().map(|info| info.total) {
+        Err(error) if is_unknown(&error) => memory_by_first_version(nvml, device),
+        answer => answer,
+    };
+    match answer {
+        Err(error) if is_unknown(&error) => Ok(0),
+        answer => answer,
+    }
+}
+
+/// Whether a question failed because the driver does not know it, and not because of the GPU.
+fn is_unknown(error: &NvmlError) -> bool {
+    matches!(error, NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound | NvmlError::NotSupported)
+}
+
+#[expect(unsafe_code, reason = "the wrapper asks by the second version only")]
+fn memory_by_first_version(nvml: &Nvml, device: &Device<'_>) -> Result<u64, NvmlError> {
+    let ask = nvml.lib().nvmlDeviceGetMemoryInfo.as_ref();
+    let ask = ask.map_err(|error| NvmlError::FailedToLoadSymbol(error.to_string()))?;
+    let mut info = std::mem::MaybeUninit::zeroed();
+    // SAFETY: the function has the type that NVIDIA's header gives it, the handle is of this open library, and the answer
+    // is three plain numbers, for which zeros are as good as any.
+    let info = unsafe {
+        nvml_try(ask(device.handle(), info.as_mut_ptr()))?;
+        info.assume_init()
+    };
+    Ok(info.total)
 }
 
 /// The kernel knows which CPUs are near a device.
@@ -158,7 +211,7 @@ mod tests {
         match find() {
             Err(why) => assert!(!why.is_empty() && !why.contains("DlOpen"), "{why}"),
             Ok(gpus) => {
-                assert!(gpus.iter().all(|gpu| gpu.trouble.is_some() || gpu.mem_bytes > 0), "{gpus:?}")
+                assert!(gpus.iter().all(|gpu| gpu.trouble.is_some() || !gpu.uuid.is_empty()), "{gpus:?}")
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::options::NodeOptions;
 use crate::ranges::Ranges;
 
 pub use cpus::CpuPool;
-pub use gpus::{Driver, Gpu, find as find_gpus, pretended_trouble, trouble};
+pub use gpus::{Driver, Gpu, find as find_gpus, find_by as find_gpus_by, pretended_trouble, trouble};
 pub use topology::{NumaNode, Topology, read as read_topology, read_by};
 
 /// What a node offers to jobs.

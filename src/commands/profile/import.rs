@@ -40,7 +40,7 @@ pub(crate) struct ImportArgs {
     /// GPUs that Synergy's profiler ran with
     #[arg(long, value_name = "N", default_value_t = 1)]
     gpus: u32,
-    /// Batch size that Synergy's profiler ran with
+    /// Batch size that Synergy's profiler ran with, or that GPEmu's models have when a job names none [default there: 64]
     #[arg(long, value_name = "N", default_value_t = 0)]
     batch: u32,
     /// File to write; standard output when missing
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<()> {
     }
     files.sort();
     let sources: Vec<Source> = files.iter().map(|file| Source::open(file)).collect::<Result<_, _>>()?;
-    let recognised = sources.first().and_then(Origin::of);
+    let recognised = sources.iter().find_map(Origin::of);
     let Some(origin) = args.from.or(recognised) else {
         bail!("{}: not recognised; say whose it is with --from", args.paths[0].display());
     };

@@ -19,9 +19,10 @@ use crate::profile::findings::{Findings, FindingsFile, Run};
 use crate::profile::fit::{Fit, rounded};
 use crate::profile::grid::Point;
 use crate::profile::invocation::Invocation;
-use crate::profile::measure::Running;
+use crate::profile::measure::{Running, Speaks};
 use crate::profile::overhead::published;
 use crate::profile::page::{self, PageFacts};
+use crate::profile::perf_file::PerfFile;
 use crate::profile::rates::machine_name;
 use crate::profile::sweep::Sweep;
 use crate::report::write_figures;
@@ -192,10 +193,20 @@ impl Session<'_> {
 
     fn measure_here(&self, point: &Point, is_warm_up: bool) -> Result<Run> {
         let spec = self.spec(point)?;
+        let perf_file = self.perf_file(&spec, point)?;
         let began = Instant::now();
         let mut running = Running::start(&self.agent, &spec)?;
         while running.next(self.args.pattern.as_ref()).is_some() {}
-        let account = running.account()?;
+        let mut account = running.account()?;
+        let speaks = match perf_file.map(|file| file.take()) {
+            None if self.args.pattern.is_some() => Speaks::Pattern,
+            None => Speaks::Protocol,
+            Some(Ok(seconds)) => {
+                account.stated_s = vec![seconds];
+                Speaks::File(None)
+            }
+            Some(Err(why)) => Speaks::File(Some(why)),
+        };
         if self.findings.runs().is_empty() {
             for warning in account.end.iter().flat_map(|end| &end.warnings) {
                 eprintln!("note: {warning}");
@@ -203,7 +214,7 @@ impl Session<'_> {
         }
         let warm_up = self.args.warm_up.unwrap_or(self.args.iterations / 10);
         let times = account.iteration_s(warm_up);
-        let mut failure = account.failure(&spec, self.args.pattern.is_some());
+        let mut failure = account.failure(&spec, &speaks);
         if failure.is_none() && times.is_empty() {
             failure = Some(format!("too few reports of progress after a warm-up of {warm_up} iterations"));
         }
@@ -212,6 +223,13 @@ impl Session<'_> {
             None => times.iter().map(|seconds| seconds * self.args.time_scale).collect(),
         };
         Ok(Run { point: *point, iteration_s, wall_s: began.elapsed().as_secs_f64(), failure, is_warm_up })
+    }
+
+    /// Where a script of Synergy's will leave its time.
+    fn perf_file(&self, spec: &MeasureSpec, point: &Point) -> Result<Option<PerfFile>> {
+        let job = self.invocation.job_at(point).filter(|_| self.args.synergy);
+        let file = job.map(|job| PerfFile::before_run(&spec.directory, &job));
+        file.transpose().with_context(|| spec.directory.display().to_string())
     }
 
     fn spec(&self, point: &Point) -> Result<MeasureSpec> {

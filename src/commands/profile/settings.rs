@@ -18,13 +18,14 @@ use crate::profile::sweep::{MemoryAxis, Sweep};
 const EXAMPLES: &str = "\
 The command is run again and again, a few iterations each time, with more or fewer CPUs. It must take the options
 --max-iterations and --workers (other names: --iterations-option, --workers-option; places in the command: {iterations},
-{workers}, {batch}, {data}), or read ROTA_ITERATIONS and ROTA_CPUS (--environment-only). It says how far it is through the
-job protocol (four lines of Python, docs/job-protocol.md) or in its output (--pattern).
+{workers}, {batch}, {gpus}, {data}, {job}), or read ROTA_ITERATIONS and ROTA_CPUS (--environment-only). It says how far it is through the
+job protocol (four lines of Python, docs/job-protocol.md), in its output (--pattern), or as Synergy's scripts do (--synergy).
 
 Try:
   rota profile run --name mine -- python train.py --model resnet50
   rota profile run --dry-run --max-cpus 24 --gpus 1,2,4,8 --batch 64,128 -- python train.py
   rota profile run --pattern 'batch (?<iteration>\\d+)' --data /data/imagenet -- python train.py
+  rota profile run --synergy --name res18 --batch 512 -- python pytorch-imagenet.py --dali --amp
   rota profile run --pretend --environment-only --cpus 1,2,3,6,12 --time-scale 60 -- rota-agent emulate --profile synergy --model res50 --time-scale 60";
 
 /// What to measure, and how.
@@ -103,6 +104,10 @@ pub(crate) struct RunArgs {
     /// Where iteration times stand in the output, with a group named iteration, seconds or rate
     #[arg(long, value_name = "REGEX", help_heading = "The command")]
     pub pattern: Option<Pattern>,
+    /// The command is a script of Synergy's, unchanged: it takes -b (the batch of one GPU), --workers, --max-iterations and
+    /// --job-name, and leaves its average time in PERF_<job>.txt where it runs
+    #[arg(long, conflicts_with_all = ["pattern", "environment_only", "name_option", "head"], help_heading = "The command")]
+    pub synergy: bool,
     /// Tell the command nothing by options: it reads ROTA_ITERATIONS, ROTA_CPUS and so on
     #[arg(long, help_heading = "The command")]
     pub environment_only: bool,
@@ -197,7 +202,11 @@ impl RunArgs {
 
     /// What the command is told.
     pub(super) fn invocation(&self) -> Invocation {
-        let names = if self.environment_only { OptionNames::none() } else { OptionNames::synergy() };
+        let names = match (self.environment_only, self.synergy) {
+            (true, _) => OptionNames::none(),
+            (_, true) => OptionNames::synergy(),
+            _ => OptionNames::usual(),
+        };
         let or = |given: &Option<String>, name: String| given.clone().unwrap_or(name);
         let names = OptionNames {
             batch: or(&self.batch_option, names.batch),
@@ -205,6 +214,7 @@ impl RunArgs {
             iterations: or(&self.iterations_option, names.iterations),
             data: or(&self.data_option, names.data),
             job_name: or(&self.name_option, names.job_name),
+            manner: names.manner,
         };
         let data = self.data.as_ref().map(|data| data.display().to_string());
         let sets_batch = !self.batch.is_empty();
@@ -232,6 +242,13 @@ impl RunArgs {
             );
         }
         let batches = if self.batch.is_empty() { vec![0] } else { self.batch.clone() };
+        let pairs =
+            batches.iter().flat_map(|batch| self.gpus.iter().map(move |gpus| (*batch, (*gpus).max(1))));
+        if let Some((batch, gpus)) = pairs.clone().find(|(batch, gpus)| self.synergy && batch % gpus != 0) {
+            bail!(
+                "--batch {batch}: with --synergy each GPU is told its part, and {gpus} GPUs cannot share it evenly"
+            );
+        }
         Ok(Sweep {
             grid: Grid::new(&self.gpus, &batches, &cpus, &memory)?,
             memory: if self.measure_memory { MemoryAxis::Measured } else { MemoryAxis::NotMeasured },

@@ -1,12 +1,18 @@
 //! `rota profile show`: the models of a set, or one model's curves.
 
+mod curves;
+
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use clap::Args;
-use comfy_table::Table;
 use rota_core::profile::Profile;
 use rota_traces::profile::{BUILT_IN, ProfileEntry, ProfileSet, load};
 
 use super::new_table;
+
+/// Models that are listed unless all are asked for: what a screen holds.
+const MOST_MODELS: usize = 40;
 
 /// What to show.
 #[derive(Args, Clone, Debug)]
@@ -17,6 +23,9 @@ pub(crate) struct ShowArgs {
     /// One model of it
     #[arg(value_name = "MODEL")]
     model: Option<String>,
+    /// Every model and every batch size, however many there are
+    #[arg(long)]
+    all: bool,
 }
 
 /// Prints.
@@ -33,49 +42,64 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
         (Some(model), _) => {
             let known =
                 || format!("model `{model}` is not in {profiles}; `rota profile show {profiles}` lists them");
-            print!("{}", describe(set.entry(model).with_context(known)?));
+            print!("{}", describe(set.entry(model).with_context(known)?, args.all));
         }
-        (None, [only]) => print!("{}", describe(only)),
-        (None, _) => println!("{}", list(&set)),
+        (None, [only]) => print!("{}", describe(only, args.all)),
+        (None, _) => print!("{}", list(&set, args.all)),
     }
     Ok(())
 }
 
-fn list(set: &ProfileSet) -> Table {
-    let mut table =
-        new_table(&["model", "class", "batch", "iteration s", "CPUs", "memory GB", "GPUs", "restart s"], 2);
-    for entry in set.entries() {
-        let profile = &entry.profile;
-        let demand = profile.demand_per_gpu;
-        let gpus = profile.scale.iter().flat_map(|curve| curve.points.last()).map(|point| point.0).max();
-        let mut batches: Vec<u32> = profile.scale.iter().map(|curve| curve.batch).collect();
-        batches.extend(profile.scale.is_empty().then_some(profile.batch));
-        batches.sort_unstable();
-        batches.dedup();
-        let batches: Vec<String> = batches.iter().map(u32::to_string).collect();
-        table.add_row([
-            profile.name.clone(),
-            profile.class.clone(),
-            batches.join(","),
-            format!("{:.4}", 1.0 / profile.base_rate),
-            if demand.cpu_micro > 0 { demand.cpus().to_string() } else { String::new() },
-            if demand.mem_bytes > 0 { demand.mem_gb().to_string() } else { String::new() },
-            gpus.map_or(String::new(), |gpus| format!("1..{gpus}")),
-            if profile.restart.as_secs_f64() > 0.0 {
-                profile.restart.as_secs_f64().to_string()
-            } else {
-                String::new()
-            },
-        ]);
+/// A row for each model; columns in which nobody has anything are left out.
+fn list(set: &ProfileSet, is_all: bool) -> String {
+    let n_shown = if is_all { set.entries().len() } else { set.entries().len().min(MOST_MODELS) };
+    let headings = ["model", "class", "batch", "iteration s", "CPUs", "memory GB", "GPUs", "restart s"];
+    let rows: Vec<[String; 8]> = set.entries().iter().take(n_shown).map(row).collect();
+    let is_kept: Vec<bool> = (0..headings.len()).map(|c| rows.iter().any(|row| !row[c].is_empty())).collect();
+    let kept = |at: &usize| is_kept[*at];
+    let headings: Vec<&str> = (0..headings.len()).filter(kept).map(|column| headings[column]).collect();
+    let mut table = new_table(&headings, if is_kept[1] { 2 } else { 1 });
+    for row in &rows {
+        table.add_row((0..row.len()).filter(kept).map(|column| row[column].as_str()));
     }
-    table
+    let mut text = format!("{table}\n");
+    let types: BTreeSet<&str> =
+        set.entries().iter().flat_map(|entry| curves::gpu_types(&entry.profile)).collect();
+    if !types.is_empty() {
+        text += &format!("measured on {}\n", types.into_iter().collect::<Vec<_>>().join(", "));
+    }
+    if n_shown < set.entries().len() {
+        text += &format!("{} more models; --all lists every one\n", set.entries().len() - n_shown);
+    }
+    text
 }
 
-/// Everything known of a model.
-fn describe(entry: &ProfileEntry) -> String {
+fn row(entry: &ProfileEntry) -> [String; 8] {
+    let profile = &entry.profile;
+    let demand = profile.demand_per_gpu;
+    let most_gpus = profile.scale.iter().flat_map(|curve| curve.points.last()).map(|point| point.0).max();
+    let unless_zero = |number: f64| if number > 0.0 { number.to_string() } else { String::new() };
+    [
+        profile.name.clone(),
+        profile.class.clone(),
+        curves::batches_text(profile),
+        format!("{:.4}", 1.0 / profile.base_rate),
+        unless_zero(demand.cpus()),
+        unless_zero(demand.mem_gb()),
+        most_gpus.filter(|gpus| *gpus > 1).map_or(String::new(), |gpus| format!("1..{gpus}")),
+        unless_zero(profile.restart.as_secs_f64()),
+    ]
+}
+
+/// What is known of a model: a screen of it, or everything.
+fn describe(entry: &ProfileEntry, is_all: bool) -> String {
     let profile = &entry.profile;
     let mut text = format!("{}  {}\n{}\n", profile.name, profile.class, profile.source);
-    text += &format!("one iteration: {:.6} s at its share\n", 1.0 / profile.base_rate);
+    let batch = if profile.batch > 0 { format!(", batch {}", profile.batch) } else { String::new() };
+    text += &format!("one iteration: {:.6} s at its share{batch}\n", 1.0 / profile.base_rate);
+    if profile.gpu_mem_bytes > 0 {
+        text += &format!("GPU memory: {:.3} GB\n", profile.gpu_mem_bytes as f64 / 1e9);
+    }
     let demand = profile.demand_per_gpu;
     if demand.cpu_micro > 0 {
         let (cpus, mem) = (demand.cpus(), demand.mem_gb());
@@ -90,12 +114,7 @@ fn describe(entry: &ProfileEntry) -> String {
         }
     }
     text += &grid_text(profile);
-    for curve in &profile.scale {
-        let points: Vec<String> =
-            curve.points.iter().map(|(gpus, rate)| format!("{gpus}: {rate:.3}")).collect();
-        let on = if curve.gpu_type.is_empty() { String::new() } else { format!(" on {}", curve.gpu_type) };
-        text += &format!("batch {}{on}, iterations per second by GPUs: {}\n", curve.batch, points.join("  "));
-    }
+    text += &curves::tables(profile, is_all);
     if let Some(measured) = &entry.measured {
         text += &format!(
             "measured {} on {} by {}: {}\n{} points\n",

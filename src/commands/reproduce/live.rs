@@ -1,13 +1,14 @@
 //! The functional test on a live cluster: a head and one agent with eight emulated GPUs on this machine, the ten jobs
 //! deployed under each contender with fast-forward, by the commands that anybody would type.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::path::Path;
+use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::own::Rota;
 use crate::reproduce::elasticflow::{CONTENDERS, README, TEN_JOBS};
 
 /// Iterations that each launch does before time is passed over.
@@ -35,10 +36,9 @@ struct Counts {
 
 /// Runs the test; 1 when the live cluster's counts are not the simulator's.
 pub(super) fn functional(is_json: bool, is_quiet: bool) -> Result<ExitCode> {
-    let home = Home::make()?;
-    let trace = home.0.join("ten_jobs.csv");
+    let mut rota = Rota::new()?;
+    let trace = rota.home().join("ten_jobs.csv");
     std::fs::write(&trace, TEN_JOBS).with_context(|| trace.display().to_string())?;
-    let rota = Rota { program: std::env::current_exe()?, home: &home.0 };
     let say = |text: &str| {
         if !is_quiet && !is_json {
             eprintln!("{text}")
@@ -46,72 +46,34 @@ pub(super) fn functional(is_json: bool, is_quiet: bool) -> Result<ExitCode> {
     };
     say("starting a head and an agent with 8 emulated GPUs");
     let profiles = ["--profiles", "elasticflow-a100", "--round", ROUND, "--on-grid", "--fast-forward"];
-    rota.run(&[&["up"][..], &SERVER, &profiles].concat())?;
+    rota.up(&[&SERVER[..], &profiles].concat())?;
     let runs = CONTENDERS.iter().zip(README).map(|(contender, (accepted, declined))| {
         say(&format!("deploying ten jobs under {}", contender.policy));
-        let (live, simulated) = rota.deploy(&trace, contender.policy)?;
+        let (live, simulated) = deploy(&rota, &trace, contender.policy)?;
         let published = Counts { accepted: accepted as u64, declined: declined as u64 };
         Ok(LiveRun { policy: contender.policy, original: contender.original, live, simulated, published })
     });
-    let runs: Result<Vec<_>> = runs.collect();
-    // Whatever came of it, nothing is left running.
-    rota.run(&["up", "--stop"])?;
-    let runs = runs?;
+    let runs = runs.collect::<Result<Vec<_>>>()?;
+    rota.down()?;
     print!("{}", if is_json { serde_json::to_string_pretty(&runs)? + "\n" } else { to_text(&runs) });
     let is_as_simulated = runs.iter().all(|run| run.live == run.simulated);
     Ok(if is_as_simulated { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A folder that is gone when the test is.
-struct Home(PathBuf);
-
-impl Home {
-    fn make() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("rota-functional-{:016x}", rand::random::<u64>()));
-        std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
-        Ok(Home(path))
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // A folder that stays is no reason to fail.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// This very program, with a home of its own.
-struct Rota<'a> {
-    program: PathBuf,
-    home: &'a Path,
-}
-
-impl Rota<'_> {
-    fn run(&self, args: &[&str]) -> Result<String> {
-        let mut command = Command::new(&self.program);
-        command.args(args).env("ROTA_HOME", self.home).env_remove("ROTA_HEAD").env_remove("ROTA_CREDENTIALS");
-        let output = command.stdin(Stdio::null()).output().context("rota itself")?;
-        if !output.status.success() {
-            bail!("rota {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-
-    /// Counts of a deployment and of its simulation.
-    fn deploy(&self, trace: &Path, policy: &str) -> Result<(Counts, Counts)> {
-        let trace = trace.display().to_string();
-        let args = ["deploy", "--trace", &trace, "--profiles", "elasticflow-a100", "--round", ROUND];
-        let how = ["--fast-forward", REAL_ITERATIONS, "--compare-simulation", "--json", "-p", policy];
-        let text = self.run(&[&args[..], &how].concat())?;
-        let results: Value = serde_json::from_str(&text).context("the summary of a deployment")?;
-        let counts = |run: usize| {
-            let number = |key: &str| results.pointer(&format!("/runs/{run}/{key}")).and_then(Value::as_u64);
-            let met = number("met").context("no count of jobs in time")?;
-            let jobs = number("jobs").context("no count of jobs")?;
-            Ok::<_, anyhow::Error>(Counts { accepted: met, declined: jobs - met })
-        };
-        Ok((counts(0)?, counts(1)?))
-    }
+/// Counts of a deployment and of its simulation.
+fn deploy(rota: &Rota, trace: &Path, policy: &str) -> Result<(Counts, Counts)> {
+    let trace = trace.display().to_string();
+    let args = ["deploy", "--trace", &trace, "--profiles", "elasticflow-a100", "--round", ROUND];
+    let how = ["--fast-forward", REAL_ITERATIONS, "--compare-simulation", "--json", "-p", policy];
+    let text = rota.run(&[&args[..], &how].concat())?;
+    let results: Value = serde_json::from_str(&text).context("the summary of a deployment")?;
+    let counts = |run: usize| {
+        let number = |key: &str| results.pointer(&format!("/runs/{run}/{key}")).and_then(Value::as_u64);
+        let met = number("met").context("no count of jobs in time")?;
+        let jobs = number("jobs").context("no count of jobs")?;
+        Ok::<_, anyhow::Error>(Counts { accepted: met, declined: jobs - met })
+    };
+    Ok((counts(0)?, counts(1)?))
 }
 
 fn to_text(runs: &[LiveRun]) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rota_traces::profile::MeasuredChange;
 use rota_transport::measure::{MeasureEndHow, MeasureEvent, MeasureOrder, MeasureSpec};
 
-use crate::profile::measure::{Account, MeasureError, Running};
+use crate::profile::measure::{Account, MeasureError, Running, Speaks};
 
 /// What to time.
 #[derive(Clone, Debug)]
@@ -54,7 +54,9 @@ impl Change {
         let (account, stopped_s) = run_until(agent, &before, self.settle)?;
         let failed = |spec: &MeasureSpec, account: &Account| ChangeError::Ended {
             gpus: spec.gpus,
-            why: account.failure(spec, false).unwrap_or_else(|| "it ended before it was told to".to_owned()),
+            why: account
+                .failure(spec, &Speaks::Protocol)
+                .unwrap_or_else(|| "it ended before it was told to".to_owned()),
         };
         let Some(stopped_s) = stopped_s else { return Err(failed(&before, &account)) };
         let no_checkpoint = ChangeError::NoCheckpoint { gpus: before.gpus };

@@ -17,6 +17,7 @@ pub(crate) enum Purpose {
     BestEffort = 6,
     Estimates = 7,
     Faults = 8,
+    Data = 9,
 }
 
 /// The stream of numbers for one purpose. ChaCha8 by name, so that no release of a library changes our bytes.

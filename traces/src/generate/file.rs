@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::options::{DeadlineOptions, Lengths, Recipe, Split, WorkloadOptions};
+use super::options::{DataOptions, DeadlineOptions, Lengths, Recipe, Split, WorkloadOptions};
 use crate::error::InputError;
 use crate::source::Source;
+use crate::units::Bytes;
 
 /// The built-in workloads: name and file, in the order they are listed to people.
-pub const BUILT_IN: [(&str, &str); 7] = [
+pub const BUILT_IN: [(&str, &str); 8] = [
     ("default", include_str!("../../../configs/workloads/default.toml")),
     ("small", include_str!("../../../configs/workloads/small.toml")),
     ("multi", include_str!("../../../configs/workloads/multi.toml")),
@@ -18,6 +19,7 @@ pub const BUILT_IN: [(&str, &str); 7] = [
     ("deadlines", include_str!("../../../configs/workloads/deadlines.toml")),
     ("synergy-artifact", include_str!("../../../configs/workloads/synergy-artifact.toml")),
     ("elasticflow", include_str!("../../../configs/workloads/elasticflow.toml")),
+    ("data", include_str!("../../../configs/workloads/data.toml")),
 ];
 
 /// A workload as a file describes it.
@@ -60,6 +62,8 @@ struct File {
     #[serde(default)]
     lengths: Lengths,
     deadlines: Option<DeadlineTable>,
+    #[serde(default)]
+    data: Vec<DataTable>,
     #[serde(default = "one")]
     seed: u64,
 }
@@ -70,6 +74,17 @@ struct DeadlineTable {
     tightness: (f64, f64),
     #[serde(default)]
     best_effort: f64,
+}
+
+/// The data sets of one class.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataTable {
+    class: String,
+    sets: u32,
+    size: (Bytes, Bytes),
+    #[serde(default = "usual_skew")]
+    skew: f64,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +104,10 @@ fn default() -> String {
 
 fn one() -> u64 {
     1
+}
+
+fn usual_skew() -> f64 {
+    1.0
 }
 
 /// A built-in workload by name, or a workload file.
@@ -135,6 +154,7 @@ pub fn read(source: &Source) -> Result<WorkloadFile, InputError> {
             tightness: d.tightness,
             best_effort: d.best_effort,
         }),
+        data: file.data.into_iter().map(DataTable::options).collect(),
         seed: file.seed,
         ..WorkloadOptions::default()
     };
@@ -148,6 +168,13 @@ pub fn read(source: &Source) -> Result<WorkloadFile, InputError> {
         loads,
         options,
     })
+}
+
+impl DataTable {
+    fn options(self) -> DataOptions {
+        let DataTable { class, sets, size, skew } = self;
+        DataOptions { class, sets, bytes: (size.0.0, size.1.0), skew }
+    }
 }
 
 /// The three usual classes come first, because ties go to the first; others follow by name.
@@ -191,6 +218,14 @@ mod tests {
             (
                 "format = 1\njobs = 5\njobs_per_hour = \"many\"\n",
                 "w.toml:3, column 17: got \"many\", expected jobs per hour: a number, or a list of them",
+            ),
+            (
+                "format = 1\njobs = 5\njobs_per_hour = 1\ndata = [{ class = \"vision\", sets = 0, size = [\"1GB\", \"2GB\"] }]\n",
+                "w.toml, data of vision, sets: got \"0\", expected 1 to 10,000",
+            ),
+            (
+                "format = 1\njobs = 5\njobs_per_hour = 1\ndata = [{ class = \"vision\", sets = 2, size = [\"2GB\", \"1GB\"] }]\n",
+                "w.toml, data of vision, size: got \"2000000000..1000000000\", expected two ascending sizes greater than 0",
             ),
         ];
         for (text, message) in cases {

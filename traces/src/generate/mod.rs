@@ -1,6 +1,7 @@
 //! Workloads from distributions: the published generators, seeded, and the files that describe them.
 
 mod artifact;
+mod data;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
@@ -16,7 +17,9 @@ use crate::error::InputError;
 use crate::profile::ProfileSet;
 
 pub use file::{BUILT_IN, WorkloadFile, load, read};
-pub use options::{DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions};
+pub use options::{
+    DataOptions, DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions,
+};
 pub use redraw::redraw;
 
 /// Draws a workload for a cluster.
@@ -26,9 +29,11 @@ pub fn generate(
     options: &WorkloadOptions,
 ) -> Result<Workload, InputError> {
     options.check()?;
-    match options.recipe {
+    let mut workload = match options.recipe {
         Recipe::Synergy => synergy::generate(cluster, profiles, options),
         Recipe::SynergyArtifact => artifact::generate(cluster, profiles, options),
         Recipe::Elasticflow => elasticflow::generate(cluster, profiles, options),
-    }
+    }?;
+    data::give(&mut workload, options);
+    Ok(workload)
 }

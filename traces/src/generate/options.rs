@@ -29,12 +29,16 @@ pub struct WorkloadOptions {
     pub philly: PhillyRules,
     /// Deadlines of jobs that are drawn with them.
     pub deadlines: DeadlineOptions,
+    /// Data sets that drawn jobs read, by class; jobs of other classes read none that would have to be fetched.
+    pub data: Vec<DataOptions>,
     /// Equal seeds give equal bytes.
     pub seed: u64,
 }
 
 /// More than this is a typing error.
 const MOST_JOBS: usize = 100_000_000;
+/// And so are more data sets than this.
+const MOST_SETS: u32 = 10_000;
 
 /// A published generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -92,6 +96,19 @@ pub struct DeadlineOptions {
     pub best_effort: f64,
 }
 
+/// The data sets of one class of models.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataOptions {
+    /// The class.
+    pub class: String,
+    /// How many there are.
+    pub sets: u32,
+    /// Their sizes in bytes: drawn between these two, each order of magnitude as likely as another.
+    pub bytes: (u64, u64),
+    /// How unequally they are liked: the second is read `2^skew` times less often than the first, and so on (Zipf).
+    pub skew: f64,
+}
+
 /// Percentages of model classes; ties go to the class named first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split(pub Vec<(String, f64)>);
@@ -110,6 +127,7 @@ impl Default for WorkloadOptions {
             arrivals: Origin::Trace,
             philly: PhillyRules::default(),
             deadlines: DeadlineOptions::default(),
+            data: Vec::new(),
             seed: 1,
         }
     }
@@ -212,7 +230,27 @@ impl WorkloadOptions {
                 self.deadlines.best_effort.to_string(),
             );
         }
-        Ok(())
+        self.data.iter().try_for_each(DataOptions::check)
+    }
+}
+
+impl DataOptions {
+    fn check(&self) -> Result<(), InputError> {
+        let (least, most) = self.bytes;
+        let wrong = match () {
+            () if self.sets == 0 || self.sets > MOST_SETS => ("sets", "1 to 10,000", self.sets.to_string()),
+            () if least == 0 || most < least => {
+                ("size", "two ascending sizes greater than 0", format!("{least}..{most}"))
+            }
+            () if !(0.0..=10.0).contains(&self.skew) => {
+                ("skew", "a number from 0 to 10", self.skew.to_string())
+            }
+            () => return Ok(()),
+        };
+        let (name, what, value) = wrong;
+        Err(InputError::expected("options", what)
+            .at_name(format!("data of {}, {name}", self.class))
+            .got(value))
     }
 }
 

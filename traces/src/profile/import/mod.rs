@@ -59,7 +59,7 @@ pub struct ImportOptions {
     pub dataset_bytes: Option<u64>,
     /// GPUs that Synergy's profiler ran with.
     pub gpus: u32,
-    /// Batch size that Synergy's profiler ran with; 0 is unknown.
+    /// Batch size that Synergy's profiler ran with, or that GPEmu's models have unless a job names one; 0 is unknown.
     pub batch: u32,
 }
 
@@ -81,7 +81,7 @@ pub fn import(origin: Origin, sources: &[Source], options: &ImportOptions) -> Re
         Origin::Synergy => synergy::read(first, options),
         Origin::ElasticFlow => elasticflow::read(sources, options),
         Origin::Gavel => gavel::read(first),
-        Origin::Gpemu => gpemu::read(sources),
+        Origin::Gpemu => gpemu::read(sources, options),
     }?;
     if imported.set.entries().is_empty() {
         return Err(InputError::expected(&first.name, "at least one model with a speed"));

@@ -92,14 +92,55 @@ fn gpemus_tables_add_up() {
         ),
         ("p/memory/V100/alexnet/memory.csv", "batch_size,peak,persistent\n64,2000,500\n128,3000,500\n"),
     ];
-    let set = imported(Origin::Gpemu, &files, &ImportOptions::default()).expect("sound").set;
+    let Imported { set, notes } = imported(Origin::Gpemu, &files, &ImportOptions::default()).expect("sound");
     let alexnet = set.get("alexnet").expect("there");
     assert_eq!(alexnet.scale.len(), 1, "128 has no backward time");
     assert!((alexnet.scale[0].points[0].1 - 4.0).abs() < 1e-9);
-    assert_eq!(alexnet.gpu_mem_bytes, 3_000_000_000);
+    assert_eq!((alexnet.batch, alexnet.gpu_mem_bytes), (64, 2_000_000_000), "the memory of its own batch");
+    assert_eq!(notes.len(), 1, "nothing is missing: {notes:?}");
     let bad = [("p/forward/V100/m/time_by_batch_size.csv", "Batch_Size,Time_In_SECONDS\n64,soon\n")];
     let error = imported(Origin::Gpemu, &bad, &ImportOptions::default()).expect_err("no number");
     assert!(error.to_string().contains(":2, column 2 (Time_In_SECONDS): got \"soon\""), "{error}");
+}
+
+#[test]
+fn gpemus_folder_is_read_with_its_decimals_and_its_gaps() {
+    let times = "Batch_Size,Time_In_SECONDS\n1.0,0.1\n2.0,0.2\n256.0,0.4\n";
+    let forward =
+        |name: &str| format!("p/time/compute/forward/Tesla_V100-PCIE-32GB/{name}/time_by_batch_size.csv");
+    let backward = |name: &str| forward(name).replace("forward", "backward");
+    let files = [
+        (forward("a"), times),
+        (backward("a"), times),
+        (forward("b"), times),
+        ("p/memory/NVIDIA_A100-SXM4-40GB/c/memory.csv".to_owned(), "batch_size,peak,persistent\n1.0,9,1\n"),
+        ("p/plots/overview.csv".to_owned(), "x,y\n1,2\n"),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let Imported { set, notes } =
+        imported(Origin::Gpemu, &files, &ImportOptions::default()).expect("gaps are no mistake");
+    assert_eq!(set.names(), "a");
+    let a = set.get("a").expect("there");
+    assert_eq!(a.scale.iter().map(|curve| curve.batch).collect::<Vec<_>>(), [1, 2, 256]);
+    assert_eq!(a.scale[0].gpu_type, "V100-PCIE-32GB", "as agents name it");
+    assert_eq!(a.batch, 2, "64 was not measured, 2 is nearest");
+    let expected = [
+        "left out, no forward times: c on A100-SXM4-40GB",
+        "left out, no backward times: b on V100-PCIE-32GB, c on A100-SXM4-40GB",
+        "no transfer times, counted as 0: a on V100-PCIE-32GB",
+        "no memory.csv, GPU memory unknown: a on V100-PCIE-32GB",
+        "passed over, none of GPEmu's tables: p/plots/overview.csv",
+    ];
+    assert_eq!(notes[..5], expected);
+    let large = ImportOptions { batch: 200, ..ImportOptions::default() };
+    let set = imported(Origin::Gpemu, &files, &large).expect("sound").set;
+    assert_eq!(set.get("a").map(|a| (a.batch, a.base_rate)), Some((256, 1.25)));
+    for (cell, place) in [("1.5", "got \"1.5\""), ("0", "got \"0\""), ("many", "got \"many\"")] {
+        let text = format!("Batch_Size,Time_In_SECONDS\n{cell},0.1\n");
+        let error = imported(Origin::Gpemu, &[(files[0].0, &text)], &ImportOptions::default());
+        let error = error.expect_err(cell).to_string();
+        assert!(error.contains(":2, column 1 (Batch_Size)") && error.contains(place), "{error}");
+    }
 }
 
 /// The public files themselves, where they are at hand.
@@ -115,6 +156,23 @@ fn public_files_are_read() {
     let source = Source::open(&gavel).expect("read");
     let set = import(Origin::Gavel, &[source], &ImportOptions::default()).expect("sound").set;
     assert!(set.entries().len() >= 7, "{}", set.names());
+    let below = |folder: &std::path::Path| -> Vec<Source> {
+        let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+                let path = entry.path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        files.iter().map(|file| Source::open(file).expect("read")).collect()
+    };
+    let sources = below(&shared.join("golden/gpemu/profiled_data"));
+    let Imported { set, notes } =
+        import(Origin::Gpemu, &sources, &ImportOptions::default()).expect("as published");
+    let alexnet = set.get("alexnet").expect("the one with both times");
+    assert_eq!((set.entries().len(), alexnet.scale.len(), alexnet.batch), (1, 256, 64));
+    assert!(notes[0].contains("resnet18 on V100-PCIE-32GB"), "{notes:?}");
     let folder = shared.join("golden/elasticflow/throughputs/A100");
     let files = std::fs::read_dir(folder).expect("a folder").flatten();
     let sources: Vec<Source> = files.map(|file| Source::open(&file.path()).expect("read")).collect();

@@ -1,0 +1,111 @@
+//! GPEmu's Synergy run again: its forty jobs on emulated GPUs, deployed on a local cluster, beside its points and the paper's.
+//!
+//! ```text
+//! rota up + rota deploy (commands/reproduce) ─▶ Cell: completion times, deployed and simulated
+//! points: synergy_cdf.csv                    ─▶ Cell: GPEmu's and the paper's
+//! Cells ─▶ claims ─▶ verdicts;  ─▶ table, picture
+//! ```
+//!
+//! GPEmu publishes the completion times of its forty jobs and not the jobs. What can be told from the times is in [`JOBS`].
+
+mod claims;
+mod curve;
+mod picture;
+mod points;
+mod table;
+
+pub use claims::{Answer, answers};
+pub use curve::Curve;
+pub use points::{PointsError, Published};
+
+use serde::Serialize;
+
+/// The orders that GPEmu and the paper's figure have.
+pub const ORDERS: [&str; 2] = ["las", "srtf"];
+/// The allocations that they compare.
+pub const ALLOCATIONS: [&str; 2] = ["proportional", "tune"];
+/// Where the points lie below a folder of public material.
+pub const POINTS: &str = "golden/gpemu/synergy_cdf.csv";
+/// Where they were published.
+pub const ORIGIN: &str = "github.com/mengwanguc/gpemu, plots/rep/synergy";
+
+/// What is deployed, and why it is taken to be like GPEmu's.
+pub const JOBS: &str = "GPEmu publishes the completion times of its jobs, not the jobs. These are drawn as Synergy's short \
+    mix (half an hour to eight hours: the range of GPEmu's times), a third each of vision, language and speech, for the two \
+    servers of eight GPUs and 24 CPUs in the cluster file that GPEmu's fork of Synergy deploys on, at a load at which the \
+    simulator's average times over twenty seeds are nearest to GPEmu's.";
+
+/// One order with one allocation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// The order.
+    pub order: &'static str,
+    /// The allocation.
+    pub allocation: &'static str,
+    /// Completion times on the live cluster of emulated agents.
+    pub deployed: Curve,
+    /// The simulator's of the same jobs.
+    pub simulated: Curve,
+    /// GPEmu's.
+    pub gpemu: Option<Curve>,
+    /// The paper's, as GPEmu's authors read them off its figure.
+    pub paper: Option<Curve>,
+}
+
+/// Where completion times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Story {
+    /// The live cluster.
+    Deployed,
+    /// The simulator.
+    Simulated,
+    /// GPEmu's emulated deployment.
+    Gpemu,
+    /// The paper's figure.
+    Paper,
+}
+
+impl Story {
+    /// All of them, ours first.
+    pub const ALL: [Story; 4] = [Story::Deployed, Story::Simulated, Story::Gpemu, Story::Paper];
+
+    /// Its name in tables and legends.
+    pub fn name(self) -> &'static str {
+        match self {
+            Story::Deployed => "deployed",
+            Story::Simulated => "simulated",
+            Story::Gpemu => "GPEmu",
+            Story::Paper => "the paper",
+        }
+    }
+}
+
+impl Cell {
+    /// The policy as Rota calls it.
+    pub fn policy(&self) -> String {
+        format!("{}+{}", self.order, self.allocation)
+    }
+
+    /// The completion times of one story; nothing where its points are not at hand.
+    pub fn curve(&self, story: Story) -> Option<&Curve> {
+        match story {
+            Story::Deployed => Some(&self.deployed),
+            Story::Simulated => Some(&self.simulated),
+            Story::Gpemu => self.gpemu.as_ref(),
+            Story::Paper => self.paper.as_ref(),
+        }
+    }
+}
+
+/// The whole figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Study {
+    /// What was run, in a sentence.
+    pub what: String,
+    /// Whether it is the small form.
+    pub is_quick: bool,
+    /// What a reader must know, a sentence each.
+    pub notes: Vec<String>,
+    /// Orders with allocations.
+    pub cells: Vec<Cell>,
+}

@@ -1,0 +1,98 @@
+//! The figure as pictures: for each order and allocation the four curves together, and for each order what tuning does.
+
+use std::path::Path;
+
+use super::{ALLOCATIONS, Cell, Curve, ORDERS, Story, Study};
+use crate::report::{
+    Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, escape, frame, inline, write_figures,
+};
+use crate::results::replace_file;
+
+/// GPEmu's and the paper's plots end here.
+const MOST_HOURS: f64 = 12.0;
+
+impl Study {
+    /// Writes `report.html`, the figures into `plots/`, and every job's time into `times.csv`.
+    pub fn write(&self, out: &Path) -> Result<(), ReportError> {
+        let figures = self.figures();
+        write_figures(&figures, out)?;
+        let mut body = String::from("<section>\n<h2>Figures</h2>\n<div class=\"plots\">\n");
+        for figure in &figures {
+            body.push_str(&inline(figure)?);
+        }
+        body.push_str("</div>\n</section>\n<section>\n<h2>Tables</h2>\n<div class=\"scroll\"><pre>");
+        body.push_str(&escape(&self.to_text()));
+        body.push_str("</pre></div>\n</section>\n");
+        let facts = format!("<p>Rota {}</p>\n", env!("CARGO_PKG_VERSION"));
+        let page = frame("GPEmu's Synergy run on emulated agents", &facts, &body, "");
+        replace_file(&out.join("report.html"), page.as_bytes())?;
+        Ok(replace_file(&out.join("times.csv"), self.to_csv().as_bytes())?)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures: Vec<Figure> = ORDERS.iter().map(|order| self.by_order(order)).collect();
+        figures.extend(self.cells.iter().map(|cell| self.by_story(cell)));
+        figures
+    }
+
+    /// What GPEmu's figure shows: both allocations, ours plain and GPEmu's dashed.
+    fn by_order(&self, order: &str) -> Figure {
+        let mut lines = Vec::new();
+        for (story, dash) in [(Story::Deployed, 0), (Story::Gpemu, PALETTE_LENGTH)] {
+            for (colour, allocation) in ALLOCATIONS.iter().enumerate() {
+                let cell = self.cells.iter().find(|c| c.order == order && c.allocation == *allocation);
+                let curve = cell.and_then(|cell| cell.curve(story));
+                lines
+                    .extend(curve.map(|c| line(format!("{allocation}, {}", story.name()), colour + dash, c)));
+            }
+        }
+        let title = format!("{}: proportional and tuned", order.to_uppercase());
+        figure(format!("{order}-allocations"), title, self.caption(), lines)
+    }
+
+    /// The four curves of one policy.
+    fn by_story(&self, cell: &Cell) -> Figure {
+        // Simulated under deployed: where they coincide, the deployment is on top.
+        let stories = [Story::Paper, Story::Gpemu, Story::Simulated, Story::Deployed];
+        let colour = |story: Story| match story {
+            Story::Deployed => 0,
+            Story::Gpemu => 1,
+            Story::Simulated => 2,
+            Story::Paper => PALETTE_LENGTH - 1,
+        };
+        let drawn = stories.into_iter().filter_map(|story| Some((story, cell.curve(story)?)));
+        let lines = drawn.map(|(story, curve)| line(story.name().to_owned(), colour(story), curve)).collect();
+        let title = format!("{}: four accounts", cell.policy());
+        figure(format!("{}-{}", cell.order, cell.allocation), title, self.caption(), lines)
+    }
+
+    fn caption(&self) -> String {
+        let n_jobs = self.cells.first().map_or(0, |cell| cell.deployed.n_jobs());
+        let small = if self.is_quick { " The small form: fewer jobs than GPEmu's." } else { "" };
+        format!("Share of jobs done within a time; {n_jobs} jobs of ours.{small}")
+    }
+}
+
+fn figure(name: String, title: String, caption: String, lines: Vec<Line>) -> Figure {
+    Figure {
+        name,
+        section: "Figures".into(),
+        title,
+        caption,
+        x: Axis::at_values("job completion time (h)", &[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, MOST_HOURS]),
+        y: Axis::percent("jobs done (%)"),
+        marks: Marks::Lines(lines),
+    }
+}
+
+/// A curve as stairs from the beginning to the end of the axis.
+fn line(label: String, colour: usize, curve: &Curve) -> Line {
+    let mut points = vec![(0.0, 0.0)];
+    let mut share = 0.0;
+    for step in curve.steps().iter().filter(|step| step.0 <= MOST_HOURS) {
+        points.extend([(step.0, share), *step]);
+        share = step.1;
+    }
+    points.push((MOST_HOURS, share));
+    Line { label, colour, has_dots: false, points }
+}

@@ -1,0 +1,80 @@
+//! The figure as text: averages and quantiles of each story, what tuning gains, and the verdicts.
+
+use std::fmt::Write as _;
+
+use super::claims::{answers, gain};
+use super::{ORDERS, ORIGIN, Story, Study};
+
+impl Study {
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("GPEmu's Synergy run: {}\n\n", self.what);
+        let mut line = |words: String| text.push_str(&(words + "\n"));
+        line(format!(
+            "{:<18} {:>10} {:>10} {:>10} {:>10}   hours: average / median / 90 %",
+            "", "deployed", "simulated", "GPEmu", "the paper"
+        ));
+        for cell in &self.cells {
+            let averages = Story::ALL.map(|story| hours(cell.curve(story).map(|curve| curve.mean_h())));
+            let quantiles = |share: f64| {
+                Story::ALL.map(|story| hours(cell.curve(story).and_then(|curve| curve.quantile_h(share))))
+            };
+            line(row(&cell.policy(), &averages, "average"));
+            line(row("", &quantiles(0.5), "median"));
+            line(row("", &quantiles(0.9), "90 %"));
+        }
+        for order in ORDERS {
+            let gains = Story::ALL.map(|story| gain(&self.cells, story, order));
+            let gains = gains.map(|gain| gain.map_or("-".to_owned(), |gain| format!("{gain:.2}x")));
+            line(row(&format!("{order}: tune gains"), &gains, ""));
+        }
+        line(String::new());
+        for answer in answers(self) {
+            let (claim, of, verdict) = (answer.claim, answer.of, answer.verdict);
+            line(format!("{claim:<18} {of:<10} {:<14} {}", verdict.outcome.text(), verdict.why));
+        }
+        line(String::new());
+        for note in &self.notes {
+            line(format!("note: {note}"));
+        }
+        let _ = writeln!(text, "GPEmu's points and the paper's, as its authors read them off: {ORIGIN}");
+        text
+    }
+
+    /// Our completion times, laid out as GPEmu's points are.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from("order,source,allocation,jct_h,cdf\n");
+        for cell in &self.cells {
+            for story in [Story::Deployed, Story::Simulated] {
+                for (hours, share) in cell.curve(story).map_or(&[][..], |curve| curve.steps()) {
+                    let (order, allocation, source) = (cell.order, cell.allocation, story.name());
+                    let _ = writeln!(text, "{order},{source},{allocation},{hours:.4},{share:.4}");
+                }
+            }
+        }
+        text
+    }
+
+    /// For programs.
+    pub fn to_json(&self) -> String {
+        #[derive(serde::Serialize)]
+        struct Whole<'a> {
+            #[serde(flatten)]
+            study: &'a Study,
+            verdicts: Vec<super::Answer>,
+        }
+        let whole = Whole { study: self, verdicts: answers(self) };
+        serde_json::to_string_pretty(&whole).expect("numbers and text are plain JSON") + "\n"
+    }
+}
+
+fn row(name: &str, cells: &[String; 4], what: &str) -> String {
+    let [deployed, simulated, gpemu, paper] = cells;
+    format!("{name:<18} {deployed:>10} {simulated:>10} {gpemu:>10} {paper:>10}   {what}")
+        .trim_end()
+        .to_owned()
+}
+
+fn hours(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |hours| format!("{hours:.2}"))
+}
