@@ -261,7 +261,7 @@ pub(crate) fn single(args: &RunArgs, inputs: &Inputs) -> Result<RunResult> {
     };
     settings_of_all(args, inputs)?;
     let compat = Compat::of(args, &args.policies)?;
-    if compat == Compat::None {
+    if matches!(compat, Compat::None) {
         parameters::check(&args.policies, &args.set)?;
     }
     one_observed(args, compat, inputs, load, policy, &mut |_| ())
