@@ -112,19 +112,6 @@ const CASES: &[Case] = &[
         "d m:50-308",
         "d d",
     ),
-    // Stopped for the next two from 60 to 120, the first is a second late; the last has all the time in the world.
-    case(
-        Defect::LateJobBlocks,
-        Scheduler::EdfAdmission,
-        &[
-            (0, 680.0, 269, 4, false),
-            (50, 136.0, 130, 4, false),
-            (50, 136.0, 131, 4, false),
-            (200, 34.0, 900, 4, false),
-        ],
-        "x:0-270 m:60-108 m:60-108 m:200-218",
-        "x:0-270 m:60-108 m:60-108 d",
-    ),
     // The first is late; before the others it is done sooner, and the third has to wait.
     case(
         Defect::LateJobsFirst,
@@ -184,19 +171,6 @@ const CASES: &[Case] = &[
         &[(0, 700.0, 1000, 4, false), (0, 700.0, 1001, 4, false)],
         "m:0-214 m:0-214",
         "m:0-210 m:210-412",
-    ),
-    // The first two end in the same slot; afterwards there are four GPUs in the original's books, and eight in the room.
-    case(
-        Defect::EdfFreeCount,
-        Scheduler::EdfAdmission,
-        &[
-            (0, 340.0, 300, 4, false),
-            (0, 374.0, 301, 4, false),
-            (0, 680.0, 390, 4, false),
-            (0, 680.0, 400, 4, false),
-        ],
-        "m:0-108 m:0-118 m:120-322 m:120-322",
-        "m:0-108 m:0-118 m:120-322 d",
     ),
     // The seat of the first is free from 109 on, and the last seat of a node is one.
     case(
@@ -288,4 +262,40 @@ fn spare_gpus_are_reserved_up_to_the_deadline_or_while_they_are_held() {
     };
     assert_eq!(free_after_deadline(Charge::UpToDeadline), 4, "trial-uncharged");
     assert_eq!(free_after_deadline(Charge::WhileHeld), 0);
+}
+
+/// Stopped for the next two from 60 to 120, the first is a second late; the last has all the time in the world.
+#[test]
+fn a_late_job_keeps_an_easy_one_out() {
+    let lines = [
+        (0, 680.0, 269, 4, false),
+        (50, 136.0, 130, 4, false),
+        (50, 136.0, 131, 4, false),
+        (200, 34.0, 900, 4, false),
+    ];
+    let last = |defects| {
+        let words = words(Scheduler::EdfAdmission, 60, &lines, defects);
+        assert!(words.starts_with("x:0-"), "{words}");
+        words.rsplit(' ').next().map(str::to_owned)
+    };
+    assert_eq!(last(Defects::NONE).as_deref(), Some("m:200-212"));
+    assert_eq!(last(Defects::only(Defect::LateJobBlocks)).as_deref(), Some("d"));
+}
+
+/// Two plans of four GPUs end in one slot, the second of them not at its end.
+#[test]
+fn a_plan_gives_back_what_it_held_or_what_was_free_before() {
+    use rota_core::timeline::{Grid, Need, Speeds, Timeline};
+
+    let speeds = Speeds::new(vec![(1, 1.0), (2, 1.9), (4, 3.4)]).expect("speeds");
+    let grid = Grid::even(at(0), Span::from_secs(60), Span::from_secs(1));
+    let free_afterwards = |earliest: fn(&mut Timeline, &Grid, &Need<'_>, Time) -> (u32, Time)| {
+        let mut timeline = Timeline::new(at(0), 8);
+        for work in [340.0, 374.0] {
+            earliest(&mut timeline, &grid, &Need { speeds: &speeds, work, deadline: at(300) }, at(0));
+        }
+        timeline.free_at(at(130))
+    };
+    assert_eq!(free_afterwards(plans::earliest_overwriting), 4, "edf-free-count");
+    assert_eq!(free_afterwards(plans::earliest), 8);
 }

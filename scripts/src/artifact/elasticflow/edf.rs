@@ -26,12 +26,14 @@ fn draft(state: &State, timeline: &mut Timeline, list: &mut [u32]) -> Draft {
     let mut draft = Draft { shares: vec![(0, Time::ZERO); state.jobs.len()], late: Vec::new() };
     for &id in list.iter() {
         let job = &state.jobs[id as usize];
-        let share = earliest(timeline, &grid, &job.need(), state.now);
+        let (gpus, end) = earliest(timeline, &grid, &job.need(), state.now);
+        // A rest of work below the clock's precision ends now by the plan: an event at a time that is being handled.
+        let end = if state.has(Defect::PlannedEnd) { end } else { end.max(state.now + Span::from_secs(1)) };
         let by = if job.is_admitted { job.deadline } else { state.target(id) };
-        if share.1 > by {
+        if end > by {
             draft.late.push(id);
         }
-        draft.shares[id as usize] = share;
+        draft.shares[id as usize] = (gpus, end);
     }
     draft
 }
