@@ -15,7 +15,8 @@ const OTHERS: [&str; 4] = ["edf", "themis", "srtf", "chronus"];
 
 const CLUSTER: &str = "format = 1\nname = \"eight\"\n[[nodes]]\ncount = 8\ngpu_type = \"gpu\"\ngpus = 8\ncpus = 128\nmem = \"256GB\"\n";
 
-/// Jobs in Chronus' format: most are short and small, most of the work is in the others; more comes than can be done.
+/// Jobs in Chronus' format: most are short and small, most of the work is in the others. All come within 1,000 minutes, far
+/// more than can be done: spread over 1,400, `edf` can meet nearly all deadlines and is ahead with one of these seeds.
 fn drawn(seed: u64) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut trace =
