@@ -1,5 +1,6 @@
 //! What the tuned walk promises on any cluster and workload, looked at in every round. A failure prints its seed.
 
+#[expect(dead_code, reason = "other walks are for the properties")]
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Random clusters, workloads and policies from a seed, for the property tests.
-#![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::sync::Arc;
 

@@ -68,7 +68,10 @@ defects! {
             => "TETRIS weighs how a demand fits what is free against time left."
         TuneOrder "tune-order":
             "TUNE walks everybody in policy order; under LAS it walks the jobs whose GPUs fit together, wide gangs first."
-            => "TUNE walks the jobs whose GPUs fit together, largest GPUs, CPUs and memory first, under every order."
+            => "TUNE walks the jobs whose GPUs fit together in policy order, those that run already first, under every order."
+        OnePass "one-pass":
+            "TUNE serves one job after another and never looks back: nobody changes places, and what a lowered job leaves over is lost."
+            => "A job below its demand is raised, moved or exchanged where that gives it its demand; what is left is dealt out."
         LasSelects "las-selects":
             "Without TUNE, LAS tries only the jobs whose GPUs fit together; nobody takes the place of one that finds none."
             => "LAS walks everybody, as the other orders do."

@@ -177,13 +177,29 @@ const CASES: &[Case] = &[
         "0-1500@010101 300-1800@000",
         "900-1800@01 0-900@0",
     ),
-    // The second asks for more CPUs, so it is placed first.
+    // The wide one is placed first under LAS, or where the first leaves room.
     case(
         Defect::TuneOrder,
+        "las+tune",
+        &[(0, 550.0, 1, "lean"), (0, 250.0, 4, "lean")],
+        "0-550@0 0-250@01",
+        "0-550@1 0-250@0",
+    ),
+    // The fifth gives up its CPUs for the seventh, though the first server has some to spare.
+    case(
+        Defect::OnePass,
         "fifo+tune",
-        &[(0, 550.0, 4, "lean"), (0, 250.0, 4, "odd")],
-        "0-550@1 0-175@0",
-        "0-550@0 0-175@1",
+        &[
+            (0, 600.0, 1, "lean"),
+            (0, 600.0, 1, "lean"),
+            (0, 600.0, 1, "lean"),
+            (0, 600.0, 1, "lean"),
+            (0, 600.0, 1, "cpu"),
+            (0, 600.0, 1, "cpu"),
+            (0, 600.0, 1, "cpu"),
+        ],
+        "?",
+        "?",
     ),
     // The fourth finds no CPUs; the last would take one of its GPUs.
     case(

@@ -1,6 +1,7 @@
 //! The original's rounds: its clock, its way of crediting work, its way of noticing ends.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rota_core::allocation::Allocation as Held;
@@ -78,8 +79,6 @@ enum Selection {
     Fitting,
     /// Of those, wide gangs first.
     WidestFirst,
-    /// Of those, most GPUs, then CPUs, then memory first.
-    LargestFirst,
 }
 
 struct Driver<'a> {
@@ -267,7 +266,15 @@ impl<'a> Driver<'a> {
         let tunes = self.scheme.allocation == Allocation::Tune;
         let demand =
             if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
-        let words = Walk { demand, keep_places: !self.has(Defect::PlacedAnew), ..Walk::default() };
+        let looks_back = tunes && !self.has(Defect::OnePass);
+        let words = Walk {
+            demand,
+            keep_places: !self.has(Defect::PlacedAnew),
+            stayers_first: tunes && !self.has(Defect::TuneOrder),
+            rearranges: looks_back,
+            tops_up: looks_back,
+            ..Walk::default()
+        };
         let whole_share = self.has(Defect::LowerWholeShare);
         let reclaim = Reclaim { whole_share, only_useful: !self.has(Defect::ReclaimUseless) };
         let lower = if whole_share { Answer::WholeFairShare } else { Answer::FairShare };
@@ -281,26 +288,19 @@ impl<'a> Driver<'a> {
         } else {
             fill.select(order, &Counts::Asked)
         };
-        let jobs = &self.snapshot.jobs;
-        match selection {
-            Selection::Everybody | Selection::Fitting => {}
-            Selection::WidestFirst => walked.sort_by_key(|row| Reverse(jobs.gpus()[*row as usize])),
-            Selection::LargestFirst => walked.sort_by_key(|row| {
-                let (row, gpus) = (*row as usize, jobs.gpus()[*row as usize]);
-                let host = jobs.demand_per_gpu(row).times(gpus);
-                Reverse((gpus, host.cpu_micro, host.mem_bytes))
-            }),
+        if selection == Selection::WidestFirst {
+            walked.sort_by_key(|row| Reverse(self.snapshot.jobs.gpus()[*row as usize]));
         }
         let granted = fill.run(&walked, &words, answers);
         (walked, granted)
     }
 
     /// Whom the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
-    /// first; as the paper has it, tune does both under every order.
+    /// first; the shipped tune keeps to them under every order, and to the order.
     fn selection(&self) -> Selection {
         let is_las = self.scheme.order == OrderName::Las;
         match self.scheme.allocation {
-            Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::LargestFirst,
+            Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::Fitting,
             Allocation::Tune if is_las => Selection::WidestFirst,
             Allocation::Tune => Selection::Everybody,
             _ if is_las && self.has(Defect::LasSelects) => Selection::Fitting,
@@ -322,11 +322,11 @@ impl<'a> Driver<'a> {
         if self.scheme.allocation != Allocation::Tune {
             return Ok(());
         }
-        let mut served = granted.iter().map(|g| g.row).peekable();
+        let served: BTreeSet<u32> = granted.iter().map(|g| g.row).collect();
         let mut free = self.snapshot.cluster.n_gpus();
         for &row in walked {
             let gpus = self.snapshot.jobs.gpus()[row as usize];
-            if served.next_if_eq(&row).is_some() {
+            if served.contains(&row) {
                 free -= gpus;
             } else if gpus <= free {
                 let job = self.snapshot.jobs.spec(row as usize).name.to_string();
