@@ -13,7 +13,7 @@ use rota_scripts::study::{Setting, StudyOptions};
 
 use super::HowArgs;
 use super::attribute::attribute;
-use super::stories::{Also, With, asked};
+use super::stories::{Also, Pairs, With, asked};
 use crate::commands::progress::Meter;
 use crate::commands::run::{self, RunArgs};
 use crate::commands::study::{Bar, Simulate};
@@ -150,7 +150,7 @@ struct Question<'a> {
     how: &'a HowArgs,
     stories: Vec<Story>,
     /// Parameters that are no story.
-    set: Vec<(String, String)>,
+    set: Pairs,
     /// The files that it needs, in its order.
     files: Vec<PathBuf>,
     out: &'a Path,
