@@ -88,8 +88,8 @@ pub(super) fn reproduce(
     let (stories, set) = asked(&how.set)?;
     let files = figure.needs.iter().map(|needed| located(needed, &how.traces)).collect::<Result<Vec<_>>>()?;
     if !how.quiet {
-        let time = if how.quick { "less than a minute".to_owned() } else { minutes(figure.full_minutes) };
-        eprintln!("{}; takes about {time} on two cores", paper.heading(figure));
+        let time = if how.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
+        eprintln!("{}; takes {time} on two cores", paper.heading(figure));
     }
     let question = Question { paper, figure, how, stories, set, files, out };
     let Found { mut evidence, failures, originals } = match figure.how {
@@ -112,8 +112,12 @@ pub(super) fn reproduce(
     Ok(Done { reproduced, failures })
 }
 
-fn minutes(minutes: f64) -> String {
-    if minutes < 1.0 { format!("{:.0} seconds", minutes * 60.0) } else { format!("{minutes:.0} minutes") }
+fn about(minutes: f64) -> String {
+    match minutes {
+        minutes if minutes < 1.0 => format!("about {:.0} seconds", minutes * 60.0),
+        1.0 => "about a minute".to_owned(),
+        minutes => format!("about {minutes:.0} minutes"),
+    }
 }
 
 impl HowArgs {
