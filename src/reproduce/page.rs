@@ -47,22 +47,17 @@ impl Reproduced {
         Ok(replace_file(&out.join(FILE), self.to_json(program, asked).as_bytes())?)
     }
 
+    /// A paragraph for each claim: its sentences are too long for the cells of a table.
     fn verdict_section(&self) -> String {
         let mut html = String::from("<section>\n<h2>Claims</h2>\n");
-        let stories: Vec<Story> =
-            Story::ALL.into_iter().filter(|story| self.evidence.rows.contains_key(story)).collect();
-        let headings: Vec<String> = std::iter::once("claim")
-            .chain(stories.iter().map(|story| story.heading()))
-            .map(str::to_owned)
-            .collect();
-        let row = |Judged { claim, verdicts }: Judged| {
+        for Judged { claim, verdicts } in self.verdicts() {
             let by = if claim.by == Claimant::Rota { " (ours, not the paper's)" } else { "" };
-            let mut cells = vec![format!("<b>{}</b><br>{}{by}", escape(claim.name), escape(claim.says))];
-            cells.extend(verdicts.iter().map(|(_, verdict)| verdict_cell(verdict)));
-            cells
-        };
-        let rows: Vec<Vec<String>> = self.verdicts().into_iter().map(row).collect();
-        html.push_str(&table(&headings, &rows, headings.len()));
+            let _ = write!(html, "<p><b>{}</b>: {}{by}</p>\n<ul>\n", escape(claim.name), escape(claim.says));
+            for (story, verdict) in &verdicts {
+                let _ = writeln!(html, "<li>{}: {}</li>", story.heading(), verdict_text(verdict));
+            }
+            html.push_str("</ul>\n");
+        }
         html.push_str("</section>\n");
         html
     }
@@ -123,14 +118,14 @@ impl Reproduced {
     }
 }
 
-fn verdict_cell(Verdict { outcome, why }: &Verdict) -> String {
+fn verdict_text(Verdict { outcome, why }: &Verdict) -> String {
     let mark = match outcome {
         Outcome::Holds => "✓",
         Outcome::DoesNotHold => "✗",
         Outcome::Tie => "=",
         Outcome::NotComparable => "–",
     };
-    format!("<b>{mark} {}</b><br>{}", outcome.text(), escape(why))
+    format!("<b>{mark} {}</b>: {}", outcome.text(), escape(why))
 }
 
 /// A table of cells that are HTML already; the first columns are text.

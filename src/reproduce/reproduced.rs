@@ -143,7 +143,7 @@ impl Reproduced {
         let [first, rest @ ..] = attributed.policies else { return None };
         let of = attributed.of;
         let mut headings = vec!["defects".to_owned(), (*first).to_owned()];
-        headings.extend(rest.iter().flat_map(|rival| [(*rival).to_owned(), "its lead".to_owned()]));
+        headings.extend(rest.iter().flat_map(|rival| [(*rival).to_owned(), format!("over {rival}")]));
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| of.text(value));
         let row = |row: &DefectRow| {
             let own = row.numbers.first().copied().flatten();

@@ -13,7 +13,7 @@ use rota_scripts::study::{Setting, StudyOptions};
 
 use super::HowArgs;
 use super::attribute::attribute;
-use super::stories::{Also, With, asked};
+use super::stories::{Also, Pairs, With, asked};
 use crate::commands::progress::Meter;
 use crate::commands::run::{self, RunArgs};
 use crate::commands::study::{Bar, Simulate};
@@ -88,8 +88,8 @@ pub(super) fn reproduce(
     let (stories, set) = asked(&how.set)?;
     let files = figure.needs.iter().map(|needed| located(needed, &how.traces)).collect::<Result<Vec<_>>>()?;
     if !how.quiet {
-        let time = if how.quick { "less than a minute".to_owned() } else { minutes(figure.full_minutes) };
-        eprintln!("{}; takes about {time} on two cores", paper.heading(figure));
+        let time = if how.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
+        eprintln!("{}; takes {time} on two cores", paper.heading(figure));
     }
     let question = Question { paper, figure, how, stories, set, files, out };
     let Found { mut evidence, failures, originals } = match figure.how {
@@ -112,8 +112,12 @@ pub(super) fn reproduce(
     Ok(Done { reproduced, failures })
 }
 
-fn minutes(minutes: f64) -> String {
-    if minutes < 1.0 { format!("{:.0} seconds", minutes * 60.0) } else { format!("{minutes:.0} minutes") }
+fn about(minutes: f64) -> String {
+    match minutes {
+        minutes if minutes < 1.0 => format!("about {:.0} seconds", minutes * 60.0),
+        1.0 => "about a minute".to_owned(),
+        minutes => format!("about {minutes:.0} minutes"),
+    }
 }
 
 impl HowArgs {
@@ -150,7 +154,7 @@ struct Question<'a> {
     how: &'a HowArgs,
     stories: Vec<Story>,
     /// Parameters that are no story.
-    set: Vec<(String, String)>,
+    set: Pairs,
     /// The files that it needs, in its order.
     files: Vec<PathBuf>,
     out: &'a Path,

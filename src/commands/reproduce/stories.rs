@@ -9,8 +9,11 @@ use crate::reproduce::evidence::Story;
 use crate::results::RunResult;
 use crate::study::{Execute, Key};
 
+/// Parameters by name.
+pub(super) type Pairs = Vec<(String, String)>;
+
 /// Which stories are run, and the rest of what the user set.
-pub(super) fn asked(set: &[String]) -> Result<(Vec<Story>, Vec<(String, String)>)> {
+pub(super) fn asked(set: &[String]) -> Result<(Vec<Story>, Pairs)> {
     let mut stories = vec![Story::Original, Story::Shipped];
     let mut rest = Vec::new();
     for (key, value) in parse_set(set)? {
