@@ -65,6 +65,12 @@ impl Published {
             }
             points.entry((row.order, row.source, row.allocation)).or_default().push((row.jct_h, row.cdf));
         }
+        if points.is_empty() {
+            return Err(wrong(
+                1,
+                "expected a table order,source,allocation,jct_h,cdf with points".to_owned(),
+            ));
+        }
         let curve = |(key, points): ((String, String, String), Vec<(f64, f64)>)| {
             let n_jobs = if key.1 == "paper" { JOBS_OF_THE_PAPER } else { points.len() };
             Some((key, Curve::through(points, n_jobs)?))
@@ -100,6 +106,8 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_their_line() {
+        let empty = Published::parse(Path::new("p.csv"), "a,b\n").expect_err("no points").to_string();
+        assert_eq!(empty, "p.csv:1: expected a table order,source,allocation,jct_h,cdf with points");
         for bad in ["las,gpemu,tune,soon,1\n", "las,gpemu,tune,1,1.5\n", "las,gpemu\n"] {
             let error =
                 Published::parse(Path::new("p.csv"), &format!("{TABLE}{bad}")).expect_err(bad).to_string();
