@@ -80,7 +80,7 @@ shipped! {
     Study "studies": "loads" "saturation" "precise" "estimates" "profile-error" "data-locality"
         "synergy-1" "synergy-6" "synergy-7" "synergy-8" "synergy-9" "synergy-10" "synergy-11" "synergy-12"
         "elasticflow-6a" "elasticflow-6b" "elasticflow-7" "elasticflow-8a" "elasticflow-8b" "elasticflow-9"
-        "elasticflow-10" "elasticflow-11" "elasticflow-order" "deadlines";
+        "elasticflow-10" "elasticflow-11" "elasticflow-order" "deadlines" "tune";
 }
 
 /// Names of the original programs: (theirs, ours).

@@ -10,10 +10,10 @@ pub use study::{ChronusError, ChronusOptions, n_runs, study};
 
 use rota_core::time::Span;
 
-/// Chronus, also with spare GPUs for deadlines first, and the schedulers its paper compares with, in the order of
-/// every table. Behind the name of a policy stand its settings.
-pub const POLICIES: [&str; 8] =
-    ["chronus", "chronus-deadlines", "fifo", "srtf", "edf", "tiresias", "themis", "gandiva"];
+/// Chronus, also with spare GPUs for deadlines first, the schedulers its paper compares with, and Rota's own policy for
+/// deadlines, in the order of every table. Behind the name of a policy stand its settings.
+pub const POLICIES: [&str; 9] =
+    ["chronus", "chronus-deadlines", "fifo", "srtf", "edf", "tiresias", "themis", "gandiva", "just-in-time"];
 
 /// The published traces, by the end of their file names, in the order of the files that the comparison needs.
 pub const TRACES: [&str; 3] = ["SLO", "MIX1", "MIX2"];

@@ -8,6 +8,7 @@ use crate::reproduce::quantity::{BEST_EFFORT_JCT, LOST_VALUE, MISSES};
 /// The schedulers that its paper compares with.
 const BASELINES: &[&str] = &["fifo", "srtf", "edf", "tiresias", "themis", "gandiva"];
 const AGAINST: Pairing = Pairing::Named("chronus", BASELINES);
+const OURS_AGAINST: Pairing = Pairing::Named("just-in-time", &["chronus", "edf", "themis", "srtf"]);
 
 /// The figure that `rota reproduce chronus` knows.
 pub(super) const CHRONUS: &[PaperFigure] = &[PaperFigure {
@@ -44,6 +45,16 @@ pub(super) const CHRONUS: &[PaperFigure] = &[PaperFigure {
             "somewhere best-effort jobs end 19.9 times sooner under chronus than under a baseline",
             Test::UpTo(AGAINST, BEST_EFFORT_JCT, 19.9),
         ),
+        ours(
+            "just-in-time-misses-fewest",
+            "just-in-time misses fewer deadlines than chronus, EDF, Themis and SRTF",
+            Test::Ahead(OURS_AGAINST, MISSES),
+        ),
+        ours(
+            "just-in-time-best-effort",
+            "best-effort jobs end sooner under just-in-time than under chronus",
+            Test::Ahead(Pairing::Named("just-in-time", &["chronus"]), BEST_EFFORT_JCT),
+        ),
     ],
     attributed: None,
     without_original: &[],
@@ -63,4 +74,8 @@ const fn slo(file: &'static str) -> Needed {
 
 const fn paper(name: &'static str, says: &'static str, test: Test) -> Claim {
     Claim { name, says, by: Claimant::Paper, test }
+}
+
+const fn ours(name: &'static str, says: &'static str, test: Test) -> Claim {
+    Claim { name, says, by: Claimant::Rota, test }
 }
