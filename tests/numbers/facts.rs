@@ -105,7 +105,7 @@ fn evaluate(expression: &str, said: &dyn Fn(&str) -> String) -> Result<f64, Stri
 }
 
 /// A number, `RUN:POLICY:FIELD` of a run's summary, `POLICY@LOAD` where loads differ, or a path through what a run
-/// printed as JSON: `RUN/traces[trace=MIX1]/jobs`. `avg_jct_h` is `avg_jct_s` in hours.
+/// printed as JSON: `RUN/rows[policy=las][at/trace=MIX1]/jobs`. `avg_jct_h` is `avg_jct_s` in hours.
 fn operand(word: &str, said: &dyn Fn(&str) -> String) -> Result<f64, String> {
     if let Ok(number) = word.parse() {
         return Ok(number);
@@ -145,8 +145,9 @@ fn follow(json: &serde_json::Value, path: &str) -> Result<f64, String> {
     }
     let holds = |value: &serde_json::Value, condition: &str| {
         let (field, wanted) = condition.split_once('=').unwrap_or((condition, ""));
-        let number = value[field].as_f64().zip(wanted.parse().ok());
-        value[field].as_str() == Some(wanted) || number.is_some_and(|(a, b): (f64, f64)| a == b)
+        let value = value.pointer(&format!("/{field}")).unwrap_or(&serde_json::Value::Null);
+        let number = value.as_f64().zip(wanted.parse().ok());
+        value.as_str() == Some(wanted) || number.is_some_and(|(a, b): (f64, f64)| a == b)
     };
     let conditions: Vec<&str> = conditions.trim_end_matches(']').split("][").collect();
     let found: Vec<_> = json[name]
