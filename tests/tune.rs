@@ -1,6 +1,7 @@
 //! The shipped tune beside greedy, proportional and the original's tune, on a part of the table that `rota study tune` makes
 //! whole: three splits, light and heavy load, three orders, gangs and single GPUs, means over seeds.
 
+#[expect(dead_code, reason = "nothing is refused here")]
 mod common;
 
 use common::{rota, said};

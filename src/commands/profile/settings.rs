@@ -105,7 +105,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "REGEX", help_heading = "The command")]
     pub pattern: Option<Pattern>,
     /// The command is a script of Synergy's, unchanged: it takes -b (the batch of one GPU), --workers, --max-iterations and
-    /// --job-name, and leaves its average time in PERF_<job>.txt where it runs
+    /// --job-name, and leaves its average time in `PERF_<job>.txt` where it runs
     #[arg(long, conflicts_with_all = ["pattern", "environment_only", "name_option", "head"], help_heading = "The command")]
     pub synergy: bool,
     /// Tell the command nothing by options: it reads ROTA_ITERATIONS, ROTA_CPUS and so on
