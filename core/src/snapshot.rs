@@ -93,7 +93,7 @@ impl Snapshot {
     }
 
     /// From when on the running job of a row may be moved to a better place: when no guard protects it any more, and it
-    /// has run for [`RUN_PER_COST`] times what moving costs it, so that the cost stays below a tenth.
+    /// has run ten times as long as moving costs it, so that the cost stays below a tenth.
     pub fn movable_from(&self, row: usize) -> Time {
         let costs = self.jobs.spec(row).costs();
         let cost = costs.restart.0.saturating_add(costs.checkpoint.0);
