@@ -31,7 +31,7 @@ struct Finding {
 /// Asks everything.
 pub fn answers(study: &Study) -> Vec<Answer> {
     let cells = &study.cells;
-    let mut answers: Vec<Answer> = Story::ALL.map(|story| tune_ahead(cells, story)).to_vec();
+    let mut answers: Vec<Answer> = Story::ALL.iter().map(|story| tune_ahead(cells, *story)).collect();
     answers.push(deployed_as_simulated(cells));
     answers.push(gain_as_gpemu(cells));
     answers.push(cdf_as(cells, Story::Gpemu, "times-as-gpemu"));
@@ -96,17 +96,25 @@ pub(super) fn gain(cells: &[Cell], story: Story, order: &str) -> Option<f64> {
 
 /// All findings, or none when one is missing: a claim about every row is not answered from some.
 fn all(findings: impl IntoIterator<Item = Option<Finding>>) -> Vec<Finding> {
-    findings.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default()
+    let mut found = Vec::new();
+    for finding in findings {
+        match finding {
+            Some(finding) => found.push(finding),
+            None => return Vec::new(),
+        }
+    }
+    found
 }
 
 /// The worst row decides; within `level` of 1 it is a tie.
 fn settle(claim: &'static str, of: &'static str, findings: Vec<Finding>, level: f64) -> Answer {
-    let worst = findings.into_iter().min_by(|a, b| a.support.total_cmp(&b.support));
-    let (outcome, why) = match worst {
-        None => (Outcome::NotComparable, "not all of its rows are at hand".to_owned()),
-        Some(worst) if (worst.support - 1.0).abs() < level => (Outcome::Tie, worst.said),
-        Some(worst) if worst.support < 1.0 => (Outcome::DoesNotHold, worst.said),
-        Some(worst) => (Outcome::Holds, worst.said),
+    let worst = findings.iter().min_by(|a, b| a.support.total_cmp(&b.support));
+    let why = worst.map_or("not all of its rows are at hand", |worst| &worst.said).to_owned();
+    let outcome = match worst.map(|worst| worst.support) {
+        None => Outcome::NotComparable,
+        Some(support) if (support - 1.0).abs() < level => Outcome::Tie,
+        Some(support) if support < 1.0 => Outcome::DoesNotHold,
+        Some(_) => Outcome::Holds,
     };
     Answer { claim, of, verdict: Verdict { outcome, why } }
 }

@@ -15,22 +15,22 @@ impl Study {
             "", "deployed", "simulated", "GPEmu", "the paper"
         ));
         for cell in &self.cells {
-            let averages = Story::ALL.map(|story| hours(cell.curve(story).map(|curve| curve.mean_h())));
-            let quantiles = |share: f64| {
-                Story::ALL.map(|story| hours(cell.curve(story).and_then(|curve| curve.quantile_h(share))))
-            };
-            line(row(&cell.policy(), &averages, "average"));
-            line(row("", &quantiles(0.5), "median"));
-            line(row("", &quantiles(0.9), "90 %"));
+            line(row(&cell.policy(), "average", |story| {
+                hours(cell.curve(story).map(|curve| curve.mean_h()))
+            }));
+            for (share, what) in [(0.5, "median"), (0.9, "90 %")] {
+                let quantile = |story| cell.curve(story).and_then(|curve| curve.quantile_h(share));
+                line(row("", what, |story| hours(quantile(story))));
+            }
         }
         for order in ORDERS {
-            let gains = Story::ALL.map(|story| gain(&self.cells, story, order));
-            let gains = gains.map(|gain| gain.map_or("-".to_owned(), |gain| format!("{gain:.2}x")));
-            line(row(&format!("{order}: tune gains"), &gains, ""));
+            let gained = |story| gain(&self.cells, story, order);
+            let text = |story| gained(story).map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}x"));
+            line(row(&format!("{order}: tune gains"), "", text));
         }
         line(String::new());
-        for answer in answers(self) {
-            let (claim, of, verdict) = (answer.claim, answer.of, answer.verdict);
+        for answer in &answers(self) {
+            let (claim, of, verdict) = (answer.claim, answer.of, &answer.verdict);
             line(format!("{claim:<18} {of:<10} {:<14} {}", verdict.outcome.text(), verdict.why));
         }
         line(String::new());
@@ -68,13 +68,16 @@ impl Study {
     }
 }
 
-fn row(name: &str, cells: &[String; 4], what: &str) -> String {
-    let [deployed, simulated, gpemu, paper] = cells;
-    format!("{name:<18} {deployed:>10} {simulated:>10} {gpemu:>10} {paper:>10}   {what}")
-        .trim_end()
-        .to_owned()
+/// A line of the table: a cell for each story.
+fn row(name: &str, what: &str, cell: impl Fn(Story) -> String) -> String {
+    let mut line = format!("{name:<18}");
+    for story in Story::ALL {
+        let _ = write!(line, " {:>10}", cell(story));
+    }
+    let _ = write!(line, "   {what}");
+    line.trim_end().to_owned()
 }
 
 fn hours(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |hours| format!("{hours:.2}"))
+    value.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"))
 }
