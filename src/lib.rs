@@ -6,7 +6,6 @@ pub mod diff;
 pub mod duel;
 pub mod explain;
 pub mod export;
-pub mod head;
 pub mod original;
 pub mod profile;
 pub mod report;

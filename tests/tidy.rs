@@ -110,7 +110,7 @@ fn foreign_types_stay_in_their_rooms() {
         ("quinn", "transport/Cargo.toml"),
         ("rustls", "transport/Cargo.toml"),
         ("rcgen", "transport/Cargo.toml"),
-        ("rusqlite", "Cargo.toml"),
+        ("rusqlite", "head/Cargo.toml"),
     ];
     for (file, text) in files_ending("Cargo.toml") {
         let found = dependencies(&text.parse().expect("a manifest"));

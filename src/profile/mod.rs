@@ -21,7 +21,6 @@ pub mod invocation;
 pub mod knee;
 pub mod measure;
 pub mod overhead;
-pub mod pace;
 pub mod page;
 pub mod pattern;
 pub mod perf_file;

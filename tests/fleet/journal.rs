@@ -1,11 +1,11 @@
 //! The head's books without processes: what records do to them, and that reading them back does the same.
 
-use rota::head::replay::replay;
-use rota::head::{Books, PlanRecord, ProfileText, Record, Rules, Standing};
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::plan::Plan;
 use rota_core::policy::Policy as _;
 use rota_core::time::{Span, Time};
+use rota_head::replay::replay;
+use rota_head::{Books, PlanRecord, ProfileText, Record, Rules, Standing};
 use rota_scripts::{Limits, ScriptPolicy};
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};

@@ -1,13 +1,13 @@
 //! A job against its profile: when the head corrects what it believes, by how much at most, and what follows from it.
 
-use rota::head::{Books, PlanRecord, ProfileText, Record, Rules};
 use rota::profile::overhead::observed::observed;
-use rota::profile::pace::PaceWatch;
 use rota_core::allocation::{Allocation, GpuSet, Slice};
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::resources::Host;
 use rota_core::table::Field;
 use rota_core::time::Time;
+use rota_head::pace::PaceWatch;
+use rota_head::{Books, PlanRecord, ProfileText, Record, Rules};
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};
 

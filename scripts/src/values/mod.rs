@@ -1,30 +1,14 @@
-//! The types a script works with, one file each. Rhai sees them through the verbs registered in the same file.
+//! The types a script works with, one file each, grouped by what they speak of. Rhai sees them through the verbs registered in the same file.
 
-mod arithmetic;
-mod best_shares;
-mod cluster;
-mod column;
-mod deadlines;
-mod fill;
-mod gpu_types;
-mod job;
-mod jobs;
-mod leases;
+mod columns;
 mod milp;
-mod milp_answer;
-mod milp_linear;
-mod milp_operators;
-mod optimum;
-mod placement;
-mod plan;
-mod queue;
-mod remember;
-mod service;
-mod share;
-mod slices;
-mod timeline;
-mod verdict;
+mod nodes;
+mod plans;
 mod view;
+
+use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
+use nodes::{cluster, gpu_types, placement, share};
+use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
 
 pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
@@ -66,8 +50,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     optimum::register(registrar);
     remember::register(registrar);
     milp::register(registrar, shared);
-    milp_operators::register(registrar);
-    milp_answer::register(registrar);
+    milp::operators::register(registrar);
+    milp::answer::register(registrar);
 }
 
 /// A number in a script, whole or not; `None` for anything else.

@@ -15,8 +15,8 @@ use rota_transport::value::{Iterations, Text, Wait};
 
 use super::super::live::{Client, Template, fetch_jobs, submit_jobs};
 use super::super::progress::Meter;
-use crate::head::Rules;
-use crate::head::ledger::Stint;
+use rota_head::Rules;
+use rota_head::ledger::Stint;
 
 /// How long before a round is due jobs are submitted that arrive with it, in real seconds: they must be there by then.
 const LEAD_S: f64 = 0.1;
@@ -148,7 +148,7 @@ impl Jobs<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::ProfileText;
+    use rota_head::ProfileText;
 
     #[test]
     fn a_trace_begins_a_little_before_a_round_of_the_head() {

@@ -9,7 +9,7 @@ use rota_core::time::Span;
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
-use crate::head::{self, HeadSettings, ProfileText, Rules};
+use rota_head::{HeadSettings, ProfileText, Rules};
 
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         bail!("--quota {twice}: given twice");
     }
     let set = parse_set(&args.set)?;
-    head::run(&HeadSettings {
+    rota_head::run(&HeadSettings {
         listen: args.listen,
         state: args.state.clone(),
         credentials: args.credentials.clone(),

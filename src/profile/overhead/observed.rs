@@ -8,7 +8,7 @@ use rota_core::ids::{JobId, NodeId};
 use rota_core::time::Time;
 use rota_traces::profile::MeasuredChange;
 
-use crate::head::Record;
+use rota_head::Record;
 
 /// A change of one job.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rota_core::allocation::{Allocation, Slice};
 use rota_core::cluster::Cluster;
+use rota_core::digest::Digest;
 use rota_core::event::{Command, Event};
 use rota_core::fill::Granted;
 use rota_core::ids::{Incarnation, JobId};
 use rota_core::job::JobSpec;
-use rota_core::journal::Digest;
 use rota_core::ledger::{Ledger, Outcome, Sample, Status, Stretch};
 use rota_core::resources::Host;
 use rota_core::table::JobTable;

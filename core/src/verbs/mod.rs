@@ -1,0 +1,9 @@
+//! What policies decide with: the walk over the queue, placements, reclaiming, plans over future time.
+
+pub mod buddy;
+pub mod fill;
+pub mod place;
+pub mod reclaim;
+pub mod room;
+pub mod switches;
+pub mod timeline;

@@ -1,0 +1,135 @@
+//! Arithmetic and comparisons of columns with columns and numbers: one pass over the numbers each.
+
+use crate::reference::Registrar;
+use crate::session::Outcome;
+use crate::values::Column;
+
+/// Two columns into one; the buffer of either is reused when nobody else holds it.
+fn zip(mut a: Column, mut b: Column, f: impl Fn(f64, f64) -> f64) -> Outcome<Column> {
+    a.same_jobs(&b)?;
+    if let Some(left) = a.values_mut() {
+        b.jobs.session.meter().charge(left.len())?;
+        left.iter_mut().zip(b.values()).for_each(|(x, y)| *x = f(*x, *y));
+        return Ok(a);
+    }
+    if let Some(right) = b.values_mut() {
+        a.jobs.session.meter().charge(right.len())?;
+        right.iter_mut().zip(a.values()).for_each(|(y, x)| *y = f(*x, *y));
+        return Ok(b);
+    }
+    Column::compute(&a.jobs, a.values().iter().zip(b.values()).map(|(x, y)| f(*x, *y)))
+}
+
+fn map(mut a: Column, f: impl Fn(f64) -> f64) -> Outcome<Column> {
+    if a.values_mut().is_some() {
+        a.jobs.session.meter().charge(a.jobs.len())?;
+        a.values_mut().into_iter().flatten().for_each(|x| *x = f(*x));
+        return Ok(a);
+    }
+    Column::compute(&a.jobs, a.values().iter().map(|x| f(*x)))
+}
+
+fn truth(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
+/// Registers one operator or function of two numbers for every mix of columns and numbers.
+macro_rules! pairwise {
+    ($engine:expr, $name:literal, $f:expr) => {
+        $engine
+            .register_fn($name, |a: Column, b: Column| zip(a, b, $f))
+            .register_fn($name, |a: Column, b: f64| map(a, |x| ($f)(x, b)))
+            .register_fn($name, |a: Column, b: i64| map(a, |x| ($f)(x, b as f64)))
+            .register_fn($name, |a: f64, b: Column| map(b, |y| ($f)(a, y)))
+            .register_fn($name, |a: i64, b: Column| map(b, |y| ($f)(a as f64, y)))
+    };
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>) {
+    operators(registrar);
+    functions(registrar);
+}
+
+fn operators(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Column";
+    let engine = registrar.method(
+        OWNER,
+        "a + b, a - b, a * b, a / b -> Column",
+        "Number by number; either side may be a plain number. `-a` changes the sign.",
+    );
+    pairwise!(engine, "+", |x, y| x + y);
+    pairwise!(engine, "-", |x, y| x - y);
+    pairwise!(engine, "*", |x, y| x * y);
+    pairwise!(engine, "/", |x, y| x / y);
+    engine.register_fn("-", |a: Column| map(a, |x| -x));
+    let engine = registrar.method(
+        OWNER,
+        "a < b, <=, >, >=, ==, != -> Column",
+        "1 where it holds and 0 where it does not; either side may be a plain number.",
+    );
+    pairwise!(engine, "<", |x, y| truth(x < y));
+    pairwise!(engine, "<=", |x, y| truth(x <= y));
+    pairwise!(engine, ">", |x, y| truth(x > y));
+    pairwise!(engine, ">=", |x, y| truth(x >= y));
+    pairwise!(engine, "==", |x, y| truth(x == y));
+    pairwise!(engine, "!=", |x, y| truth(x != y));
+    let engine =
+        registrar.method(OWNER, "a & b, a | b, !a -> Column", "And, or, not of conditions; 0 is false.");
+    pairwise!(engine, "&", |x, y| truth(x != 0.0 && y != 0.0));
+    pairwise!(engine, "|", |x, y| truth(x != 0.0 || y != 0.0));
+    engine.register_fn("!", |a: Column| map(a, |x| truth(x == 0.0)));
+}
+
+fn functions(registrar: &mut Registrar<'_>) {
+    let engine =
+        registrar.function("min(a, b) -> Column", "The smaller of each pair; numbers and columns mix.");
+    pairwise!(engine, "min", f64::min);
+    let engine =
+        registrar.function("max(a, b) -> Column", "The larger of each pair; numbers and columns mix.");
+    pairwise!(engine, "max", f64::max);
+    registrar
+        .function("log2(a: Column) -> Column", "Logarithm to base 2.")
+        .register_fn("log2", |a: Column| map(a, f64::log2));
+    registrar
+        .function("ceil(a: Column) -> Column", "Rounded up to whole numbers.")
+        .register_fn("ceil", |a: Column| map(a, f64::ceil));
+    registrar
+        .function("floor(a: Column) -> Column", "Rounded down to whole numbers.")
+        .register_fn("floor", |a: Column| map(a, f64::floor));
+    let engine = registrar
+        .function("clamp(a: Column, low: float, high: float) -> Column", "Kept between two numbers.");
+    engine.register_fn("clamp", |a: Column, low: f64, high: f64| map(a, |x| x.max(low).min(high)));
+    engine.register_fn("clamp", |a: Column, low: i64, high: i64| {
+        map(a, |x| x.max(low as f64).min(high as f64))
+    });
+    select(registrar);
+}
+
+fn select(registrar: &mut Registrar<'_>) {
+    let engine = registrar.function(
+        "where(condition: Column, a, b) -> Column",
+        "`a` where the condition is not 0, else `b`; both may be columns or numbers.",
+    );
+    engine.register_fn("where", |c: Column, a: Column, b: Column| -> Outcome<Column> {
+        c.same_jobs(&a)?;
+        c.same_jobs(&b)?;
+        let rows = c.values().iter().zip(a.values()).zip(b.values());
+        Column::compute(&c.jobs, rows.map(|((c, a), b)| if *c != 0.0 { *a } else { *b }))
+    });
+    engine
+        .register_fn("where", |c: Column, a: Column, b: f64| zip(c, a, |c, a| if c != 0.0 { a } else { b }));
+    engine.register_fn("where", |c: Column, a: Column, b: i64| {
+        zip(c, a, |c, a| if c != 0.0 { a } else { b as f64 })
+    });
+    engine
+        .register_fn("where", |c: Column, a: f64, b: Column| zip(c, b, |c, b| if c != 0.0 { a } else { b }));
+    engine.register_fn("where", |c: Column, a: i64, b: Column| {
+        zip(c, b, |c, b| if c != 0.0 { a as f64 } else { b })
+    });
+    engine.register_fn("where", |c: Column, a: f64, b: f64| map(c, |c| if c != 0.0 { a } else { b }));
+    engine.register_fn("where", |c: Column, a: i64, b: i64| {
+        map(c, |c| if c != 0.0 { a as f64 } else { b as f64 })
+    });
+    engine.register_fn("where", |c: Column, a: f64, b: i64| map(c, |c| if c != 0.0 { a } else { b as f64 }));
+    engine.register_fn("where", |c: Column, a: i64, b: f64| map(c, |c| if c != 0.0 { a as f64 } else { b }));
+}

@@ -1,0 +1,10 @@
+//! Jobs as a script sees them: columns over many, values of one, and orders made from them.
+
+pub(crate) mod arithmetic;
+pub(crate) mod column;
+pub(crate) mod deadlines;
+pub(crate) mod job;
+pub(crate) mod jobs;
+pub(crate) mod queue;
+pub(crate) mod remember;
+pub(crate) mod service;

@@ -1,0 +1,290 @@
+//! Linear expressions over a model's variables: one, one for each job, or a list of them. Operators are in
+//! `operators`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rhai::{Array, Dynamic};
+use rota_solvers::Variable;
+
+use super::Cell;
+use super::operators::combine;
+use crate::session::{Outcome, fail};
+use crate::values::{Column, JobValue, Jobs, number, type_label};
+
+/// What there is one expression for.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    One,
+    Jobs(Jobs),
+    Count(usize),
+}
+
+/// Expressions.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    cell: Arc<Cell>,
+    shape: Shape,
+    body: Arc<Body>,
+}
+
+/// Terms of the expression at place p are `starts[p]..starts[p + 1]`.
+#[derive(Debug)]
+struct Body {
+    starts: Vec<u32>,
+    terms: Vec<(Variable, f64)>,
+    constants: Vec<f64>,
+    cell: Arc<Cell>,
+    bytes: u64,
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        self.cell.session.meter().free_column(self.bytes);
+    }
+}
+
+/// How an expression stands to 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    AtMost,
+    AtLeast,
+    Equal,
+}
+
+/// Expressions that must be so.
+#[derive(Clone, Debug)]
+pub(crate) struct Constraint {
+    pub(crate) linear: Linear,
+    pub(crate) relation: Relation,
+}
+
+impl Shape {
+    /// A set of jobs, or a count.
+    pub(crate) fn from_value(value: &Dynamic) -> Outcome<Shape> {
+        const MOST: i64 = 1_000_000;
+        if let Some(jobs) = value.read_lock::<Jobs>() {
+            return Ok(Shape::Jobs(jobs.clone()));
+        }
+        match value.as_int() {
+            Ok(count) if (0..=MOST).contains(&count) => Ok(Shape::Count(count as usize)),
+            Ok(count) => fail(format!("{count} variables: a model may have 0 to {MOST} of a name")),
+            Err(_) => {
+                fail(format!("variables are made over a set of jobs or a count, got {}", type_label(value)))
+            }
+        }
+    }
+
+    pub(crate) fn is_one(&self) -> bool {
+        matches!(self, Shape::One)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Shape::One => 1,
+            Shape::Jobs(jobs) => jobs.len(),
+            Shape::Count(count) => *count,
+        }
+    }
+
+    /// Places by ascending job id, so that a model does not depend on the order of the table.
+    pub(crate) fn places_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        match self {
+            Shape::Jobs(jobs) => jobs.places_by_id(),
+            _ => Box::new(0..self.len()),
+        }
+    }
+
+    /// The name of one of several: `x_17` for job 17.
+    pub(crate) fn name_of(&self, name: &str, place: usize) -> String {
+        match self {
+            Shape::One => name.to_owned(),
+            Shape::Count(_) => format!("{name}_{place}"),
+            Shape::Jobs(jobs) => format!("{name}_{}", jobs.session.snapshot.jobs.id(jobs.row_at(place))),
+        }
+    }
+
+    /// What two shapes make together: a single one goes with all.
+    pub(super) fn with(&self, other: &Shape) -> Outcome<Shape> {
+        match (self, other) {
+            (Shape::One, any) | (any, Shape::One) => Ok(any.clone()),
+            (Shape::Jobs(a), Shape::Jobs(b)) if a.is_same(b) => Ok(self.clone()),
+            (Shape::Count(a), Shape::Count(b)) if a == b => Ok(self.clone()),
+            _ => fail(format!("expressions over {self} and over {other} do not go together")),
+        }
+    }
+
+    pub(super) fn place(&self, place: usize) -> usize {
+        if self.is_one() { 0 } else { place }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::One => f.write_str("one"),
+            Shape::Jobs(jobs) => write!(f, "{} jobs", jobs.len()),
+            Shape::Count(count) => write!(f, "{count} entries"),
+        }
+    }
+}
+
+impl Linear {
+    /// One variable for each place.
+    pub(crate) fn of_variables(
+        cell: &Arc<Cell>,
+        shape: Shape,
+        variables: impl Iterator<Item = Variable>,
+    ) -> Outcome<Linear> {
+        let mut body = Building::new(cell, shape.len(), shape.len())?;
+        for variable in variables {
+            body.terms.push((variable, 1.0));
+            body.close(0.0);
+        }
+        Ok(body.done(shape))
+    }
+
+    /// Numbers without variables: one, a column, or an array of them.
+    pub(crate) fn constant(cell: &Arc<Cell>, value: &Dynamic) -> Outcome<Linear> {
+        let (shape, numbers) = if let Some(one) = number(value) {
+            (Shape::One, vec![one])
+        } else if let Some(column) = value.read_lock::<Column>() {
+            (Shape::Jobs(column.jobs.clone()), column.values().to_vec())
+        } else if let Some(array) = value.read_lock::<Array>() {
+            let numbers: Option<Vec<f64>> = array.iter().map(number).collect();
+            let Some(numbers) = numbers else {
+                return fail("an array beside variables must hold numbers only");
+            };
+            (Shape::Count(numbers.len()), numbers)
+        } else {
+            return fail(format!("expected a number or a column, got {}", type_label(value)));
+        };
+        let mut body = Building::new(cell, numbers.len(), 0)?;
+        numbers.into_iter().for_each(|number| body.close(number));
+        Ok(body.done(shape))
+    }
+
+    /// The same for every place of a shape, where there is only one.
+    pub(crate) fn spread(self, shape: &Shape) -> Outcome<Linear> {
+        let whole = self.shape.with(shape)?;
+        if whole.len() == self.shape.len() && whole.is_one() == self.shape.is_one() {
+            return Ok(self);
+        }
+        combine(&self, &Linear::zeros(&self.cell, whole)?, 1.0)
+    }
+
+    fn zeros(cell: &Arc<Cell>, shape: Shape) -> Outcome<Linear> {
+        let mut body = Building::new(cell, shape.len(), 0)?;
+        (0..shape.len()).for_each(|_| body.close(0.0));
+        Ok(body.done(shape))
+    }
+
+    pub(super) fn cell(&self) -> &Arc<Cell> {
+        &self.cell
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) fn is_of(&self, cell: &Arc<Cell>) -> bool {
+        Arc::ptr_eq(&self.cell, cell)
+    }
+
+    pub(crate) fn n_terms(&self) -> usize {
+        self.body.terms.len()
+    }
+
+    pub(crate) fn terms(&self, place: usize) -> &[(Variable, f64)] {
+        &self.body.terms[self.body.starts[place] as usize..self.body.starts[place + 1] as usize]
+    }
+
+    /// The part without variables.
+    pub(crate) fn number(&self, place: usize) -> f64 {
+        self.body.constants[place]
+    }
+
+    pub(super) fn sum(&self) -> Outcome<Linear> {
+        let mut body = Building::new(&self.cell, 1, self.n_terms())?;
+        let mut constant = 0.0;
+        for place in self.shape.places_by_id() {
+            body.terms.extend_from_slice(self.terms(place));
+            constant += self.number(place);
+        }
+        body.close(constant);
+        Ok(body.done(Shape::One))
+    }
+
+    /// The expression of one place.
+    fn at(&self, place: Option<usize>, what: impl fmt::Display) -> Outcome<Linear> {
+        let Some(place) = place.filter(|place| *place < self.shape.len()) else {
+            return fail(format!("{what} is not among the {} of this expression", self.shape));
+        };
+        let mut body = Building::new(&self.cell, 1, self.terms(place).len())?;
+        body.terms.extend_from_slice(self.terms(place));
+        body.close(self.number(place));
+        Ok(body.done(Shape::One))
+    }
+
+    pub(super) fn at_index(&self, index: i64) -> Outcome<Linear> {
+        let place = usize::try_from(index).ok().and_then(|index| self.shape.places_by_id().nth(index));
+        self.at(place, format!("index {index}"))
+    }
+
+    pub(super) fn of_job(&self, job: &JobValue) -> Outcome<Linear> {
+        let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
+        self.at(jobs.place_of(job.row()), format!("job {}", job.id()))
+    }
+
+    /// The expressions of some of the jobs.
+    pub(super) fn of_jobs(&self, some: Jobs) -> Outcome<Linear> {
+        let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
+        let mut body = Building::new(&self.cell, some.len(), self.n_terms())?;
+        for row in some.rows() {
+            let Some(place) = jobs.place_of(row) else {
+                return fail(format!(
+                    "job {} is not in the set of this expression",
+                    jobs.session.snapshot.jobs.id(row)
+                ));
+            };
+            body.terms.extend_from_slice(self.terms(place));
+            body.close(self.number(place));
+        }
+        Ok(body.done(Shape::Jobs(some)))
+    }
+}
+
+/// A body in the making; what it takes is counted before it is taken.
+pub(super) struct Building {
+    cell: Arc<Cell>,
+    starts: Vec<u32>,
+    pub(super) terms: Vec<(Variable, f64)>,
+    constants: Vec<f64>,
+    bytes: u64,
+}
+
+impl Building {
+    pub(super) fn new(cell: &Arc<Cell>, n_places: usize, n_terms: usize) -> Outcome<Building> {
+        let meter = cell.session.meter();
+        meter.charge(n_places + n_terms)?;
+        let bytes = n_places as u64 * 12 + n_terms as u64 * 16;
+        meter.take_column(bytes)?;
+        let mut starts = Vec::with_capacity(n_places + 1);
+        starts.push(0);
+        let (terms, constants) = (Vec::with_capacity(n_terms), Vec::with_capacity(n_places));
+        Ok(Building { cell: Arc::clone(cell), starts, terms, constants, bytes })
+    }
+
+    /// The terms pushed since the last one belong to one expression, with this constant.
+    pub(super) fn close(&mut self, constant: f64) {
+        self.starts.push(self.terms.len() as u32);
+        self.constants.push(constant);
+    }
+
+    pub(super) fn done(self, shape: Shape) -> Linear {
+        let Building { cell, starts, terms, constants, bytes } = self;
+        assert_eq!(constants.len(), shape.len(), "one expression for each place");
+        let body = Body { starts, terms, constants, cell: Arc::clone(&cell), bytes };
+        Linear { cell, shape, body: Arc::new(body) }
+    }
+}

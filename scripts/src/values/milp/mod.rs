@@ -1,0 +1,260 @@
+//! Models written in a script: `let m = milp(); let x = m.binary("x", jobs); m.add(sum(x * jobs.gpus) <= 8);`.
+//!
+//! A script holds a handle; variables, expressions and constraints know the model they belong to. What a model
+//! takes counts as column memory, and building it as operations. Expressions are in `linear`, answers in
+//! `answer`.
+
+pub(crate) mod answer;
+pub(crate) mod linear;
+pub(crate) mod operators;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rhai::{Dynamic, ImmutableString, Map};
+use rota_solvers::{Kind, Limits, Model, ModelError, Sense, Start, write_lp};
+
+use crate::nearest;
+use crate::reference::Registrar;
+use crate::session::{Outcome, Session, Shared, fail};
+use crate::solving;
+use crate::values::{number, type_label};
+use answer::MilpAnswer;
+use linear::{Constraint, Linear, Relation, Shape};
+
+/// About what a variable or a row takes beside its terms: name, bounds, cost.
+const BYTES_EACH: u64 = 128;
+/// About what a term takes.
+const BYTES_PER_TERM: u64 = 16;
+
+/// A model in the making.
+#[derive(Clone, Debug)]
+pub(crate) struct MilpValue(pub(crate) Arc<Cell>);
+
+/// What all handles of one model share.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) session: Arc<Session>,
+    model: Mutex<Model>,
+    bytes: AtomicU64,
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.session.meter().free_column(self.bytes.load(Relaxed));
+    }
+}
+
+/// The bounds of new variables: numbers, or one for each job.
+type Bounds<'a> = (&'a Dynamic, &'a Dynamic);
+
+impl Cell {
+    /// Never held while script code runs.
+    pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what is about to be added.
+    fn take(&self, n_items: usize, n_terms: usize) -> Outcome<()> {
+        let meter = self.session.meter();
+        meter.charge(n_items + n_terms)?;
+        let bytes = n_items as u64 * BYTES_EACH + n_terms as u64 * BYTES_PER_TERM;
+        meter.take_column(bytes)?;
+        self.bytes.fetch_add(bytes, Relaxed);
+        Ok(())
+    }
+}
+
+impl MilpValue {
+    fn new(session: Arc<Session>) -> Self {
+        let (model, bytes) = (Mutex::new(Model::new(Sense::Maximize)), AtomicU64::new(0));
+        MilpValue(Arc::new(Cell { session, model, bytes }))
+    }
+
+    fn variables(&self, kind: Kind, name: &str, shape: Shape, bounds: Bounds<'_>) -> Outcome<Linear> {
+        let low = Linear::constant(&self.0, bounds.0)?.spread(&shape)?;
+        let high = Linear::constant(&self.0, bounds.1)?.spread(&shape)?;
+        self.0.take(shape.len(), 0)?;
+        let mut variables = vec![None; shape.len()];
+        let mut model = self.0.model();
+        for place in shape.places_by_id() {
+            let name = shape.name_of(name, place);
+            let made = model.variable(&name, kind, low.number(place), high.number(place));
+            variables[place] = Some(made.or_else(wrong)?);
+        }
+        drop(model);
+        Linear::of_variables(&self.0, shape, variables.into_iter().flatten())
+    }
+
+    fn add(&self, name: Option<&str>, constraint: &Constraint) -> Outcome<()> {
+        let Constraint { linear, relation } = constraint;
+        self.own(linear)?;
+        self.0.take(linear.shape().len(), linear.n_terms())?;
+        let mut model = self.0.model();
+        let name = name.map_or_else(|| format!("row{}", model.n_rows()), str::to_owned);
+        for place in linear.shape().places_by_id() {
+            let side = -linear.number(place);
+            let (low, high) = match relation {
+                Relation::AtMost => (f64::NEG_INFINITY, side),
+                Relation::AtLeast => (side, f64::INFINITY),
+                Relation::Equal => (side, side),
+            };
+            let name = linear.shape().name_of(&name, place);
+            model.row(&name, low, high, linear.terms(place).iter().copied()).or_else(wrong)?;
+        }
+        Ok(())
+    }
+
+    fn set_objective(&self, sense: Sense, objective: &Linear) -> Outcome<()> {
+        self.own(objective)?;
+        if !objective.shape().is_one() {
+            let word = if sense == Sense::Maximize { "maximize" } else { "minimize" };
+            return fail(format!(
+                "{word}: takes one expression, got one for each of {}: write `sum(…)`",
+                objective.shape()
+            ));
+        }
+        let terms = objective.terms(0).to_vec();
+        let expression = rota_solvers::Expression { terms, constant: objective.number(0) };
+        self.0.session.meter().charge(objective.n_terms())?;
+        self.0.model().set_objective(sense, expression).or_else(wrong)
+    }
+
+    fn own(&self, linear: &Linear) -> Outcome<()> {
+        if linear.is_of(&self.0) { Ok(()) } else { fail("this expression belongs to another model") }
+    }
+
+    fn solve(&self, options: &Map) -> Outcome<MilpAnswer> {
+        let session = &self.0.session;
+        let limits = limits(options, session)?;
+        let model = self.0.model();
+        session.meter().charge(model.n_variables() + model.n_terms())?;
+        let solution = session.shared.solving.solver().solve(&model, &limits, Start::Cold);
+        drop(model);
+        let answer = MilpAnswer::new(&self.0, solution);
+        session.shared.note(&answer.note());
+        Ok(answer)
+    }
+
+    fn text(&self) -> Outcome<ImmutableString> {
+        let most = self.0.session.meter().limits().string_bytes;
+        match write_lp(&self.0.model()) {
+            Ok(text) if text.len() <= most => Ok(text.into()),
+            Ok(text) => fail(format!("the model takes {} bytes as text, a text may have {most}", text.len())),
+            Err(error) => wrong(error),
+        }
+    }
+}
+
+fn wrong<T>(error: ModelError) -> Outcome<T> {
+    fail(error.to_string())
+}
+
+fn limits(options: &Map, session: &Session) -> Outcome<Limits> {
+    const KEYS: [&str; 3] = ["gap", "nodes", "seed"];
+    let mut limits = solving::limits(session.meter(), 1e-4, 10_000);
+    for (key, value) in options {
+        let amount = match number(value) {
+            Some(amount) if (0.0..=1e9).contains(&amount) => amount,
+            _ => {
+                return fail(format!(
+                    "solve: `{key}` must be a number from 0 to 1e9, got {}",
+                    type_label(value)
+                ));
+            }
+        };
+        match key.as_str() {
+            "gap" => limits.gap = amount,
+            "nodes" => limits.nodes = amount as u64,
+            "seed" => limits.seed = amount as u32,
+            other => {
+                let hint =
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                return fail(format!("solve: `{other}` is no limit: {hint}"));
+            }
+        }
+    }
+    Ok(limits)
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
+    const OWNER: &str = "Milp";
+    registrar.class::<MilpValue>(OWNER, "A model to be optimised: variables, rows, one objective.");
+    let shared = Arc::clone(shared);
+    registrar
+        .function("milp() -> Milp", "An empty model.")
+        .register_fn("milp", move || shared.session().map(MilpValue::new));
+    variables(registrar);
+    let engine = registrar.method(
+        OWNER,
+        "add(constraint)",
+        "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may stand before it.",
+    );
+    engine.register_fn("add", |m: MilpValue, constraint: Constraint| m.add(None, &constraint));
+    engine.register_fn("add", |m: MilpValue, name: ImmutableString, constraint: Constraint| {
+        m.add(Some(&name), &constraint)
+    });
+    engine.register_fn("add", |_: MilpValue, other: Dynamic| -> Outcome<()> {
+        fail(format!("add: takes a constraint such as `sum(x) <= 8`, got {}", type_label(&other)))
+    });
+    let engine = registrar.method(OWNER, "maximize(expression)", "What shall be as large as possible.");
+    engine.register_fn("maximize", |m: MilpValue, goal: Linear| m.set_objective(Sense::Maximize, &goal));
+    let engine = registrar.method(OWNER, "minimize(expression)", "What shall be as small as possible.");
+    engine.register_fn("minimize", |m: MilpValue, goal: Linear| m.set_objective(Sense::Minimize, &goal));
+    let engine = registrar.method(
+        OWNER,
+        "solve(limits: Map) -> Answer",
+        "Solves. Limits: `gap` (relative, 0.0001 unless told), `nodes` (10000), `seed`.",
+    );
+    engine.register_fn("solve", |m: MilpValue| m.solve(&Map::new()));
+    engine.register_fn("solve", |m: MilpValue, limits: Map| m.solve(&limits));
+    registrar
+        .method(OWNER, "text() -> String", "The model as LP text, to look at.")
+        .register_fn("text", |m: MilpValue| m.text());
+    registrar.unknown_field::<MilpValue>(OWNER);
+}
+
+fn variables(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Milp";
+    let (zero, one) = (Dynamic::from(0.0), Dynamic::from(1.0));
+    let endless = Dynamic::from(f64::INFINITY);
+    let engine = registrar.method(
+        OWNER,
+        "binary(name, over) -> Linear",
+        "Variables that are 0 or 1: one for each job of a set, or so many; without `over`, a single one.",
+    );
+    let bounds = (zero.clone(), one.clone());
+    engine.register_fn("binary", move |m: MilpValue, name: ImmutableString| {
+        m.variables(Kind::Integer, &name, Shape::One, (&bounds.0, &bounds.1))
+    });
+    let bounds = (zero.clone(), one);
+    engine.register_fn("binary", move |m: MilpValue, name: ImmutableString, over: Dynamic| {
+        m.variables(Kind::Integer, &name, Shape::from_value(&over)?, (&bounds.0, &bounds.1))
+    });
+    for (verb, kind, what) in
+        [("integer", Kind::Integer, "whole numbers"), ("real", Kind::Continuous, "any numbers")]
+    {
+        let engine = registrar.method(
+            OWNER,
+            &format!("{verb}(name, over, low, high) -> Linear"),
+            &format!("Variables that are {what} between two bounds, from 0 without an end when none are given; bounds may be columns. Without `over`, a single one."),
+        );
+        let bounds = (zero.clone(), endless.clone());
+        engine.register_fn(verb, move |m: MilpValue, name: ImmutableString| {
+            m.variables(kind, &name, Shape::One, (&bounds.0, &bounds.1))
+        });
+        let bounds = (zero.clone(), endless.clone());
+        engine.register_fn(verb, move |m: MilpValue, name: ImmutableString, over: Dynamic| {
+            m.variables(kind, &name, Shape::from_value(&over)?, (&bounds.0, &bounds.1))
+        });
+        engine.register_fn(verb, move |m: MilpValue, name: ImmutableString, low: Dynamic, high: Dynamic| {
+            m.variables(kind, &name, Shape::One, (&low, &high))
+        });
+        engine.register_fn(
+            verb,
+            move |m: MilpValue, name: ImmutableString, over: Dynamic, low: Dynamic, high: Dynamic| {
+                m.variables(kind, &name, Shape::from_value(&over)?, (&low, &high))
+            },
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Operators on linear expressions, place by place, with numbers, columns and arrays on either side. Comparing two makes
+//! a constraint.
+
+use rhai::{Array, Dynamic, ImmutableString};
+
+use super::linear::{Building, Constraint, Linear, Relation};
+use crate::reference::Registrar;
+use crate::session::{Outcome, fail};
+use crate::values::{Column, JobValue, Jobs};
+
+/// `a + sign * b`, place by place.
+pub(super) fn combine(a: &Linear, b: &Linear, sign: f64) -> Outcome<Linear> {
+    if !a.is_of(b.cell()) {
+        return fail("expressions of two different models");
+    }
+    let shape = a.shape().with(b.shape())?;
+    let repeats = |side: &Linear| if side.shape().is_one() { shape.len() } else { 1 };
+    let n_terms = a.n_terms() * repeats(a) + b.n_terms() * repeats(b);
+    let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
+    for place in 0..shape.len() {
+        let (p, q) = (a.shape().place(place), b.shape().place(place));
+        body.terms.extend_from_slice(a.terms(p));
+        body.terms.extend(b.terms(q).iter().map(|(variable, factor)| (*variable, sign * factor)));
+        body.close(a.number(p) + sign * b.number(q));
+    }
+    Ok(body.done(shape))
+}
+
+/// `a * b` or `a / b`, where only one side has variables.
+fn scale(a: &Linear, b: &Linear, divides: bool) -> Outcome<Linear> {
+    let (linear, factor) = match (a.n_terms(), b.n_terms()) {
+        (_, 0) => (a, b),
+        (0, _) if !divides => (b, a),
+        _ if divides => return fail("a division by variables is not linear"),
+        _ => return fail("a product of two expressions with variables is not linear"),
+    };
+    let shape = a.shape().with(b.shape())?;
+    let n_terms = if linear.shape().is_one() { linear.n_terms() * shape.len() } else { linear.n_terms() };
+    let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
+    for place in 0..shape.len() {
+        let (p, q) = (linear.shape().place(place), factor.shape().place(place));
+        let factor = if divides { 1.0 / factor.number(q) } else { factor.number(q) };
+        body.terms.extend(linear.terms(p).iter().map(|(variable, by)| (*variable, by * factor)));
+        body.close(linear.number(p) * factor);
+    }
+    Ok(body.done(shape))
+}
+
+fn compare(a: &Linear, b: &Linear, relation: Relation) -> Outcome<Constraint> {
+    Ok(Constraint { linear: combine(a, b, -1.0)?, relation })
+}
+
+fn strict(_: &Linear, _: &Linear) -> Outcome<Constraint> {
+    fail("a model knows <=, >= and == only")
+}
+
+/// Registers an operator for expressions with expressions, numbers, columns and arrays, on either side.
+macro_rules! operator {
+    ($engine:expr, $name:literal, $f:expr) => {
+        $engine.register_fn($name, |a: Linear, b: Linear| ($f)(&a, &b));
+        operator!(@mixed $engine, $name, $f, f64, i64, Column, Array);
+    };
+    (@mixed $engine:expr, $name:literal, $f:expr, $($other:ty),*) => {
+        $($engine.register_fn($name, |a: Linear, b: $other| {
+            let b = Linear::constant(a.cell(), &Dynamic::from(b))?;
+            ($f)(&a, &b)
+        });
+        $engine.register_fn($name, |a: $other, b: Linear| {
+            let a = Linear::constant(b.cell(), &Dynamic::from(a))?;
+            ($f)(&a, &b)
+        });)*
+    };
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Linear";
+    registrar.class::<Linear>(
+        OWNER,
+        "A linear expression over a model's variables, or one for each job of a set.",
+    );
+    let engine = registrar.method(
+        OWNER,
+        "a + b, a - b, a * b, a / b -> Linear",
+        "Place by place; the other side may be an expression, a number, a column or an array of numbers. A product \
+         may have variables on one side only.",
+    );
+    operator!(engine, "+", |a: &Linear, b: &Linear| combine(a, b, 1.0));
+    operator!(engine, "-", |a: &Linear, b: &Linear| combine(a, b, -1.0));
+    operator!(engine, "*", |a: &Linear, b: &Linear| scale(a, b, false));
+    operator!(engine, "/", |a: &Linear, b: &Linear| scale(a, b, true));
+    engine.register_fn("-", |a: Linear| {
+        let minus = Linear::constant(a.cell(), &Dynamic::from(-1.0))?;
+        scale(&a, &minus, false)
+    });
+    let engine =
+        registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "What must be so, for `m.add`.");
+    operator!(engine, "<=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtMost));
+    operator!(engine, ">=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtLeast));
+    operator!(engine, "==", |a: &Linear, b: &Linear| compare(a, b, Relation::Equal));
+    operator!(engine, "<", strict);
+    operator!(engine, ">", strict);
+    operator!(engine, "!=", strict);
+    registrar
+        .function("sum(expressions: Linear) -> Linear", "All expressions added up to one.")
+        .register_fn("sum", |linear: Linear| linear.sum());
+    parts(registrar);
+    registrar
+        .class::<Constraint>("Constraint", "What must be so: an expression and a side, or one for each job.");
+}
+
+fn parts(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Linear";
+    let engine = registrar.method(
+        OWNER,
+        "[job] -> Linear",
+        "The expression of one job, or at an index (jobs by ascending id).",
+    );
+    engine.register_indexer_get(|linear: &mut Linear, index: i64| linear.at_index(index));
+    engine.register_indexer_get(|linear: &mut Linear, job: JobValue| linear.of_job(&job));
+    let engine = registrar.method(OWNER, "of(jobs: Jobs) -> Linear", "The expressions of some of the jobs.");
+    engine.register_fn("of", |linear: Linear, jobs: Jobs| linear.of_jobs(jobs));
+    let engine = registrar.field(OWNER, "len: int", "How many expressions.");
+    engine.register_get("len", |linear: &mut Linear| linear.shape().len() as i64);
+    registrar.unknown_field::<Linear>(OWNER);
+    registrar.engine().register_fn("to_string", |linear: &mut Linear| {
+        ImmutableString::from(format!("expression over {}, {} terms", linear.shape(), linear.n_terms()))
+    });
+}

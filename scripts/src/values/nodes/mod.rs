@@ -1,0 +1,6 @@
+//! The cluster as a script sees it: nodes, GPU types, shares of a host, and where jobs go.
+
+pub(crate) mod cluster;
+pub(crate) mod gpu_types;
+pub(crate) mod placement;
+pub(crate) mod share;

@@ -1,0 +1,171 @@
+//! Where: what a `place` stage answers, and its translation into the core's strategies.
+
+use std::sync::Arc;
+
+use rhai::{Engine, FnPtr};
+use rota_core::buddy::Buddy;
+use rota_core::ids::NodeId;
+use rota_core::place::{
+    Ask, ByScore, Consolidate, FirstFit, LocalData, LocalSearch, Place, RandomNodes, Spots,
+    SwitchConsolidate, SwitchSplits,
+};
+use rota_core::room::Room;
+
+use crate::reference::Registrar;
+use crate::session::{Closure, Outcome, Session, Shared, fail};
+use crate::values::{JobValue, NodeValue, number, type_label};
+
+/// A strategy for finding GPUs.
+#[derive(Clone, Debug)]
+pub(crate) enum Placement {
+    FirstFit,
+    Consolidate,
+    Buddy,
+    SwitchConsolidate,
+    SwitchSplits,
+    LocalSearch,
+    Random(u64),
+    LocalData(Box<Placement>),
+    ByScore(Closure),
+}
+
+/// Where errors of closures wait until the walk they happened in has ended.
+pub(crate) type Failure = std::cell::RefCell<Option<Box<rhai::EvalAltResult>>>;
+
+/// A placement at work in one walk.
+pub(crate) struct Strategy<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) session: &'a Arc<Session>,
+    pub(crate) failure: &'a Failure,
+}
+
+impl<'a> Strategy<'a> {
+    /// The core's strategy for a placement.
+    pub(crate) fn build(&self, placement: &'a Placement) -> Box<dyn Place + 'a> {
+        match placement {
+            Placement::FirstFit => Box::new(FirstFit),
+            Placement::Consolidate => Box::new(Consolidate::default()),
+            Placement::Buddy => Box::new(Buddy::default()),
+            Placement::SwitchConsolidate => Box::new(SwitchConsolidate),
+            Placement::SwitchSplits => Box::new(SwitchSplits),
+            Placement::LocalSearch => Box::new(LocalSearch),
+            Placement::Random(seed) => Box::new(RandomNodes { seed: *seed }),
+            Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
+            Placement::ByScore(closure) => Box::new(self.by_score(closure)),
+        }
+    }
+
+    fn by_score(&self, closure: &'a Closure) -> impl Place + 'a {
+        let Strategy { engine, session, failure } = *self;
+        let score = move |room: &Room, ask: &Ask<'_>, node: NodeId| -> Option<f64> {
+            let handle = NodeValue::new(session, node, room.free_on(node));
+            let job = JobValue::new(session, ask.row as u32);
+            match closure
+                .call(engine, session.meter(), (handle, job))
+                .and_then(|value| score_of(&value, node).map_err(|error| closure.blame(error)))
+            {
+                Ok(score) => score,
+                Err(error) => {
+                    failure.borrow_mut().get_or_insert(error);
+                    None
+                }
+            }
+        };
+        Guarded { inner: ByScore(score), failure }
+    }
+}
+
+fn score_of(value: &rhai::Dynamic, node: NodeId) -> Outcome<Option<f64>> {
+    if value.is_unit() {
+        return Ok(None);
+    }
+    match number(value) {
+        Some(score) if score.is_nan() => {
+            fail(format!("by_score: the score of node {node} is not a number (NaN)"))
+        }
+        Some(score) => Ok(Some(score)),
+        None => fail(format!(
+            "by_score: the score of node {node} must be a number or (), got {}",
+            type_label(value)
+        )),
+    }
+}
+
+/// Finds nothing any more once a closure has failed, so that a walk ends soon.
+struct Guarded<'a, P> {
+    inner: P,
+    failure: &'a Failure,
+}
+
+impl<P: Place> Place for Guarded<'_, P> {
+    fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
+        if self.failure.borrow().is_some() { None } else { self.inner.place(room, ask) }
+    }
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
+    registrar.class::<Placement>("Placement", "Where jobs go: what a `place` stage returns.");
+    registrar
+        .function(
+            "first_fit() -> Placement",
+            "The first GPUs in id order that have room beside them; gangs may be spread.",
+        )
+        .register_fn("first_fit", || Placement::FirstFit);
+    registrar
+        .function(
+            "consolidate() -> Placement",
+            "A gang on the fullest node that holds it whole, else on the fullest nodes together.",
+        )
+        .register_fn("consolidate", || Placement::Consolidate);
+    registrar
+        .function(
+            "buddy() -> Placement",
+            "The smallest gap that holds the gang, in an aligned block, or whole free nodes: gangs of power-of-two size leave \
+             no splinters.",
+        )
+        .register_fn("buddy", || Placement::Buddy);
+    registrar
+        .function(
+            "local_data(otherwise: Placement) -> Placement",
+            "The fullest node that has the job's data set in its cache; where there is none, the other strategy.",
+        )
+        .register_fn("local_data", |otherwise: Placement| Placement::LocalData(Box::new(otherwise)));
+    register_topology(registrar);
+    let shared = Arc::clone(shared);
+    registrar
+        .function(
+            "by_score(score: Fn) -> Placement",
+            "Nodes with the highest score first; a closure `|node, job|` gives it, or `()` for a node that will not do. \
+             Free but slow: it is asked for every node and job.",
+        )
+        .register_fn("by_score", move |score: FnPtr| Placement::ByScore(shared.closure(score)));
+}
+
+fn register_topology(registrar: &mut Registrar<'_>) {
+    registrar
+        .function(
+            "switch_consolidate() -> Placement",
+            "The fewest nodes below one switch (rack), the fullest that hold the gang first; a gang waits rather than be \
+             spread over more nodes than it needs.",
+        )
+        .register_fn("switch_consolidate", || Placement::SwitchConsolidate);
+    registrar
+        .function(
+            "switch_splits() -> Placement",
+            "As `switch_consolidate`, but gangs of up to eight may be split in the ways of a short list, such as 4+4 or 6+2.",
+        )
+        .register_fn("switch_splits", || Placement::SwitchSplits);
+    registrar
+        .function(
+            "local_search() -> Placement",
+            "Of all allowed splits of a gang, below one switch or not, the one that runs fastest by its profile, then the \
+             tightest.",
+        )
+        .register_fn("local_search", || Placement::LocalSearch);
+    registrar
+        .function(
+            "random_nodes(seed: int) -> Placement",
+            "Each GPU on a drawn node with room; the draw depends on seed, time and job only.",
+        )
+        .register_fn("random_nodes", |seed: i64| Placement::Random(seed as u64));
+}

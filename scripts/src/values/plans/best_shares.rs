@@ -1,0 +1,220 @@
+//! Plans by a model instead of one job after another, for scripts, and plans that are kept from round to round.
+//! The work is `crate::shares`; here it gets its names.
+
+use std::sync::Arc;
+
+use rhai::{Array, Dynamic, Map};
+use rota_core::time::Time;
+use rota_core::timeline::{Course, Need, Way};
+use rota_solvers::elasticflow_shares::Pace;
+
+use crate::nearest;
+use crate::reference::Registrar;
+use crate::session::{Outcome, fail};
+use crate::shares::{self, Newcomer, Settings};
+use crate::solving;
+use crate::values::timeline::{ROWS_PER_PLAN, TimelineValue};
+use crate::values::{Column, number, type_label};
+
+/// The most slots a model may have.
+const MOST_SLOTS: f64 = 1000.0;
+
+impl TimelineValue {
+    /// Lets the most of some jobs enter, by job number where no queue says otherwise: as they asked.
+    fn reserve_best(self, jobs: Dynamic, options: &Map) -> Outcome<TimelineValue> {
+        let mut rows = self.unplanned(jobs)?;
+        let deadline = |row: &u32| self.session.snapshot.jobs.spec(*row as usize).deadline.first();
+        rows.retain(|row| deadline(row).is_some());
+        rows.sort_by_key(|row| self.session.snapshot.jobs.id(*row as usize));
+        self.by_model(&rows, options)
+    }
+
+    /// Looks for a plan that holds the deadlines of late jobs too.
+    fn mend(self, options: &Map) -> Outcome<TimelineValue> {
+        let ahead = self.ahead()?;
+        let late = ahead.planned().iter().filter(|planned| planned.is_late);
+        let rows: Vec<u32> = late.map(|planned| planned.row).collect();
+        self.by_model(&rows, options)
+    }
+
+    fn by_model(self, rows: &[u32], options: &Map) -> Outcome<TimelineValue> {
+        let snapshot = &self.session.snapshot;
+        let (settings, worths) = self.settings(options)?;
+        let worth = |row: u32| worths.as_ref().map_or(Some(1.0), |worths| worths[row as usize]);
+        let mut newcomers = Vec::with_capacity(rows.len());
+        for &row in rows {
+            match worth(row) {
+                Some(worth) if worth.is_finite() && worth >= 0.0 => newcomers.push(Newcomer { row, worth }),
+                Some(worth) => {
+                    let id = snapshot.jobs.id(row as usize);
+                    return fail(format!("worth: job {id} has {worth}, expected a number of at least 0"));
+                }
+                None => {
+                    let id = snapshot.jobs.id(row as usize);
+                    return fail(format!("worth: job {id} is not among the jobs of this column"));
+                }
+            }
+        }
+        let ahead = self.ahead()?;
+        let n_planned = ahead.planned().len() + rows.len();
+        self.session.meter().charge(n_planned * (ROWS_PER_PLAN + settings.n_slots))?;
+        let found = {
+            let mut solver = self.session.shared.solving.solver();
+            shares::most(snapshot, &ahead, &newcomers, &mut **solver, &settings)
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return fail(format!("shares: {error}")),
+        };
+        if found.needed_a_model() {
+            self.session.shared.note(&found.note());
+        }
+        Ok(self.with_plans(Arc::new(found.ahead)))
+    }
+
+    /// Limits and form of the model, and what each row is worth if that was said.
+    fn settings(&self, options: &Map) -> Outcome<(Settings, Option<Vec<Option<f64>>>)> {
+        const KEYS: [&str; 5] = ["gap", "nodes", "slots", "pace", "worth"];
+        let mut settings = Settings::default();
+        settings.limits = solving::limits(self.session.meter(), settings.limits.gap, settings.limits.nodes);
+        let mut worths = None;
+        for (key, value) in options {
+            let amount = |least: f64, most: f64| match number(value) {
+                Some(amount) if (least..=most).contains(&amount) => Ok(amount),
+                _ => fail(format!("shares: `{key}` must be a number from {least} to {most}, got {value}")),
+            };
+            match key.as_str() {
+                "gap" => settings.limits.gap = amount(0.0, 1.0)?,
+                "nodes" => settings.limits.nodes = amount(1.0, 1e9)? as u64,
+                "slots" => settings.n_slots = amount(1.0, MOST_SLOTS)? as usize,
+                "pace" => settings.pace = pace(value)?,
+                "worth" => worths = Some(self.worths(value)?),
+                other => {
+                    let hint = nearest::hint(other, KEYS)
+                        .unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                    return fail(format!("shares: `{other}` is no option: {hint}"));
+                }
+            }
+        }
+        Ok((settings, worths))
+    }
+
+    fn worths(&self, value: &Dynamic) -> Outcome<Vec<Option<f64>>> {
+        let Some(column) = value.read_lock::<Column>() else {
+            return fail(format!(
+                "shares: `worth` must be a Column of the jobs that enter, got {}",
+                type_label(value)
+            ));
+        };
+        let mut worths = vec![None; self.session.snapshot.jobs.len()];
+        for (row, worth) in column.jobs.rows().zip(column.values().iter()) {
+            worths[row] = Some(*worth);
+        }
+        Ok(worths)
+    }
+
+    /// Plans jobs as they were planned before, those without a plan that holds with the least share.
+    fn follow(self, jobs: Dynamic, plans: &Map) -> Outcome<TimelineValue> {
+        let rows = self.unplanned(jobs)?;
+        let session = Arc::clone(&self.session);
+        let mut made = self.ahead()?;
+        let ahead = Arc::make_mut(&mut made);
+        let mut rest = Vec::new();
+        for row in rows {
+            let id = session.snapshot.jobs.id(row as usize);
+            let holds = match plans.get(id.to_string().as_str()) {
+                Some(plan) => match course(plan) {
+                    Some(course) => ahead.follow(&session.snapshot, row, &course),
+                    None => return fail(format!("follow: the plan of job {id} is none that `plans` made")),
+                },
+                None => false,
+            };
+            if !holds {
+                rest.push(row);
+            }
+        }
+        ahead.reserve(&session.snapshot, &rest, Way::LeastShare);
+        Ok(self.with_plans(made))
+    }
+
+    /// Plans of jobs that make their deadline, as plain data: times and GPUs in turn.
+    fn plans(&self) -> Outcome<Map> {
+        let ahead = self.ahead()?;
+        let planned = ahead.planned();
+        let meter = self.session.meter();
+        meter.charge(planned.len() * 16)?;
+        let most = meter.limits().map_entries;
+        if planned.len() > most {
+            return fail(format!("plans: {} jobs, a map may have {most} entries", planned.len()));
+        }
+        let in_time = planned.iter().filter(|planned| planned.deadline != Need::NEVER && !planned.is_late);
+        let plan = |course: Course| -> Array {
+            let step = |(time, gpus): (Time, u32)| {
+                [Dynamic::from(time.as_secs_f64()), Dynamic::from(i64::from(gpus))]
+            };
+            course.into_iter().flat_map(step).collect()
+        };
+        let id = |row: u32| self.session.snapshot.jobs.id(row as usize).to_string().into();
+        Ok(in_time.map(|planned| (id(planned.row), Dynamic::from(plan(planned.course())))).collect())
+    }
+}
+
+fn pace(value: &Dynamic) -> Outcome<Pace> {
+    match value.clone().into_immutable_string().ok().as_deref() {
+        Some("parts") => Ok(Pace::Parts),
+        Some("whole") => Ok(Pace::Whole),
+        _ => fail(format!("shares: `pace` knows \"parts\" and \"whole\", not {value}")),
+    }
+}
+
+/// A course from what `plans` made; `None` for anything else.
+fn course(plan: &Dynamic) -> Option<Course> {
+    let plan = plan.read_lock::<Array>()?;
+    let step = |pair: &[Dynamic]| {
+        let (time, gpus) = (number(&pair[0])?, number(&pair[1])?);
+        let gpus =
+            (gpus.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&gpus)).then_some(gpus as u32)?;
+        time.is_finite().then(|| (Time::from_secs_f64(time), gpus))
+    };
+    let course: Course =
+        plan.chunks(2).map(|pair| if pair.len() == 2 { step(pair) } else { None }).collect::<Option<_>>()?;
+    course.windows(2).all(|pair| pair[0].0 <= pair[1].0).then_some(course)
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Timeline";
+    let engine = registrar.method(
+        OWNER,
+        "reserve_best(jobs, options: Map) -> Timeline",
+        "Plans the most of these jobs beside those that are planned in time, by a model where one after another leaves \
+         some out; the others are not planned. Never fewer than one after another. A plan of the model is used only after \
+         it was counted with every restart. Options: `worth` (a Column, else jobs count 1), `slots`, `pace` (`\"parts\"` \
+         or `\"whole\"` slots), `gap`, `nodes`.",
+    );
+    engine.register_fn("reserve_best", |t: TimelineValue, jobs: Dynamic| t.reserve_best(jobs, &Map::new()));
+    engine.register_fn("reserve_best", |t: TimelineValue, jobs: Dynamic, options: Map| {
+        t.reserve_best(jobs, &options)
+    });
+    let engine = registrar.method(
+        OWNER,
+        "mend(options: Map) -> Timeline",
+        "Looks, by the same model, for plans that hold the deadlines of late jobs too. Nobody who is in time becomes late.",
+    );
+    engine.register_fn("mend", |t: TimelineValue| t.mend(&Map::new()));
+    engine.register_fn("mend", |t: TimelineValue, options: Map| t.mend(&options));
+    let engine = registrar.method(
+        OWNER,
+        "follow(jobs, plans: Map) -> Timeline",
+        "Plans jobs as `plans` of an earlier round says, if they still make it so; those who do not, or have no plan, get \
+         the least share of what is left.",
+    );
+    engine.register_fn("follow", |t: TimelineValue, jobs: Dynamic, plans: Map| t.follow(jobs, &plans));
+    let engine = registrar.field(
+        OWNER,
+        "plans: Map",
+        "The plans of all jobs that make their deadline, by job number, as private memory can hold them; for `follow`.",
+    );
+    engine.register_get("plans", |t: &mut TimelineValue| t.plans());
+    let engine = registrar.field(OWNER, "late: int", "How many planned jobs cannot meet their deadline.");
+    engine.register_get("late", |t: &mut TimelineValue| t.ahead().map(|ahead| ahead.n_late() as i64));
+}

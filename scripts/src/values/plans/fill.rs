@@ -1,0 +1,344 @@
+//! The walk over a queue that gives jobs their GPUs: a script says how, the core walks.
+
+use rhai::{Dynamic, Engine, FnPtr, ImmutableString, NativeCallContext};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk};
+use rota_core::reclaim::Reclaim;
+use rota_core::resources::Host;
+use rota_core::room::Room;
+
+use crate::reference::Registrar;
+use crate::session::{Closure, Outcome, fail};
+use crate::values::placement::Failure;
+use crate::values::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, type_label};
+
+/// Asks a script what a job that does not fit shall be offered.
+type Asking<'a> = Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a>;
+
+/// How a queue shall be served.
+#[derive(Clone, Debug)]
+pub(crate) struct FillValue {
+    queue: Queue,
+    give: Give,
+    answers: Vec<OrElse>,
+    gpus: Option<Column>,
+    misfit: Misfit,
+    only_selected: bool,
+    largest_first: bool,
+    keep_places: bool,
+    stayers_first: bool,
+    rearranges: bool,
+    tops_up: bool,
+    first_nodes: Option<u32>,
+    placement: Option<Placement>,
+}
+
+/// What each job is offered first.
+#[derive(Clone, Debug)]
+enum Give {
+    Demand,
+    FairShare,
+    Asked(Closure),
+}
+
+/// What is tried with a job that does not fit.
+#[derive(Clone, Debug)]
+enum OrElse {
+    FairShare,
+    WholeFairShare,
+    ReclaimExcess,
+    Asked(Closure),
+}
+
+impl FillValue {
+    pub(crate) fn new(queue: Queue) -> FillValue {
+        FillValue {
+            queue,
+            give: Give::Demand,
+            answers: Vec::new(),
+            gpus: None,
+            misfit: Misfit::Skip,
+            only_selected: false,
+            largest_first: false,
+            keep_places: true,
+            stayers_first: false,
+            rearranges: false,
+            tops_up: false,
+            first_nodes: None,
+            placement: None,
+        }
+    }
+
+    /// With the proportional share of everything, and nothing else tried.
+    pub(crate) fn fair_share(self) -> FillValue {
+        FillValue { give: Give::FairShare, ..self }
+    }
+
+    /// Serves the queue.
+    pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
+        let session = &self.queue.session;
+        session.meter().charge(self.queue.rows.len() + session.snapshot.cluster.nodes().len())?;
+        let walk = Walk {
+            demand: self.demand(engine)?,
+            counts: self.counts()?,
+            misfit: self.misfit,
+            only_selected: self.only_selected,
+            largest_first: self.largest_first,
+            keep_places: self.keep_places,
+            stayers_first: self.stayers_first,
+            rearranges: self.rearranges,
+            tops_up: self.tops_up,
+            first_nodes: self.first_nodes,
+        };
+        let failure = Failure::default();
+        let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
+        let mut room = session.take_room();
+        let granted = {
+            let mut strategy = Strategy { engine, session, failure: &failure }.build(&placement);
+            let mut asks = self.asks(engine, &failure);
+            let mut answers: Vec<Answer<'_>> =
+                self.answers.iter().zip(&mut asks).map(|(a, ask)| a.answer(ask)).collect();
+            Fill::new(&session.snapshot, &mut room, &mut *strategy).run(&self.queue.rows, &walk, &mut answers)
+        };
+        session.give_room(room);
+        match failure.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(PlanValue::of(session, granted)),
+        }
+    }
+
+    fn demand(&self, engine: &Engine) -> Outcome<Demand> {
+        let closure = match &self.give {
+            Give::Demand => return Ok(Demand::Best),
+            Give::FairShare => return Ok(Demand::FairShare),
+            Give::Asked(closure) => closure,
+        };
+        let session = &self.queue.session;
+        let mut by_row = vec![Host::NONE; session.snapshot.jobs.len()];
+        for row in self.queue.rows.iter() {
+            let job = JobValue::new(session, *row);
+            let value = closure.call(engine, session.meter(), (job.clone(),))?;
+            match share_of(&job, &value).map_err(|error| closure.blame(error))? {
+                Some(share) => by_row[*row as usize] = share.per(session.snapshot.jobs.gpus()[*row as usize]),
+                None => {
+                    return fail(format!(
+                        "give: the closure must return a Share, got () for job {}",
+                        job.id()
+                    ));
+                }
+            }
+        }
+        Ok(Demand::PerGpu(by_row))
+    }
+
+    fn counts(&self) -> Outcome<Counts> {
+        let Some(column) = &self.gpus else { return Ok(Counts::Asked) };
+        let table = &self.queue.session.snapshot.jobs;
+        let mut counts = vec![0; table.len()];
+        for (place, value) in column.values().iter().enumerate() {
+            let row = column.jobs.row_at(place);
+            if value.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(value) {
+                return fail(format!("gpus: job {} cannot get {value} GPUs", table.id(row)));
+            }
+            counts[row] = *value as u32;
+        }
+        Ok(Counts::PerRow(counts))
+    }
+
+    /// One callback for each answer; native answers never call theirs.
+    fn asks<'a>(&'a self, engine: &'a Engine, failure: &'a Failure) -> Vec<Asking<'a>> {
+        let ask = |answer: &'a OrElse| -> Asking<'a> {
+            match answer {
+                OrElse::Asked(closure) => {
+                    let takes_room = closure.n_arguments() > 1;
+                    Box::new(move |row, room| self.ask(engine, closure, takes_room, row, room, failure))
+                }
+                _ => Box::new(|_, _| None),
+            }
+        };
+        self.answers.iter().map(ask).collect()
+    }
+
+    fn ask(
+        &self,
+        engine: &Engine,
+        closure: &Closure,
+        takes_room: bool,
+        row: usize,
+        room: &Room,
+        failure: &Failure,
+    ) -> Option<Host> {
+        if failure.borrow().is_some() {
+            return None;
+        }
+        let session = &self.queue.session;
+        let job = JobValue::new(session, row as u32);
+        let answer = match takes_room {
+            true => closure.call(engine, session.meter(), (job.clone(), RoomValue::copy(session, room))),
+            false => closure.call(engine, session.meter(), (job.clone(),)),
+        };
+        match answer.and_then(|value| share_of(&job, &value).map_err(|error| closure.blame(error))) {
+            Ok(share) => share.map(|s| s.per(session.snapshot.jobs.gpus()[row])),
+            Err(error) => {
+                *failure.borrow_mut() = Some(error);
+                None
+            }
+        }
+    }
+}
+
+impl OrElse {
+    fn answer<'a>(&self, ask: &'a mut (dyn FnMut(usize, &Room) -> Option<Host> + 'a)) -> Answer<'a> {
+        match self {
+            OrElse::FairShare => Answer::FairShare,
+            OrElse::WholeFairShare => Answer::WholeFairShare,
+            OrElse::ReclaimExcess => Answer::Reclaim(Reclaim::default()),
+            OrElse::Asked(_) => Answer::Ask(ask),
+        }
+    }
+}
+
+fn share_of(job: &JobValue, value: &Dynamic) -> Outcome<Option<Host>> {
+    if value.is_unit() {
+        return Ok(None);
+    }
+    match value.read_lock::<Host>() {
+        Some(share) => Ok(Some(*share)),
+        None => fail(format!(
+            "the closure must return a Share (such as `job.demand`) or (), got {} for job {}",
+            type_label(value),
+            job.id()
+        )),
+    }
+}
+
+pub(crate) fn register(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Fill";
+    registrar.class::<FillValue>(OWNER, "A walk over a queue that gives jobs their GPUs. What `allocate` returns: it runs when the stage ends.");
+    let engine = registrar.method(
+        OWNER,
+        "give(what) -> Fill",
+        "CPUs and memory each job is offered first: `\"demand\"` (its best, the default), `\"fair_share\"`, or a closure \
+         `|job|` that returns a Share.",
+    );
+    engine.register_fn("give", |fill: FillValue, what: ImmutableString| match &*what {
+        "demand" => Ok(FillValue { give: Give::Demand, ..fill }),
+        "fair_share" => Ok(FillValue { give: Give::FairShare, ..fill }),
+        other => fail(unknown_word("give", other, &["demand", "fair_share"])),
+    });
+    engine.register_fn("give", |fill: FillValue, closure: FnPtr| {
+        let closure = fill.queue.session.shared.closure(closure);
+        FillValue { give: Give::Asked(closure), ..fill }
+    });
+    let engine = registrar.method(
+        OWNER,
+        "or_else(what) -> Fill",
+        "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
+         resource), `\"whole_fair_share\"` (exactly that share of all), `\"reclaim_excess\"` (neighbours give back what \
+         they hold beyond theirs), or a closure `|job|` or `|job, room|` that returns a Share, or `()` to give up. \
+         Several are tried in turn.",
+    );
+    engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
+        "fair_share" => Ok(fill.answer(OrElse::FairShare)),
+        "whole_fair_share" => Ok(fill.answer(OrElse::WholeFairShare)),
+        "reclaim_excess" => Ok(fill.answer(OrElse::ReclaimExcess)),
+        other => fail(unknown_word("or_else", other, &["fair_share", "whole_fair_share", "reclaim_excess"])),
+    });
+    engine.register_fn("or_else", |fill: FillValue, closure: FnPtr| {
+        let closure = fill.queue.session.shared.closure(closure);
+        fill.answer(OrElse::Asked(closure))
+    });
+    options(registrar);
+    let engine =
+        registrar.method(OWNER, "run() -> Plan", "Walks now, so that the script can go on with the plan.");
+    engine.register_fn("run", |ctx: NativeCallContext, fill: FillValue| fill.run(ctx.engine()));
+    registrar.unknown_field::<FillValue>(OWNER);
+}
+
+fn options(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Fill";
+    let engine = registrar.method(
+        OWNER,
+        "misfit(what: String) -> Fill",
+        "What a job that does not fit means for those behind it: `\"skip\"` (they are tried, the default) or `\"stop\"`.",
+    );
+    engine.register_fn("misfit", |fill: FillValue, what: ImmutableString| match &*what {
+        "skip" => Ok(FillValue { misfit: Misfit::Skip, ..fill }),
+        "stop" => Ok(FillValue { misfit: Misfit::Stop, ..fill }),
+        other => fail(unknown_word("misfit", other, &["skip", "stop"])),
+    });
+    let engine = registrar.method(
+        OWNER,
+        "select() -> Fill",
+        "Walks only the jobs whose GPUs fit together, chosen in order.",
+    );
+    engine.register_fn("select", |fill: FillValue| FillValue { only_selected: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "largest_first() -> Fill",
+        "Among the jobs walked, those with most GPUs, then CPUs, then memory first.",
+    );
+    engine.register_fn("largest_first", |fill: FillValue| FillValue { largest_first: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "gpus(counts: Column) -> Fill",
+        "GPUs for each job instead of what it asked for; 0 leaves it out. For elastic jobs.",
+    );
+    engine.register_fn("gpus", |fill: FillValue, counts: Column| FillValue { gpus: Some(counts), ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "keep_places(keep: bool) -> Fill",
+        "Whether jobs that run on stay on their GPUs (they do, unless told otherwise).",
+    );
+    engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "stayers_first() -> Fill",
+        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left instead of their \
+         CPUs and memory.",
+    );
+    engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "rearrange() -> Fill",
+        "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
+         or by changing places with jobs that need less. Nobody gets less by it, and a job is moved only after it has run \
+         ten times as long as a restart takes.",
+    );
+    engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "top_up() -> Fill",
+        "At the end, deals what is left on each node to the jobs there that are below their demand.",
+    );
+    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: true, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "first_nodes(count: int) -> Fill",
+        "Places nobody anew on other nodes than the first so many: the others are left off, once they are empty.",
+    );
+    engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
+        first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),
+        ..fill
+    });
+    let engine = registrar.method(
+        OWNER,
+        "place(placement: Placement) -> Fill",
+        "Where jobs go, instead of what the `place` stage said.",
+    );
+    engine.register_fn("place", |fill: FillValue, placement: Placement| FillValue {
+        placement: Some(placement),
+        ..fill
+    });
+}
+
+impl FillValue {
+    fn answer(mut self, answer: OrElse) -> FillValue {
+        self.answers.push(answer);
+        self
+    }
+}
+
+fn unknown_word(verb: &str, word: &str, known: &[&str]) -> String {
+    let known: Vec<String> = known.iter().map(|k| format!("\"{k}\"")).collect();
+    format!("{verb}: knows {}, not \"{word}\"", known.join(", "))
+}

@@ -1,0 +1,10 @@
+//! What a script answers, and what it answers with: walks, plans, timelines, leases, the optimum, verdicts.
+
+pub(crate) mod best_shares;
+pub(crate) mod fill;
+pub(crate) mod leases;
+pub(crate) mod optimum;
+pub(crate) mod plan;
+pub(crate) mod slices;
+pub(crate) mod timeline;
+pub(crate) mod verdict;

@@ -1,0 +1,132 @@
+//! The optimum of a round, for scripts: `view.optimum(view.queue)`.
+
+use rhai::{Dynamic, Map};
+
+use crate::limits::Meter;
+use crate::nearest;
+use crate::optimum::{Formulation, Method, Optimum, Settings, optimum};
+use crate::reference::Registrar;
+use crate::session::{Outcome, fail};
+use crate::solving;
+use crate::values::{PlanValue, Queue, View, number, type_label};
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub(crate) struct OptimumValue {
+    found: Optimum,
+    plan: PlanValue,
+}
+
+impl View {
+    fn optimum(&self, queue: Dynamic, options: &Map) -> Outcome<OptimumValue> {
+        let session = &self.0;
+        let settings = settings(options, session.meter())?;
+        let queue = Queue::from_value(session, queue)?;
+        session.meter().charge(queue.rows.len() + session.snapshot.cluster.nodes().len())?;
+        let mut room = session.take_room();
+        let found = {
+            let mut solver = session.shared.solving.solver();
+            optimum(&session.snapshot, &queue.rows, &mut room, &mut **solver, &settings)
+        };
+        session.give_room(room);
+        let mut found = match found {
+            Ok(found) => found,
+            Err(error) => return fail(format!("optimum: {error}")),
+        };
+        session.shared.note(&found.note());
+        let plan = PlanValue::of(session, std::mem::take(&mut found.granted));
+        Ok(OptimumValue { found, plan })
+    }
+}
+
+fn settings(options: &Map, meter: &Meter) -> Outcome<Settings> {
+    const KEYS: [&str; 5] = ["gap", "nodes", "model", "placement", "exact_spots"];
+    let mut settings = Settings::default();
+    settings.limits = solving::limits(meter, settings.limits.gap, settings.limits.nodes);
+    for (key, value) in options {
+        let amount = || match number(value) {
+            Some(amount) if (0.0..=1e9).contains(&amount) => Ok(amount),
+            _ => fail(format!("optimum: `{key}` must be a number from 0 to 1e9, got {value}")),
+        };
+        match key.as_str() {
+            "gap" => settings.limits.gap = amount()?,
+            "nodes" => settings.limits.nodes = amount()? as u64,
+            "exact_spots" => settings.exact_spots = amount()? as usize,
+            "placement" => settings.method = method(value)?,
+            "model" => settings.formulation = formulation(value)?,
+            other => {
+                let hint =
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+                return fail(format!("optimum: `{other}` is no option: {hint}"));
+            }
+        }
+    }
+    Ok(settings)
+}
+
+fn method(value: &Dynamic) -> Outcome<Method> {
+    let word = value.clone().into_immutable_string().ok();
+    match word.as_deref() {
+        Some("pack") => Ok(Method::Pack),
+        Some("round") => Ok(Method::Round),
+        Some("exact") => Ok(Method::Exact),
+        Some(word) => {
+            fail(format!("optimum: placement knows \"pack\", \"round\", \"exact\", not \"{word}\""))
+        }
+        None => fail(format!("optimum: placement must be a word, got {}", type_label(value))),
+    }
+}
+
+fn formulation(value: &Dynamic) -> Outcome<Formulation> {
+    match value.clone().into_immutable_string().ok().as_deref() {
+        Some("two_phases") => Ok(Formulation::TwoPhases),
+        Some("joint") => Ok(Formulation::Joint),
+        _ => fail(format!("optimum: model knows \"two_phases\" and \"joint\", not {value}")),
+    }
+}
+
+/// A field: its name, its meaning, how it is read.
+type Number = (&'static str, &'static str, fn(&Optimum) -> f64);
+
+pub(crate) fn register(registrar: &mut Registrar<'_>) {
+    let engine = registrar.method(
+        "View",
+        "optimum(queue: Queue, options: Map) -> Optimum",
+        "The CPU and memory levels with most throughput for the jobs of a queue whose GPUs fit together, and places \
+         for them. Options: `gap` and `nodes` limit each solve, `placement` (`\"pack\"`, `\"round\"`, `\"exact\"`) says \
+         what is tried when packing leaves jobs out, `model` (`\"two_phases\"`, `\"joint\"`) whether levels and places are \
+         chosen in one model, `exact_spots` up to which size (jobs times nodes) places and joint models are solved.",
+    );
+    engine.register_fn("optimum", |view: View, queue: Dynamic| view.optimum(queue, &Map::new()));
+    engine.register_fn("optimum", |view: View, queue: Dynamic, options: Map| view.optimum(queue, &options));
+    const OWNER: &str = "Optimum";
+    registrar
+        .class::<OptimumValue>(OWNER, "The best levels for the jobs of a round, and what they are worth.");
+    let engine = registrar.field(
+        OWNER,
+        "plan: Plan",
+        "The plan: levels that found a place, fair shares for the others.",
+    );
+    engine.register_get("plan", |o: &mut OptimumValue| o.plan.clone());
+    let numbers: [Number; 4] = [
+        (
+            "bound",
+            "Throughput relative to proportional shares, summed over jobs, that no levels can exceed.",
+            |o| o.bound,
+        ),
+        ("ideal", "The same for the levels found, servers ignored.", |o| o.ideal),
+        ("throughput", "The same for the plan.", |o| o.throughput),
+        ("gap", "Distance of `ideal` from `bound`, relative.", Optimum::gap),
+    ];
+    for (name, doc, value) in numbers {
+        let engine = registrar.field(OWNER, format!("{name}: float"), doc);
+        engine.register_get(name, move |o: &mut OptimumValue| value(&o.found));
+    }
+    let engine = registrar.field(
+        OWNER,
+        "status: String",
+        "How the solve of the levels ended, such as `optimal` or `gap_reached`.",
+    );
+    engine.register_get("status", |o: &mut OptimumValue| rhai::ImmutableString::from(&*o.found.status));
+    registrar.unknown_field::<OptimumValue>(OWNER);
+}
