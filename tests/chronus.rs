@@ -13,7 +13,7 @@ use rota_core::job::{Deadline, GpuRequest, JobSpec};
 use rota_core::ledger::{Ledger, Outcome, Status};
 use rota_core::profile::Profile;
 use rota_core::resources::Host;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
 use rota_scripts::{Limits, ScriptPolicy};
@@ -136,11 +136,11 @@ fn policy(name: &str, set: &[(&str, &str)]) -> ScriptPolicy {
 }
 
 fn run_on(n_nodes: u32, workload: &Arc<Workload>, policy: &mut ScriptPolicy) -> Ledger {
-    let settings = Settings {
+    let settings = RunSettings {
         round: Span::from_secs(60 * ROUND),
         is_paranoid: true,
         keeps_timeline: true,
-        ..Settings::default()
+        ..RunSettings::default()
     };
     let jobs = Arc::clone(workload);
     simulate(nodes(n_nodes), jobs, Vec::new(), policy, &settings, &mut |_| ())

@@ -6,7 +6,7 @@ use rota::solve::{Sampled, given};
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_scripts::optimum::{self, Relaxation, RowOnType, optimum, speed_of};
 use rota_scripts::{Limits as ScriptLimits, ScriptPolicy};
@@ -88,7 +88,7 @@ fn the_bound_is_never_below_the_optimum_of_the_solver() {
             workload,
             Vec::new(),
             &mut compared,
-            &Settings::default(),
+            &RunSettings::default(),
             &mut |_| (),
         )
         .expect("a shipped policy runs");
@@ -106,9 +106,15 @@ fn looks_are_few_and_spread_over_the_run() {
     let workload = Arc::new(generate(&cluster, &profiles, &options).expect("a workload"));
     let mut inner = ScriptPolicy::load("las", ScriptLimits::default()).expect("shipped");
     let mut sampled = Sampled::new(&mut inner);
-    let ledger =
-        simulate(Arc::clone(&cluster), workload, Vec::new(), &mut sampled, &Settings::default(), &mut |_| ())
-            .expect("a shipped policy runs");
+    let ledger = simulate(
+        Arc::clone(&cluster),
+        workload,
+        Vec::new(),
+        &mut sampled,
+        &RunSettings::default(),
+        &mut |_| (),
+    )
+    .expect("a shipped policy runs");
     let gap = sampled.gap(&cluster).expect("these models depend on CPUs");
     assert!(ledger.n_decisions > 1_000, "{} decisions", ledger.n_decisions);
     assert!((16..=32).contains(&gap.decisions), "{gap:?}");

@@ -19,7 +19,7 @@ use rota_core::plan::{Hold, Plan, Run, Verdict};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::resources::Host;
 use rota_core::scheduler::Scheduler;
-use rota_core::simulation::{Settings, Simulation, SimulationError, simulate};
+use rota_core::simulation::{RunSettings, Simulation, SimulationError, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Dataset, Fault, Workload};
@@ -34,7 +34,7 @@ fn run(
     faults: &[Fault],
     policy: &mut dyn Policy,
 ) -> Ledger {
-    let settings = Settings { is_paranoid: true, keeps_timeline: true, ..Settings::default() };
+    let settings = RunSettings { is_paranoid: true, keeps_timeline: true, ..RunSettings::default() };
     simulate(Arc::clone(cluster), Arc::clone(workload), faults.to_vec(), policy, &settings, &mut |_| {})
         .expect("a run without errors")
 }
@@ -99,7 +99,7 @@ fn a_job_that_can_never_run_is_declined_with_the_reason() {
 #[test]
 fn a_run_ends_when_its_window_has() {
     let jobs = workload((0..20).map(|i| job(i, i64::from(i) * 300, 1, 250.0)).collect());
-    let settings = Settings { window: Some((2, 5)), ..Settings::default() };
+    let settings = RunSettings { window: Some((2, 5)), ..RunSettings::default() };
     let ledger = simulate(cluster(1, 1), jobs, Vec::new(), &mut by(Key::Arrival), &settings, &mut |_| {})
         .expect("runs");
     let finished: Vec<_> = (0..20).filter(|i| ledger.outcomes[*i].status == Status::Finished).collect();
@@ -111,7 +111,7 @@ fn a_run_ends_when_its_window_has() {
 fn neighbours_give_back_what_exceeds_their_share() {
     let hungry = |id, arrival| JobSpec { profile: profile(true), ..job(id, arrival, 1, 1e6) };
     let jobs = workload((0..4).map(|i| hungry(i, i64::from(i) * 300)).collect());
-    let settings = Settings { keeps_timeline: true, ..Settings::default() };
+    let settings = RunSettings { keeps_timeline: true, ..RunSettings::default() };
     let mut policy = by(Key::Arrival);
     let mut simulation = Simulation::new(cluster(1, 4), jobs, Vec::new(), &mut policy, &settings);
     for _ in 0..5 {
@@ -289,7 +289,7 @@ fn a_policy_that_fails_ends_the_run_with_its_words() {
         workload(vec![job(0, 7, 1, 1.0)]),
         Vec::new(),
         &mut Broken,
-        &Settings::default(),
+        &RunSettings::default(),
         &mut |_| {},
     );
     let error = error.expect_err("the policy is broken");
@@ -307,7 +307,7 @@ fn a_policy_that_starts_nothing_does_not_run_forever() {
             Ok(plan)
         }
     }
-    let settings = Settings { max_idle_rounds: 20, ..Settings::default() };
+    let settings = RunSettings { max_idle_rounds: 20, ..RunSettings::default() };
     let ledger = simulate(
         cluster(1, 1),
         workload(vec![job(0, 0, 1, 1.0)]),
@@ -333,7 +333,7 @@ fn a_policy_that_moves_a_job_faster_than_it_can_start_does_not_run_forever() {
     }
     let costs = Costs { restart: Span::from_secs(400), ..Costs::default() };
     let jobs = workload(vec![JobSpec { costs: Some(costs), ..job(0, 0, 1, 1_000.0) }]);
-    let settings = Settings { max_stalled_rounds: 50, ..Settings::default() };
+    let settings = RunSettings { max_stalled_rounds: 50, ..RunSettings::default() };
     let ledger =
         simulate(cluster(2, 1), jobs, Vec::new(), &mut Restless, &settings, &mut |_| {}).expect("it ends");
     assert_eq!(ledger.outcomes[0].status, Status::Unfinished);

@@ -12,18 +12,18 @@ use rota_core::fill::{Demand, Walk};
 use rota_core::ids::TenantId;
 use rota_core::ledger::{Ledger, Status};
 use rota_core::policy::Policy;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> RunSettings {
+    RunSettings {
         is_paranoid: true,
         keeps_timeline: true,
         max_idle_rounds: 50,
         max_stalled_rounds: 2_000,
-        ..Settings::default()
+        ..RunSettings::default()
     }
 }
 
@@ -32,7 +32,7 @@ fn run(
     workload: &Arc<Workload>,
     faults: &[Fault],
     policy: &mut dyn Policy,
-    settings: &Settings,
+    settings: &RunSettings,
 ) -> Ledger {
     simulate(Arc::clone(cluster), Arc::clone(workload), faults.to_vec(), policy, settings, &mut |_| {})
         .expect("a run without errors")
@@ -129,7 +129,7 @@ proptest! {
         let workload = random_workload(dice, &cluster, false);
         let quota = 1 + dice.roll(4) as u32;
         let guards = Guards { quota_gpus: [(TenantId(1), quota)].into(), ..Guards::default() };
-        let ledger = run(&cluster, &workload, &[], &mut Walker::random(dice), &Settings { guards, ..settings() });
+        let ledger = run(&cluster, &workload, &[], &mut Walker::random(dice), &RunSettings { guards, ..settings() });
         let mut changes: Vec<(Time, i64)> = Vec::new();
         for stretch in ledger.timeline.iter().filter(|s| workload.jobs[s.job.index()].tenant == TenantId(1)) {
             changes.push((stretch.from, i64::from(stretch.slice.gpus.len())));
@@ -164,7 +164,7 @@ fn assert_skipping_changes_nothing(seed: u64) {
     let once = |skips_rounds| {
         let mut walker = Walker::new(Key::Arrival, walk.clone(), answers);
         walker.is_steady = true;
-        run(&cluster, &workload, &faults, &mut walker, &Settings { skips_rounds, ..settings() })
+        run(&cluster, &workload, &faults, &mut walker, &RunSettings { skips_rounds, ..settings() })
     };
     let (skipping, asking) = (once(true), once(false));
     assert!(books(&skipping) == books(&asking), "{} and {}", skipping.digest, asking.digest);
@@ -183,7 +183,8 @@ fn assert_minimum_run_time_holds(seed: u64) {
     let workload = random_workload(dice, &cluster, true);
     let min_run = Span::from_secs(1_000);
     let guards = Guards { min_run, ..Guards::default() };
-    let ledger = run(&cluster, &workload, &[], &mut Walker::random(dice), &Settings { guards, ..settings() });
+    let ledger =
+        run(&cluster, &workload, &[], &mut Walker::random(dice), &RunSettings { guards, ..settings() });
     let mut last: BTreeMap<_, (Time, Time)> = BTreeMap::new();
     let mut pieces: Vec<_> = ledger.timeline.iter().map(|s| (s.job, s.from, s.to)).collect();
     pieces.sort();

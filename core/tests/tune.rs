@@ -14,7 +14,7 @@ use rota_core::plan::{Hold, Plan};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::resources::Host;
 use rota_core::room::Room;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Snapshot;
 
 /// The walk of `tune`, as the shipped script asks for it.
@@ -54,8 +54,12 @@ fn watch(seed: u64, look: impl FnMut(&Snapshot, &[(usize, Vec<Slice>)])) {
     if dice.one_in(2) {
         walker.placement = Box::new(Consolidate::default());
     }
-    let settings =
-        Settings { is_paranoid: true, max_idle_rounds: 50, max_stalled_rounds: 2_000, ..Settings::default() };
+    let settings = RunSettings {
+        is_paranoid: true,
+        max_idle_rounds: 50,
+        max_stalled_rounds: 2_000,
+        ..RunSettings::default()
+    };
     simulate(cluster, Arc::clone(&workload), faults, &mut Watched { walker, look }, &settings, &mut |_| {})
         .expect("a run without errors");
 }

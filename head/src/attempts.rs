@@ -9,7 +9,7 @@ use rota_transport::message::{
 use rota_transport::value::{LongText, Text, Wait};
 
 use super::books::Standing;
-use super::fleet::{Live, Phase, Rank};
+use super::fleet::{LaunchPhase, Live, Rank};
 use super::launch;
 use super::record::Record;
 use super::state::{Moment, State};
@@ -28,7 +28,7 @@ impl State {
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
         let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
-        let was_ordered = matches!(live.phase, Phase::Stopping | Phase::Failing { .. });
+        let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.books.nodes.get(node.index()).cloned().unwrap_or_default();
             let is_failure = matches!(exited.exit.cause, ExitCause::Itself | ExitCause::OverLimit);
@@ -65,13 +65,13 @@ impl State {
         if is_later {
             *rank = is;
         }
-        if live.phase != Phase::Starting {
+        if live.phase != LaunchPhase::Starting {
             return;
         }
         if live.ranks.values().all(|rank| matches!(rank, Rank::Prepared(_))) {
             self.go(moment, attempt);
         } else if live.ranks.values().all(|rank| *rank == Rank::Up) {
-            live.phase = Phase::Running;
+            live.phase = LaunchPhase::Running;
             let Attempt { job, incarnation } = attempt;
             self.record(moment, Record::JobStarted { job, incarnation });
         }
@@ -117,7 +117,7 @@ impl State {
             let Command::Start { job, incarnation, allocation } = order else { continue };
             let Some((attempt, live)) = self.fleet.newest(*job) else { continue };
             let is_other = live.allocation.n_gpus() != allocation.n_gpus();
-            if live.phase != Phase::Running || attempt.incarnation.0 + 1 != incarnation.0 || !is_other {
+            if live.phase != LaunchPhase::Running || attempt.incarnation.0 + 1 != incarnation.0 || !is_other {
                 continue;
             }
             let (attempt, nodes) = (*attempt, live.alive_on());
@@ -136,12 +136,12 @@ impl State {
     pub(super) fn stop(&mut self, moment: Moment, attempt: Attempt, keep: KeepWork) {
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
         // Nobody was told of it: there is no end to wait for.
-        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
+        if matches!(live.phase, LaunchPhase::Waiting | LaunchPhase::Fetching) {
             self.fleet.lives.remove(&attempt);
             return;
         }
-        let was_failing = matches!(live.phase, Phase::Failing { .. });
-        live.phase = Phase::Stopping;
+        let was_failing = matches!(live.phase, LaunchPhase::Failing { .. });
+        live.phase = LaunchPhase::Stopping;
         for node in live.alive_on() {
             if !was_failing {
                 self.order_stop(moment, attempt, node, keep);
@@ -158,10 +158,10 @@ impl State {
     /// Something is wrong with a launch: what is left of it is stopped.
     pub(super) fn fail(&mut self, moment: Moment, attempt: Attempt, reason: String, is_failure: bool) {
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
-        if matches!(live.phase, Phase::Stopping | Phase::Failing { .. }) {
+        if matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. }) {
             return;
         }
-        live.phase = Phase::Failing { reason, is_failure };
+        live.phase = LaunchPhase::Failing { reason, is_failure };
         for node in live.alive_on() {
             self.order_stop(moment, attempt, node, KeepWork::Yes);
         }
@@ -172,7 +172,7 @@ impl State {
         let Ok(rate) = launch::rate(job, &allocation, self.books.scheduler.cluster()) else { return };
         let Some(live) = self.fleet.lives.get_mut(&attempt) else { return };
         live.allocation = allocation.clone();
-        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
+        if matches!(live.phase, LaunchPhase::Waiting | LaunchPhase::Fetching) {
             return;
         }
         for slice in &allocation.slices {
@@ -184,7 +184,7 @@ impl State {
     /// A launch of which nothing is left: the books hear how it ended.
     pub(super) fn conclude(&mut self, moment: Moment, attempt: Attempt) {
         let Some(live) = self.fleet.lives.get(&attempt).filter(|live| live.is_gone()) else { return };
-        if matches!(live.phase, Phase::Waiting | Phase::Fetching) {
+        if matches!(live.phase, LaunchPhase::Waiting | LaunchPhase::Fetching) {
             return;
         }
         let live = live.clone();
@@ -198,13 +198,15 @@ impl State {
         if live.is_done() {
             // It may have been launched anew meanwhile; that launch has nothing left to do.
             let current = self.books.incarnation(job).unwrap_or(incarnation);
-            self.fleet.lives.retain(|other, live| other.job != job || live.phase != Phase::Waiting);
+            self.fleet.lives.retain(|other, live| other.job != job || live.phase != LaunchPhase::Waiting);
             let done = live.iterations + live.skipped;
             return self.record(moment, Record::JobFinished { job, incarnation: current, done });
         }
         match live.phase {
-            Phase::Stopping => self.record(moment, Record::JobStopped { job, incarnation, done }),
-            Phase::Failing { reason, is_failure } => self.requeue(moment, attempt, done, reason, is_failure),
+            LaunchPhase::Stopping => self.record(moment, Record::JobStopped { job, incarnation, done }),
+            LaunchPhase::Failing { reason, is_failure } => {
+                self.requeue(moment, attempt, done, reason, is_failure)
+            }
             _ => self.requeue(moment, attempt, done, "it ended in parts".into(), true),
         }
     }
@@ -235,7 +237,8 @@ impl State {
     }
 
     fn begin(&mut self, moment: Moment, attempt: Attempt) {
-        let is_waiting = self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == Phase::Waiting);
+        let is_waiting =
+            self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == LaunchPhase::Waiting);
         if is_waiting && !self.fetch_checkpoint(moment, attempt) {
             self.start(moment, attempt);
         }
@@ -249,7 +252,7 @@ impl State {
         let cluster = self.books.scheduler.cluster();
         let launches = launch::launches(attempt, job, done, &live.allocation, cluster, self.time_scale);
         if let Some(live) = self.fleet.lives.get_mut(&attempt) {
-            live.phase = Phase::Starting;
+            live.phase = LaunchPhase::Starting;
             (live.checkpointed, live.iterations, live.begun) = (done, done, done);
         }
         match launches {
@@ -281,7 +284,7 @@ impl State {
                 host: info.host.host(),
             };
             let live = self.fleet.lives.entry(attempt).or_insert_with(|| Live::new(Default::default()));
-            live.phase = Phase::Stopping;
+            live.phase = LaunchPhase::Stopping;
             live.allocation.slices.push(slice);
             live.ranks.insert(node, Rank::Up);
             if !matches!(info.state, AttemptState::Exited(_)) {

@@ -7,7 +7,7 @@ use rota_core::ids::NodeId;
 use rota_transport::message::{Attempt, Outcome, Task};
 use rota_transport::value::{Name, Piece};
 
-use super::fleet::Phase;
+use super::fleet::LaunchPhase;
 use super::state::{Moment, State};
 
 /// Copies under way.
@@ -43,7 +43,7 @@ impl State {
         if targets.is_empty() {
             return false;
         }
-        live.phase = Phase::Fetching;
+        live.phase = LaunchPhase::Fetching;
         let copy = Copy { source, targets, offset: 0, n_writing: 0, is_end: false };
         self.copies.under_way.insert(attempt, copy);
         let is_here = self.agents.values().any(|agent| agent.node == Some(source) && agent.is_known);
@@ -59,7 +59,7 @@ impl State {
 
     /// A piece was read: it goes to every node that needs it.
     fn piece_read(&mut self, moment: Moment, attempt: Attempt, at: u64, piece: Piece, is_end: bool) {
-        if self.fleet.lives.get(&attempt).is_none_or(|live| live.phase != Phase::Fetching) {
+        if self.fleet.lives.get(&attempt).is_none_or(|live| live.phase != LaunchPhase::Fetching) {
             // The launch was given up meanwhile.
             self.copies.under_way.remove(&attempt);
             return;
@@ -88,7 +88,7 @@ impl State {
             return;
         }
         self.copies.under_way.remove(&attempt);
-        if self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == Phase::Fetching) {
+        if self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == LaunchPhase::Fetching) {
             self.start(moment, attempt);
         }
     }

@@ -4,7 +4,7 @@ use rota_core::allocation::Slice;
 use rota_core::ids::JobId;
 use rota_core::resources::Host;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 use rota_core::time::Time;
 
 use super::books::Standing;
@@ -37,12 +37,12 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         Standing::Active => {}
     }
     let Some(row) = snapshot.jobs.row(id) else { return Ok(format!("{name} is unknown to the scheduler")) };
-    if snapshot.jobs.phase(row) == Phase::Running {
+    if snapshot.jobs.phase(row) == JobPhase::Running {
         let phase = engine.state.fleet.newest(id).map(|(_, live)| live.phase.clone());
         let how = match phase {
-            Some(fleet::Phase::Running) => "runs",
-            Some(fleet::Phase::Fetching) => "has GPUs and waits for its checkpoint to be copied",
-            Some(fleet::Phase::Waiting) => "has GPUs and waits until those who hold them are gone",
+            Some(fleet::LaunchPhase::Running) => "runs",
+            Some(fleet::LaunchPhase::Fetching) => "has GPUs and waits for its checkpoint to be copied",
+            Some(fleet::LaunchPhase::Waiting) => "has GPUs and waits until those who hold them are gone",
             _ => "is being started",
         };
         let rate = job.spec.rate(snapshot.jobs.allocation(row), &snapshot.cluster);
@@ -66,7 +66,7 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     let free = snapshot.n_gpus_up().saturating_sub(held);
     let policy = &books.chosen.policy;
     let mut text = match snapshot.jobs.phase(row) {
-        Phase::Asking => format!("{name} has not been admitted by {policy}{reason}"),
+        JobPhase::Asking => format!("{name} has not been admitted by {policy}{reason}"),
         _ => format!("{name} waits{reason}"),
     };
     text.push_str(&format!(
@@ -127,7 +127,7 @@ fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
 /// When so many GPUs are free if every running job ends by its estimate and none follows.
 fn free_at(snapshot: &Snapshot, needs: u32, mut free: u32) -> Option<Time> {
     let mut ends: Vec<_> = (0..snapshot.jobs.len())
-        .filter(|row| snapshot.jobs.phase(*row) == Phase::Running)
+        .filter(|row| snapshot.jobs.phase(*row) == JobPhase::Running)
         .map(|row| {
             let (spec, allocation) = (snapshot.jobs.spec(row), snapshot.jobs.allocation(row));
             let left = (spec.estimated_work - snapshot.jobs.done(row)).max(0.0);

@@ -16,7 +16,7 @@ use crate::pace::PaceWatch;
 pub(super) struct Live {
     pub(super) allocation: Allocation,
     pub(super) ranks: BTreeMap<NodeId, Rank>,
-    pub(super) phase: Phase,
+    pub(super) phase: LaunchPhase,
     /// Iterations in its last checkpoint.
     pub(super) checkpointed: f64,
     /// Iterations it last reported and the books do not know yet.
@@ -33,7 +33,7 @@ pub(super) struct Live {
 
 /// How far a launch is.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum LaunchPhase {
     /// Not yet ordered: something is in its way.
     Waiting,
     /// Its checkpoint is being copied to where it will run.
@@ -79,7 +79,7 @@ impl Live {
         Live {
             allocation,
             ranks,
-            phase: Phase::Waiting,
+            phase: LaunchPhase::Waiting,
             checkpointed: 0.0,
             progress: None,
             iterations: 0.0,
@@ -119,7 +119,7 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Launches that wait and have nothing in their way, in the order of their jobs.
     pub(super) fn ready(&self) -> Vec<Attempt> {
-        let is_waiting = |(_, live): &(&Attempt, &Live)| live.phase == Phase::Waiting;
+        let is_waiting = |(_, live): &(&Attempt, &Live)| live.phase == LaunchPhase::Waiting;
         if !self.lives.iter().any(|entry| is_waiting(&entry)) {
             return Vec::new();
         }
@@ -196,7 +196,7 @@ mod tests {
         let slice = Slice { node: NodeId(node), gpus: GpuSet(gpus), share: WHOLE_GPU, host: Host::NONE };
         let mut live = Live::new(Allocation { slices: [slice].into_iter().collect() });
         if rank == Rank::Up {
-            live.phase = Phase::Running;
+            live.phase = LaunchPhase::Running;
         }
         live.ranks.insert(NodeId(node), rank);
         live
@@ -211,7 +211,7 @@ mod tests {
         fleet.lives.insert(attempt(0, 2), live(1, 0b0001, Rank::Unordered));
         assert_eq!(fleet.ready(), [attempt(2, 1)]);
         if let Some(old) = fleet.lives.get_mut(&attempt(0, 1)) {
-            old.phase = Phase::Stopping;
+            old.phase = LaunchPhase::Stopping;
             old.ranks.insert(NodeId(0), Rank::Exited { is_done: false });
         }
         assert_eq!(fleet.ready(), [attempt(0, 2), attempt(1, 1), attempt(2, 1)]);

@@ -8,7 +8,7 @@ use rota_core::time::{Span, Time};
 use rota_transport::message::{Attempt, KeepWork};
 
 use super::engine::Engine;
-use super::fleet::{Live, Phase};
+use super::fleet::{LaunchPhase, Live};
 use super::launch;
 use super::record::Record;
 use super::state::{Moment, State};
@@ -24,8 +24,9 @@ pub(super) fn fast_forward(
     if !engine.rules.may_jump {
         return Err("this head's time does not jump: start it with --fast-forward".into());
     }
-    let is_settled =
-        |live: &Live| live.phase == Phase::Running && live.iterations - live.begun >= f64::from(n_iterations);
+    let is_settled = |live: &Live| {
+        live.phase == LaunchPhase::Running && live.iterations - live.begun >= f64::from(n_iterations)
+    };
     let is_busy = engine.is_deciding() || engine.disk_trouble.is_some();
     if !engine.is_ready || is_busy || !engine.state.fleet.lives.values().all(is_settled) {
         return Ok(moment);

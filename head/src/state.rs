@@ -15,7 +15,7 @@ use rota_transport::value::{Name, Text, TimeScale};
 
 use super::books::Books;
 use super::copies::Copies;
-use super::fleet::{Fleet, Live, Phase, Rank};
+use super::fleet::{Fleet, LaunchPhase, Live, Rank};
 use super::record::{NodeHas, Record};
 use super::store::Write;
 
@@ -104,7 +104,7 @@ impl State {
                 continue;
             }
             let mut live = Live::new(allocation.clone());
-            live.phase = Phase::Starting;
+            live.phase = LaunchPhase::Starting;
             live.ranks.values_mut().for_each(|rank| *rank = Rank::Ordered);
             let attempt = Attempt { job: jobs.id(row), incarnation: jobs.incarnation(row) };
             let (kept, skipped) =

@@ -2,7 +2,7 @@
 
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
-use rota_core::table::Phase as JobPhase;
+use rota_core::table::JobPhase;
 use rota_transport::message::{
     EventView, JobStateView, JobView, NodeStateView, NodeView, Status, ToUser, WhichJobs,
 };
@@ -10,7 +10,7 @@ use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
 
 use super::books::{JobRecord, Standing};
 use super::engine::{Engine, failed};
-use super::fleet::Phase;
+use super::fleet::LaunchPhase;
 use super::record::Record;
 use super::state::Moment;
 
@@ -86,9 +86,11 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         (Standing::Cancelled, _) => JobStateView::Cancelled,
         (Standing::Failed, _) => JobStateView::Failed,
         (Standing::Held, _) => JobStateView::Asking,
-        (_, Some(Phase::Running)) => JobStateView::Running,
-        (_, Some(Phase::Starting | Phase::Waiting | Phase::Fetching)) => JobStateView::Starting,
-        (_, Some(Phase::Stopping | Phase::Failing { .. })) => JobStateView::Stopping,
+        (_, Some(LaunchPhase::Running)) => JobStateView::Running,
+        (_, Some(LaunchPhase::Starting | LaunchPhase::Waiting | LaunchPhase::Fetching)) => {
+            JobStateView::Starting
+        }
+        (_, Some(LaunchPhase::Stopping | LaunchPhase::Failing { .. })) => JobStateView::Stopping,
         (_, None) => match row.map(|row| books.scheduler.jobs().phase(row)) {
             Some(JobPhase::Asking) | None => JobStateView::Asking,
             Some(JobPhase::Waiting | JobPhase::Running) => JobStateView::Waiting,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, ImmutableString, Position};
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 
 use crate::leases::Book;
 use crate::limits::{Limits, Meter};
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// Rows in one phase, by ascending job id.
-    pub(crate) fn rows_in(&self, phase: Phase) -> Vec<u32> {
+    pub(crate) fn rows_in(&self, phase: JobPhase) -> Vec<u32> {
         let phases = self.snapshot.jobs.phases().iter().enumerate();
         let mut rows: Vec<u32> = phases.filter(|(_, p)| **p == phase).map(|(row, _)| row as u32).collect();
         rows.sort_by_cached_key(|row| self.snapshot.jobs.id(*row as usize));

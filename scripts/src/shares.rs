@@ -29,7 +29,7 @@ const CRUMB: f64 = 1e-6;
 
 /// How hard to look.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct ShareSettings {
     /// Limits of each solve; nodes and gap decide, so that answers repeat.
     pub limits: Limits,
     /// The most slots.
@@ -38,10 +38,10 @@ pub struct Settings {
     pub pace: Pace,
 }
 
-impl Default for Settings {
+impl Default for ShareSettings {
     fn default() -> Self {
         let limits = Limits { gap: 1e-4, nodes: 200, ..Limits::default() };
-        Settings { limits, n_slots: 32, pace: Pace::Parts }
+        ShareSettings { limits, n_slots: 32, pace: Pace::Parts }
     }
 }
 
@@ -98,7 +98,7 @@ pub fn most(
     base: &Ahead,
     newcomers: &[Newcomer],
     solver: &mut dyn Solver,
-    settings: &Settings,
+    settings: &ShareSettings,
 ) -> Result<Found, FormulationError> {
     let mut greedy = base.clone();
     greedy.forget(&newcomers.iter().map(|newcomer| newcomer.row).collect::<Vec<_>>());
@@ -176,7 +176,13 @@ struct Case {
 }
 
 impl Case {
-    fn new(snapshot: &Snapshot, base: &Ahead, open: &[Newcomer], settings: &Settings, slack: Slack) -> Self {
+    fn new(
+        snapshot: &Snapshot,
+        base: &Ahead,
+        open: &[Newcomer],
+        settings: &ShareSettings,
+        slack: Slack,
+    ) -> Self {
         let is_promised = |planned: &&Planned| planned.deadline != Need::NEVER && !planned.is_late;
         let mut rows: Vec<u32> =
             base.planned().iter().filter(is_promised).map(|planned| planned.row).collect();

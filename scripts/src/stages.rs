@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rhai::{CallFnOptions, Dynamic, FuncArgs, Scope};
 use rota_core::plan::{Plan, Verdict};
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 
 use crate::error::{Explainer, ScriptError, at};
 use crate::part::Stage;
@@ -52,13 +52,13 @@ impl ScriptPolicy {
         if session.snapshot.jobs.n_asking() == 0 {
             return Ok(Vec::new());
         }
-        let asking = session.rows_in(Phase::Asking);
+        let asking = session.rows_in(JobPhase::Asking);
         let Some(part) = self.part_of(Stage::Admit) else {
             return Ok(asking.into_iter().map(|row| (row, VerdictValue::Accept)).collect());
         };
         let jobs = &session.snapshot.jobs;
         let mut admitted: Vec<u32> = session.rows_by_id().to_vec();
-        admitted.retain(|row| jobs.phase(*row as usize) != Phase::Asking);
+        admitted.retain(|row| jobs.phase(*row as usize) != JobPhase::Asking);
         session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
         let mut verdicts = Vec::with_capacity(asking.len());
         for row in asking {

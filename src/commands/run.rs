@@ -19,7 +19,7 @@ use rota_core::ids::TenantId;
 use rota_core::ledger::Ledger;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Progress, Settings, simulate};
+use rota_core::simulation::{Progress, RunSettings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
@@ -382,11 +382,11 @@ fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
 }
 
 /// How the engine shall run.
-pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> {
+pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<RunSettings> {
     if args.round <= Span::ZERO {
         bail!("--round {}: rounds must be apart", args.round);
     }
-    Ok(Settings {
+    Ok(RunSettings {
         round: args.round,
         first_round: Time::ZERO + args.first_round,
         skips_rounds: !args.every_round,
@@ -396,7 +396,7 @@ pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<Settings> 
         },
         keeps_timeline: keeps_timeline(args, workload),
         window: args.window.map(Window::bounds),
-        ..Settings::default()
+        ..RunSettings::default()
     })
 }
 

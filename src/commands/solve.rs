@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use rota_core::time::Span;
-use rota_scripts::optimum::Settings;
+use rota_scripts::optimum::OptimumSettings;
 use rota_solvers::{Highs, Limits, SolveStatus, Solver, Start, read_model, write_model};
 
 use crate::solve::{Answer, ChildSolver, Fate};
@@ -61,7 +61,7 @@ pub(super) fn run(args: &SolveArgs) -> Result<ExitCode> {
     let wall = Duration::from_micros(u64::try_from(args.wall.0).unwrap_or(0));
     let limits = Limits { nodes: args.nodes, gap: args.gap, seed: args.seed, threads: args.threads, wall };
     if let Some(round) = args.at {
-        let settings = Settings { limits, ..Settings::default() };
+        let settings = OptimumSettings { limits, ..OptimumSettings::default() };
         at::run(round, &args.model, args.policy.as_deref(), &settings)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rota_core::cluster::Cluster;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
-use rota_scripts::artifact::elasticflow::{self as artifact, Judgement, Run, Scheduler, Settings};
+use rota_scripts::artifact::elasticflow::{self as artifact, ElasticflowSettings, Judgement, Run, Scheduler};
 use rota_traces::cluster::spec;
 use rota_traces::error::InputError;
 use rota_traces::format::{Imported, Setting, elasticflow};
@@ -88,8 +88,10 @@ impl GoldenCase {
         let source = Source::open(&self.input)?;
         let Imported { workload, durations, .. } =
             elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?;
-        let settings =
-            Settings { durations: durations.as_deref(), ..Settings::new(self.scheduler, self.slot) };
+        let settings = ElasticflowSettings {
+            durations: durations.as_deref(),
+            ..ElasticflowSettings::new(self.scheduler, self.slot)
+        };
         let run = artifact::run(&cluster, &workload, &settings)?;
         let expected = expected(&self.expected)?;
         let got = fates(&workload, &run);

@@ -8,7 +8,7 @@ use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
-use rota_scripts::artifact::synergy::{self as artifact, Allocation, Model, Models, Scheme, Settings};
+use rota_scripts::artifact::synergy::{self as artifact, Allocation, Model, Models, Scheme, SynergySettings};
 use rota_traces::format::{Setting, replay};
 use rota_traces::profile::ProfileSet;
 use rota_traces::source::Source;
@@ -141,11 +141,11 @@ impl GoldenCase {
     }
 
     fn run(&self, cluster: &Arc<Cluster>, workload: &Workload, rounds: Rounds) -> anyhow::Result<Ledger> {
-        let settings = Settings {
+        let settings = SynergySettings {
             round: rounds.length,
             first_round: rounds.first,
             keeps_timeline: self.out.is_some(),
-            ..Settings::default()
+            ..SynergySettings::default()
         };
         let models = models(&self.profiles);
         Ok(artifact::run(self.scheme, Arc::clone(cluster), workload, &models, &settings, &mut |_| ())?)

@@ -6,7 +6,7 @@ use rota_core::job::JobSpec;
 use rota_core::ledger::{Ledger, Status};
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, Simulation, SimulationError};
+use rota_core::simulation::{RunSettings, Simulation, SimulationError};
 use rota_core::snapshot::Snapshot;
 use rota_scripts::shipped::{self, Role};
 use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError, Stage};
@@ -221,17 +221,21 @@ pub(super) fn run(setting: &Setting, policy: &mut dyn Policy, skips_rounds: bool
     }
 }
 
-fn settings(setting: &Setting, skips_rounds: bool) -> Settings {
-    Settings {
+fn settings(setting: &Setting, skips_rounds: bool) -> RunSettings {
+    RunSettings {
         round: setting.round,
         skips_rounds,
         max_idle_rounds: MAX_IDLE_ROUNDS,
         max_stalled_rounds: MAX_STALLED_ROUNDS,
-        ..Settings::default()
+        ..RunSettings::default()
     }
 }
 
-fn simulation<'a>(setting: &Setting, policy: &'a mut dyn Policy, settings: &'a Settings) -> Simulation<'a> {
+fn simulation<'a>(
+    setting: &Setting,
+    policy: &'a mut dyn Policy,
+    settings: &'a RunSettings,
+) -> Simulation<'a> {
     let (cluster, workload) = (Arc::clone(&setting.cluster), Arc::clone(&setting.workload));
     Simulation::new(cluster, workload, Vec::new(), policy, settings)
 }

@@ -3,7 +3,7 @@
 use rota_core::allocation::Allocation;
 use rota_core::ids::JobId;
 use rota_core::room::Room;
-use rota_scripts::optimum::{Settings, optimum, speed_of};
+use rota_scripts::optimum::{OptimumSettings, optimum, speed_of};
 use rota_solvers::Highs;
 
 use super::slow::Moment;
@@ -42,7 +42,7 @@ pub(super) fn at_best(moment: &Moment, job: JobId) -> Result<AtBest, String> {
     }
     let row = snapshot.jobs.row(job).ok_or("the job was not there")?;
     let order: Vec<u32> = runs.iter().map(|(row, _)| *row as u32).collect();
-    let best = optimum(snapshot, &order, &mut Room::new(snapshot), &mut Highs, &Settings::default())
+    let best = optimum(snapshot, &order, &mut Room::new(snapshot), &mut Highs, &OptimumSettings::default())
         .map_err(|error| error.to_string())?;
     let mine = best.granted.iter().find(|granted| granted.row as usize == row);
     let mine = mine.map(|granted| Allocation { slices: granted.slices.clone() });

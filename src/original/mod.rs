@@ -109,7 +109,7 @@ pub fn run(
 ) -> Result<Driven> {
     match original {
         Original::Synergy(scheme) => {
-            let settings = synergy::Settings {
+            let settings = synergy::SynergySettings {
                 round: options.round,
                 first_round: options.first_round,
                 keeps_timeline: options.keeps_timeline,
@@ -121,18 +121,18 @@ pub fn run(
             Ok(Driven { ledger, is_met: None })
         }
         Original::ElasticFlow(scheduler) => {
-            let settings = elasticflow::Settings {
+            let settings = elasticflow::ElasticflowSettings {
                 durations: case.durations,
                 defects: options.defects,
                 keeps_timeline: options.keeps_timeline,
-                ..elasticflow::Settings::new(scheduler, options.round)
+                ..elasticflow::ElasticflowSettings::new(scheduler, options.round)
             };
             let run = elasticflow::run(case.cluster, case.workload, &settings).context("compat=artifact")?;
             let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }
         Original::Chronus => {
-            let settings = chronus::Settings {
+            let settings = chronus::ChronusSettings {
                 defects: options.defects,
                 keeps_timeline: options.keeps_timeline,
                 ..options.parameters.chronus()?

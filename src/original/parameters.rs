@@ -2,7 +2,7 @@
 
 use rota_core::time::{Span, SpanError};
 use rota_scripts::artifact::System;
-use rota_scripts::artifact::chronus::{Objective, Placement, PowerSaving, Settings};
+use rota_scripts::artifact::chronus::{ChronusSettings, Objective, Placement, PowerSaving};
 
 use super::Original;
 
@@ -15,7 +15,7 @@ pub struct Parameters {
 /// Times as they were given; they become units of the trace when all are known.
 #[derive(Clone, Copy, Debug)]
 struct Chronus {
-    base: Settings<'static>,
+    base: ChronusSettings<'static>,
     lease: Span,
     check: Span,
     slot: Span,
@@ -40,7 +40,7 @@ const KNOWN: [(&str, System, &str); 8] = [
 impl Default for Parameters {
     /// As the originals have them.
     fn default() -> Self {
-        Parameters { chronus: Chronus::of(Settings::minutes()) }
+        Parameters { chronus: Chronus::of(ChronusSettings::minutes()) }
     }
 }
 
@@ -66,13 +66,13 @@ impl Parameters {
     }
 
     /// Those of Chronus.
-    pub fn chronus(&self) -> Result<Settings<'static>, ParameterError> {
+    pub fn chronus(&self) -> Result<ChronusSettings<'static>, ParameterError> {
         self.chronus.settings()
     }
 }
 
 impl Chronus {
-    fn of(base: Settings<'static>) -> Self {
+    fn of(base: ChronusSettings<'static>) -> Self {
         let span = |units: i64| base.unit * units;
         Chronus { base, lease: span(base.lease), check: span(base.check), slot: span(base.slot) }
     }
@@ -90,7 +90,7 @@ impl Chronus {
                 *self = Chronus::of(word(
                     key,
                     value,
-                    [("artifact", Settings::minutes()), ("elasticflow", Settings::seconds())],
+                    [("artifact", ChronusSettings::minutes()), ("elasticflow", ChronusSettings::seconds())],
                 )?);
             }
             "unit" => self.base.unit = span()?,
@@ -104,7 +104,7 @@ impl Chronus {
         Ok(())
     }
 
-    fn settings(&self) -> Result<Settings<'static>, ParameterError> {
+    fn settings(&self) -> Result<ChronusSettings<'static>, ParameterError> {
         let unit = self.base.unit;
         if unit <= Span::ZERO {
             return Err(ParameterError::Unit { unit });
@@ -113,7 +113,7 @@ impl Chronus {
             0 if span > Span::ZERO => Ok(span.0 / unit.0),
             _ => Err(ParameterError::Units { key, span, unit }),
         };
-        Ok(Settings {
+        Ok(ChronusSettings {
             lease: units("lease", self.lease)?,
             check: units("check", self.check)?,
             slot: units("slot", self.slot)?,
@@ -220,7 +220,7 @@ impl ParameterError {
 mod tests {
     use super::*;
 
-    fn parse(pairs: &[(&'static str, &'static str)]) -> Result<Settings<'static>, ParameterError> {
+    fn parse(pairs: &[(&'static str, &'static str)]) -> Result<ChronusSettings<'static>, ParameterError> {
         Parameters::parse(pairs.iter().copied(), &[Original::Chronus])?.chronus()
     }
 

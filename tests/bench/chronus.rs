@@ -14,7 +14,7 @@ use std::time::Duration;
 use measure::cpu_now;
 use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_scripts::artifact::chronus as artifact;
@@ -140,7 +140,7 @@ fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, round_s: i64, set: &[(&
     }
     let timed = Timed::default();
     policy.use_solver(Box::new(timed.clone()));
-    let settings = Settings { round: Span::from_secs(round_s), ..Settings::default() };
+    let settings = RunSettings { round: Span::from_secs(round_s), ..RunSettings::default() };
     let began = cpu_now();
     let (cluster, workload) = (Arc::clone(cluster), Arc::clone(workload));
     let ledger = simulate(cluster, workload, Vec::new(), &mut policy, &settings, &mut |_| ()).expect("a run");
@@ -161,7 +161,7 @@ fn python(shared: &std::path::Path) {
     );
     let mut timed = Timed::default();
     let began = cpu_now();
-    let settings = artifact::Settings::minutes();
+    let settings = artifact::ChronusSettings::minutes();
     let run = artifact::run(&cluster, &workload, &settings, &mut timed).expect("a run");
     let cpu = (cpu_now() - began).as_secs_f64();
     let solver = timed.0.lock().expect("no solve panics").cpu.as_secs_f64();
@@ -214,7 +214,7 @@ fn growth(shared: &std::path::Path) {
         let cluster = servers(nodes, 8, "gpu");
         let workload = philly(shared, "MIX2", &cluster, n_jobs);
         let mut timed = Timed::default();
-        let settings = artifact::Settings { lease, ..artifact::Settings::minutes() };
+        let settings = artifact::ChronusSettings { lease, ..artifact::ChronusSettings::minutes() };
         match artifact::run(&cluster, &workload, &settings, &mut timed) {
             Err(error) => println!("{n_jobs:>6} {nodes:>6} {lease:>7}  {error}"),
             Ok(_) => {

@@ -13,7 +13,7 @@ use measure::{cpu_now, peak_memory_mb, process_cpu_now, quantile};
 use rota_core::cluster::Cluster;
 use rota_core::plan::{Plan, Verdict};
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, Simulation, simulate};
+use rota_core::simulation::{RunSettings, Simulation, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Span;
 use rota_scripts::{Limits, ScriptPolicy};
@@ -74,7 +74,7 @@ fn growth() {
         let workload = Arc::new(generate::generate(&cluster, &profiles, &options).expect("a workload"));
         let mut script = ScriptPolicy::load("elasticflow", Limits::default()).expect("a shipped policy");
         let mut timed = Timed { inner: &mut script, seen: Vec::new() };
-        let settings = Settings { round: Span::from_secs(300), ..Settings::default() };
+        let settings = RunSettings { round: Span::from_secs(300), ..RunSettings::default() };
         let mut run =
             Simulation::new(Arc::clone(&cluster), Arc::clone(&workload), Vec::new(), &mut timed, &settings);
         let end_s = (HOURS.0 + HOURS.1) * 3_600.0;
@@ -158,7 +158,7 @@ fn cluster10() {
     }
     let cluster = a100(32);
     let profiles = profile::load("elasticflow-a100").expect("shipped profiles");
-    let settings = Settings { round: Span::from_secs(60), ..Settings::default() };
+    let settings = RunSettings { round: Span::from_secs(60), ..RunSettings::default() };
     let mut best = Duration::MAX;
     for _ in 0..REPEATS {
         let began = cpu_now();

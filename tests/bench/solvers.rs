@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use measure::process_cpu_now;
 
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_scripts::{Limits as ScriptLimits, ScriptPolicy};
 use rota_solvers::synergy_opt::{
     ClassProblem, Demand, Gangs, JointJob, JointProblem, LeftOut, Level, LevelClass, LevelJob, LevelProblem,
@@ -224,7 +224,8 @@ fn tune_against_opt(multi_gpu: bool) {
     let options =
         WorkloadOptions { jobs: Some(1500), jobs_per_hour, multi_gpu, ..WorkloadOptions::default() };
     let workload = Arc::new(generate(&cluster, &profiles, &options).expect("a workload"));
-    let settings = Settings { window: Some((STEADY.start as u32, STEADY.end as u32)), ..Settings::default() };
+    let settings =
+        RunSettings { window: Some((STEADY.start as u32, STEADY.end as u32)), ..RunSettings::default() };
     let jobs = if multi_gpu { "multi-GPU" } else { "single-GPU" };
     for order in ["fifo", "srtf"] {
         let jct = |allocation: &str| {

@@ -15,7 +15,7 @@ use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, Simulation, simulate};
+use rota_core::simulation::{RunSettings, Simulation, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::workload::Workload;
 use rota_scripts::{Limits, ScriptPolicy, Source as Script};
@@ -62,7 +62,7 @@ fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy
         Arc::clone(workload),
         Vec::new(),
         policy,
-        &Settings::default(),
+        &RunSettings::default(),
         &mut |_| {},
     );
     (ledger.expect("a run without errors"), cpu_now() - began)
@@ -242,7 +242,7 @@ fn busy_rounds(cluster: &Arc<Cluster>, seed: u64, mut policy: ScriptPolicy) -> V
     };
     let workload = Arc::new(generate::generate(cluster, &profiles, &options).expect("a workload"));
     let mut timed = Timed { inner: &mut policy, rounds: Vec::new() };
-    let settings = Settings::default();
+    let settings = RunSettings::default();
     let mut simulation = Simulation::new(Arc::clone(cluster), workload, Vec::new(), &mut timed, &settings);
     for _ in 0..100 {
         assert!(simulation.step().expect("a run without errors"), "the workload outlasts the measurement");

@@ -5,7 +5,7 @@ use crate::ids::{JobId, NodeId};
 use crate::plan::{Hold, Plan, Verdict};
 use crate::resources::Host;
 use crate::snapshot::Snapshot;
-use crate::table::Phase;
+use crate::table::JobPhase;
 
 /// A plan that can be carried out as it stands.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
     let mut judged = admitted.clone();
     for (job, verdict) in &plan.verdicts {
         let row = jobs.row(*job).ok_or(PlanViolation::UnknownJob { job: *job, what: "judge" })?;
-        if jobs.phase(row) != Phase::Asking || judged[row] {
+        if jobs.phase(row) != JobPhase::Asking || judged[row] {
             return Err(PlanViolation::NotAsking { job: *job });
         }
         judged[row] = true;
@@ -143,11 +143,11 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
             return Err(PlanViolation::PlannedTwice { job });
         }
         runs[row] = true;
-        if jobs.phase(row) == Phase::Asking && !admitted.get(row).copied().unwrap_or(false) {
+        if jobs.phase(row) == JobPhase::Asking && !admitted.get(row).copied().unwrap_or(false) {
             return Err(PlanViolation::NotAdmitted { job });
         }
         let allocation = match &run.what {
-            Hold::Keep if jobs.phase(row) != Phase::Running => {
+            Hold::Keep if jobs.phase(row) != JobPhase::Running => {
                 return Err(PlanViolation::KeepsNothing { job });
             }
             Hold::Keep => jobs.allocation(row),

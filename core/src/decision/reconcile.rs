@@ -4,13 +4,13 @@ use crate::check::CheckedPlan;
 use crate::event::{Command, StopCause};
 use crate::ids::Incarnation;
 use crate::plan::{Hold, Verdict};
-use crate::table::{JobTable, Phase};
+use crate::table::{JobPhase, JobTable};
 
 /// The commands that turn what is in `jobs` into the plan.
 pub fn reconcile(jobs: &JobTable, checked: CheckedPlan) -> Vec<Command> {
     let mut commands = Vec::new();
     for row in 0..jobs.len() {
-        if jobs.phase(row) == Phase::Running && !checked.runs(row) {
+        if jobs.phase(row) == JobPhase::Running && !checked.runs(row) {
             commands.push(stop(jobs, row));
         }
     }
@@ -22,13 +22,13 @@ pub fn reconcile(jobs: &JobTable, checked: CheckedPlan) -> Vec<Command> {
         let Some(row) = jobs.row(run.job) else { continue };
         let (job, held) = (run.job, jobs.allocation(row));
         let incarnation = jobs.incarnation(row);
-        if jobs.phase(row) == Phase::Running && held.same_gpus(&allocation) {
+        if jobs.phase(row) == JobPhase::Running && held.same_gpus(&allocation) {
             if *held != allocation {
                 resizes.push(Command::Resize { job, incarnation, allocation });
             }
             continue;
         }
-        if jobs.phase(row) == Phase::Running {
+        if jobs.phase(row) == JobPhase::Running {
             commands.push(stop(jobs, row));
         }
         starts.push(Command::Start { job, incarnation: Incarnation(incarnation.0 + 1), allocation });

@@ -16,14 +16,14 @@ use crate::policy::{Policy, PolicyError};
 use crate::recorder::Recorder;
 use crate::scheduler::{Impact, Scheduler};
 use crate::snapshot::{Guards, Snapshot};
-use crate::table::Phase;
+use crate::table::JobPhase;
 use crate::time::{Span, Time};
 use crate::workload::{Fault, Workload};
 use crate::world::World;
 
 /// How a run goes.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     /// Time between rounds.
     pub round: Span,
     /// The first round; the others follow at multiples of `round` after it.
@@ -45,9 +45,9 @@ pub struct Settings {
     pub max_stalled_rounds: u32,
 }
 
-impl Default for Settings {
+impl Default for RunSettings {
     fn default() -> Self {
-        Settings {
+        RunSettings {
             round: Span::from_secs(300),
             first_round: Time::ZERO,
             skips_rounds: true,
@@ -101,7 +101,7 @@ pub enum SimulationError {
 
 /// A run in progress.
 pub struct Simulation<'a> {
-    settings: &'a Settings,
+    settings: &'a RunSettings,
     policy: &'a mut dyn Policy,
     workload: Arc<Workload>,
     scheduler: Scheduler,
@@ -129,7 +129,7 @@ pub fn simulate(
     workload: Arc<Workload>,
     faults: Vec<Fault>,
     policy: &mut dyn Policy,
-    settings: &Settings,
+    settings: &RunSettings,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Ledger, SimulationError> {
     let mut run = Simulation::new(cluster, workload, faults, policy, settings);
@@ -146,7 +146,7 @@ impl<'a> Simulation<'a> {
         workload: Arc<Workload>,
         faults: Vec<Fault>,
         policy: &'a mut dyn Policy,
-        settings: &'a Settings,
+        settings: &'a RunSettings,
     ) -> Self {
         let n_jobs = workload.jobs.len();
         let dataset_bytes = workload.datasets.iter().map(|d| d.bytes).collect();
@@ -330,9 +330,9 @@ impl<'a> Simulation<'a> {
         let jobs = self.scheduler.jobs();
         let why = |job| match jobs.row(job).map(|row| jobs.phase(row)) {
             None => "had not arrived when the run ended".to_owned(),
-            Some(Phase::Running) => "was running when the run ended".to_owned(),
-            Some(Phase::Asking) => "was never admitted".to_owned(),
-            Some(Phase::Waiting) => "was waiting when the run ended".to_owned(),
+            Some(JobPhase::Running) => "was running when the run ended".to_owned(),
+            Some(JobPhase::Asking) => "was never admitted".to_owned(),
+            Some(JobPhase::Waiting) => "was waiting when the run ended".to_owned(),
         };
         Ledger { data: self.world.data_use(), ..self.recorder.close(self.now, self.digest.hex(), why) }
     }
@@ -345,7 +345,7 @@ pub fn admit_all(snapshot: &Snapshot, plan: &mut Plan) {
         return;
     }
     let mut asking: Vec<_> =
-        (0..jobs.len()).filter(|row| jobs.phase(*row) == Phase::Asking).map(|row| jobs.id(row)).collect();
+        (0..jobs.len()).filter(|row| jobs.phase(*row) == JobPhase::Asking).map(|row| jobs.id(row)).collect();
     asking.sort_unstable();
     plan.verdicts.extend(asking.into_iter().map(|job| (job, Verdict::Admit)));
 }

@@ -10,7 +10,7 @@ use crate::ids::{Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
 use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
-use crate::table::{JobTable, Phase};
+use crate::table::{JobPhase, JobTable};
 use crate::time::{Span, Time};
 
 /// What is known of the cluster and of every job that has not ended.
@@ -77,14 +77,14 @@ impl Scheduler {
             }
             Event::JobFinished { job, incarnation } => match self.current(*job, *incarnation) {
                 // Also when it was told to stop meanwhile: what is done is done.
-                Some(row) if self.jobs.phase(row) != Phase::Asking => {
+                Some(row) if self.jobs.phase(row) != JobPhase::Asking => {
                     Arc::make_mut(&mut self.jobs).remove(row);
                     Impact::Changed
                 }
                 _ => Impact::Same,
             },
             Event::JobRequeued { job, incarnation, done } => match self.current(*job, *incarnation) {
-                Some(row) if self.jobs.phase(row) == Phase::Running => {
+                Some(row) if self.jobs.phase(row) == JobPhase::Running => {
                     let jobs = Arc::make_mut(&mut self.jobs);
                     jobs.stop(row, now);
                     jobs.report_done(row, now, *done);
@@ -164,7 +164,7 @@ impl Scheduler {
 
     fn cancel(&mut self, job: JobId, orders: &mut Vec<Command>) -> Impact {
         let Some(row) = self.jobs.row(job) else { return Impact::Same };
-        if self.jobs.phase(row) == Phase::Running {
+        if self.jobs.phase(row) == JobPhase::Running {
             orders.push(Command::Stop {
                 job,
                 incarnation: self.jobs.incarnation(row),
@@ -255,10 +255,10 @@ impl Scheduler {
         for row in 0..jobs.len() {
             let (id, allocation) = (jobs.id(row), jobs.allocation(row));
             assert_eq!(jobs.row(id), Some(row), "job {id} is found at its row");
-            n_asking += usize::from(jobs.phase(row) == Phase::Asking);
-            n_running += usize::from(jobs.phase(row) == Phase::Running);
+            n_asking += usize::from(jobs.phase(row) == JobPhase::Asking);
+            n_running += usize::from(jobs.phase(row) == JobPhase::Running);
             assert_eq!(
-                jobs.phase(row) == Phase::Running,
+                jobs.phase(row) == JobPhase::Running,
                 !allocation.is_empty(),
                 "job {id} holds GPUs when it runs"
             );

@@ -10,7 +10,7 @@ use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, NodeId, TenantId};
 use crate::plan::Wake;
-use crate::table::{JobTable, Phase};
+use crate::table::{JobPhase, JobTable};
 use crate::time::{Span, Time};
 
 /// One instant.
@@ -88,7 +88,7 @@ impl Snapshot {
     /// Whether the job of a row may not be stopped yet.
     pub fn is_protected(&self, row: usize) -> bool {
         self.guards.min_run > Span::ZERO
-            && self.jobs.phase(row) == Phase::Running
+            && self.jobs.phase(row) == JobPhase::Running
             && self.now - self.jobs.since(row) < self.guards.min_run
     }
 
@@ -104,7 +104,7 @@ impl Snapshot {
     /// Until when an answer holds that depends only on who is there: until something changes, or until a running job
     /// that may not be stopped or moved yet may be.
     pub fn steady_wake(&self) -> Wake {
-        let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == Phase::Running);
+        let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == JobPhase::Running);
         let next = running.map(|row| self.movable_from(row)).filter(|time| *time > self.now).min();
         next.map_or(Wake::OnChange, Wake::AtOrOnChange)
     }

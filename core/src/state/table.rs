@@ -14,7 +14,7 @@ use crate::time::{Span, Time};
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Phase {
+pub enum JobPhase {
     /// Arrived, not yet admitted.
     Asking,
     /// Admitted, without GPUs.
@@ -138,7 +138,7 @@ pub struct JobTable {
     /// Beside the specs, so that asking for an id does not fetch a spec from memory.
     ids: Vec<JobId>,
     specs: Vec<Arc<JobSpec>>,
-    phases: Vec<Phase>,
+    phases: Vec<JobPhase>,
     gpus: Vec<u32>,
     demand_per_gpu: Vec<Host>,
     sizes: Vec<Size>,
@@ -195,12 +195,12 @@ impl JobTable {
     }
 
     /// Where the job of a row stands.
-    pub fn phase(&self, row: usize) -> Phase {
+    pub fn phase(&self, row: usize) -> JobPhase {
         self.phases[row]
     }
 
     /// Where all jobs stand.
-    pub fn phases(&self) -> &[Phase] {
+    pub fn phases(&self) -> &[JobPhase] {
         &self.phases
     }
 
@@ -271,7 +271,7 @@ impl JobTable {
         self.allocations.push(Allocation::default());
         self.incarnations.push(Incarnation(0));
         self.paces.push(Pace { fair_s_per_iteration, ..Pace::default() });
-        self.phases.push(Phase::Asking);
+        self.phases.push(JobPhase::Asking);
         self.ids.push(id);
         self.specs.push(spec);
         self.n_asking += 1;
@@ -299,16 +299,16 @@ impl JobTable {
 
     fn leave_phase(&mut self, row: usize) {
         match self.phases[row] {
-            Phase::Asking => self.n_asking -= 1,
-            Phase::Running => self.n_running -= 1,
-            Phase::Waiting => {}
+            JobPhase::Asking => self.n_asking -= 1,
+            JobPhase::Running => self.n_running -= 1,
+            JobPhase::Waiting => {}
         }
     }
 
     /// Lets a job that asked for admission wait for GPUs.
     pub fn admit(&mut self, row: usize) {
         self.leave_phase(row);
-        self.phases[row] = Phase::Waiting;
+        self.phases[row] = JobPhase::Waiting;
     }
 
     /// Counts time up to `now` into the columns of every running job.
@@ -317,7 +317,7 @@ impl JobTable {
             return;
         }
         for row in 0..self.len() {
-            if self.phases[row] == Phase::Running {
+            if self.phases[row] == JobPhase::Running {
                 self.refresh_row(row, now);
             }
         }
@@ -337,7 +337,7 @@ impl JobTable {
     }
 
     fn count_row(&mut self, row: usize, now: Time) {
-        if self.phases[row] == Phase::Running {
+        if self.phases[row] == JobPhase::Running {
             self.refresh_row(row, now);
         }
         self.refreshed = None;
@@ -354,7 +354,7 @@ impl JobTable {
     ) -> Incarnation {
         self.count_row(row, now);
         self.leave_phase(row);
-        self.phases[row] = Phase::Running;
+        self.phases[row] = JobPhase::Running;
         self.n_running += 1;
         self.columns.since[row] = now.as_secs_f64();
         self.incarnations[row].0 += 1;
@@ -391,7 +391,7 @@ impl JobTable {
     pub(crate) fn stop(&mut self, row: usize, now: Time) -> Allocation {
         self.count_row(row, now);
         self.leave_phase(row);
-        self.phases[row] = Phase::Waiting;
+        self.phases[row] = JobPhase::Waiting;
         self.columns.since[row] = now.as_secs_f64();
         self.columns.held[row] = 0.0;
         self.columns.preemptions[row] += 1.0;
@@ -420,7 +420,7 @@ impl JobTable {
         self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
         let pace = &mut self.paces[row];
         pace.fair_s_per_iteration = fair_s_per_iteration;
-        if self.phases[row] == Phase::Running {
+        if self.phases[row] == JobPhase::Running {
             pace.attained = self.columns.attained[row];
             pace.service = self.columns.service[row];
             pace.done = done;
@@ -441,7 +441,7 @@ impl JobTable {
     pub fn hold(&mut self, row: usize, allocation: Allocation) {
         self.leave_phase(row);
         let runs = !allocation.slices.is_empty();
-        self.phases[row] = if runs { Phase::Running } else { Phase::Waiting };
+        self.phases[row] = if runs { JobPhase::Running } else { JobPhase::Waiting };
         self.n_running += usize::from(runs);
         self.columns.held[row] = f64::from(allocation.n_gpus());
         self.allocations[row] = allocation;

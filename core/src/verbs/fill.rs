@@ -17,7 +17,7 @@ use crate::reclaim::{self, Reclaim};
 use crate::resources::Host;
 use crate::room::Room;
 use crate::snapshot::Snapshot;
-use crate::table::Phase;
+use crate::table::JobPhase;
 
 /// Host resources a job asks for beside each GPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,7 +249,7 @@ impl<'a> Fill<'a> {
     fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
         let mut kept = vec![false; self.snapshot.jobs.len()];
         for &row in selected {
-            kept[row as usize] = self.snapshot.jobs.phase(row as usize) == Phase::Running;
+            kept[row as usize] = self.snapshot.jobs.phase(row as usize) == JobPhase::Running;
         }
         for (row, is_kept) in kept.iter_mut().enumerate().filter(|(_, is_kept)| **is_kept) {
             *is_kept = self.take_own_gpus(row, self.gpus_of(row, counts));
@@ -260,7 +260,7 @@ impl<'a> Fill<'a> {
     /// Takes the GPUs a job runs on for it again, if it shall have as many and all are free.
     fn take_own_gpus(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
-        if jobs.phase(row) != Phase::Running {
+        if jobs.phase(row) != JobPhase::Running {
             return false;
         }
         let held = jobs.allocation(row);

@@ -13,7 +13,7 @@ use rota_core::snapshot::Snapshot;
 use rota_solvers::synergy_opt::{JointJob, JointPlacement, JointProblem, LeftOut, Part};
 use rota_solvers::{FormulationError, Solver, Start};
 
-use super::Settings;
+use super::OptimumSettings;
 use super::levels::{self, Chosen, RowOnType};
 use super::places::{self, Places};
 
@@ -32,7 +32,7 @@ pub(super) fn ask(
     jobs: &[RowOnType],
     granted: &[Granted],
     solver: &mut dyn Solver,
-    settings: &Settings,
+    settings: &OptimumSettings,
 ) -> Result<Joint, FormulationError> {
     let Some(gpu_type) = jobs.first().map(|job| job.gpu_type) else {
         return Ok(Joint { places: None, status: "optimal" });

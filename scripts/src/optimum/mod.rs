@@ -34,7 +34,7 @@ pub use relaxed::{Look, Loss, Relaxation};
 
 /// How hard to look.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct OptimumSettings {
     /// Limits of each solve; nodes and gap decide, so that answers repeat.
     pub limits: Limits,
     /// How places are found when packing leaves jobs out.
@@ -54,10 +54,15 @@ pub enum Formulation {
     Joint,
 }
 
-impl Default for Settings {
+impl Default for OptimumSettings {
     fn default() -> Self {
         let limits = Limits { gap: 1e-4, nodes: 1_000, ..Limits::default() };
-        Settings { limits, method: Method::Exact, exact_spots: 600, formulation: Formulation::TwoPhases }
+        OptimumSettings {
+            limits,
+            method: Method::Exact,
+            exact_spots: 600,
+            formulation: Formulation::TwoPhases,
+        }
     }
 }
 
@@ -113,7 +118,7 @@ pub fn optimum(
     order: &[u32],
     room: &mut Room,
     solver: &mut dyn Solver,
-    settings: &Settings,
+    settings: &OptimumSettings,
 ) -> Result<Optimum, FormulationError> {
     let selected = Fill::new(snapshot, room, &mut FirstFit).select(order, &Counts::Asked);
     let mut found = Optimum::default();

@@ -11,7 +11,7 @@ use rota_core::snapshot::Snapshot;
 use rota_solvers::synergy_opt::{Demand, Gangs, LeftOut, Part, PlacementProblem, Server, pack};
 use rota_solvers::{FormulationError, Solver, Start};
 
-use super::Settings;
+use super::OptimumSettings;
 use super::levels::Chosen;
 
 /// How places are found when packing leaves jobs out.
@@ -40,7 +40,7 @@ pub(super) fn find(
     gpu_type: GpuTypeId,
     jobs: &[Chosen],
     solver: &mut dyn Solver,
-    settings: &Settings,
+    settings: &OptimumSettings,
 ) -> Result<Places, FormulationError> {
     let yard = Yard { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
     let stayed = yard.stay_and_pack();
@@ -146,7 +146,7 @@ impl Yard<'_> {
         &self,
         packed: Vec<Vec<Part>>,
         solver: &mut dyn Solver,
-        settings: &Settings,
+        settings: &OptimumSettings,
     ) -> Result<Vec<Vec<Part>>, FormulationError> {
         let problem = self.problem();
         let found = match settings.method {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rota_core::allocation::{Allocation, GpuSet};
 use rota_core::plan::{Hold, Plan, Verdict};
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, Simulation};
+use rota_core::simulation::{RunSettings, Simulation};
 use rota_core::snapshot::Snapshot;
 
 use super::Scenario;
@@ -44,8 +44,12 @@ impl Report {
 
 /// Runs a scenario under `policy` and says what happened at each decision. An error of the script is a line too.
 pub fn run(scenario: &Scenario, policy: &mut dyn Policy) -> Report {
-    let settings =
-        Settings { round: scenario.round, skips_rounds: false, is_paranoid: true, ..Settings::default() };
+    let settings = RunSettings {
+        round: scenario.round,
+        skips_rounds: false,
+        is_paranoid: true,
+        ..RunSettings::default()
+    };
     let mut watched = Watched { policy, lines: Vec::new() };
     let failure = {
         let (cluster, workload) = (Arc::clone(&scenario.cluster), Arc::clone(&scenario.workload));

@@ -93,7 +93,7 @@ fn random_wishes(random: &mut StdRng, n_jobs: usize, most_rounds: i64) -> Vec<Wi
 fn ask(wishes: &[Wish], pace: Pace) -> Found {
     let view = snapshot(wishes);
     let newcomers: Vec<Newcomer> = (0..wishes.len() as u32).map(|row| Newcomer { row, worth: 1.0 }).collect();
-    let settings = Settings { pace, ..Settings::default() };
+    let settings = ShareSettings { pace, ..ShareSettings::default() };
     most(&view, &Ahead::new(&view), &newcomers, &mut Highs, &settings).expect("sane numbers")
 }
 
@@ -209,7 +209,7 @@ fn promises_are_kept_whoever_asks() {
     let mut base = Ahead::new(&view);
     base.reserve(&view, &[0], Way::LeastShare);
     let newcomers: Vec<Newcomer> = (1..wishes.len() as u32).map(|row| Newcomer { row, worth: 1.0 }).collect();
-    let found = most(&view, &base, &newcomers, &mut Highs, &Settings::default()).expect("sane numbers");
+    let found = most(&view, &base, &newcomers, &mut Highs, &ShareSettings::default()).expect("sane numbers");
     assert!(found.ahead.of(0).is_some_and(|planned| !planned.is_late), "{}", found.note());
     assert_eq!((found.worth, found.bound), (0.0, 0.0), "the promise needs nearly all of the cluster");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::{Array, Dynamic};
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 
 use super::cluster::{ClusterValue, RoomValue};
 use super::{FillValue, JobValue, Jobs, Queue, Rows};
@@ -21,7 +21,7 @@ impl View {
         Jobs::new(&self.0, rows)
     }
 
-    fn jobs_in(&self, phase: Phase) -> Outcome<Jobs> {
+    fn jobs_in(&self, phase: JobPhase) -> Outcome<Jobs> {
         self.0.meter().charge(self.0.snapshot.jobs.len())?;
         Ok(Jobs::new(&self.0, Rows::Some(Arc::new(self.0.rows_in(phase)))))
     }
@@ -51,16 +51,16 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.field(OWNER, "jobs: Jobs", "All jobs that may run.");
     engine.register_get("jobs", |view: &mut View| view.jobs());
     let engine = registrar.field(OWNER, "running: Jobs", "Jobs that hold GPUs.");
-    engine.register_get("running", |view: &mut View| view.jobs_in(Phase::Running));
+    engine.register_get("running", |view: &mut View| view.jobs_in(JobPhase::Running));
     let engine =
         registrar.field(OWNER, "waiting: Jobs", "Jobs admitted in an earlier round that hold no GPU.");
-    engine.register_get("waiting", |view: &mut View| view.jobs_in(Phase::Waiting));
+    engine.register_get("waiting", |view: &mut View| view.jobs_in(JobPhase::Waiting));
     let engine = registrar.field(
         OWNER,
         "asking: Jobs",
         "Jobs that arrived since the last decision and ask for admission.",
     );
-    engine.register_get("asking", |view: &mut View| view.jobs_in(Phase::Asking));
+    engine.register_get("asking", |view: &mut View| view.jobs_in(JobPhase::Asking));
     let engine = registrar.field(OWNER, "queue: Queue", "The jobs in the order of the `order` stage.");
     engine.register_get("queue", |view: &mut View| view.queue());
     let engine = registrar.field(OWNER, "cluster: Cluster", "The cluster.");

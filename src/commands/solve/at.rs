@@ -9,7 +9,7 @@ use rota_core::allocation::Allocation;
 use rota_core::plan::Plan;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
-use rota_scripts::optimum::{Optimum, Settings, optimum, speed_of};
+use rota_scripts::optimum::{Optimum, OptimumSettings, optimum, speed_of};
 use rota_solvers::Highs;
 
 use crate::commands::again;
@@ -17,7 +17,7 @@ use crate::results::{Results, RunMeta};
 use crate::solve::given;
 
 /// Prints one instant of a run, job by job.
-pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Settings) -> Result<()> {
+pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &OptimumSettings) -> Result<()> {
     let results = Results::read(dir)?;
     let meta = &again::chosen(&results, policy)?.meta;
     let instant = instant(round, &results, meta)?;

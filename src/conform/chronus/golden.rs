@@ -7,7 +7,7 @@ use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::resources::Host;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
-use rota_scripts::artifact::chronus::{Objective, Placement, PowerSaving, Settings};
+use rota_scripts::artifact::chronus::{ChronusSettings, Objective, Placement, PowerSaving};
 use rota_solvers::{Recording, SolveStatus};
 use rota_traces::error::InputError;
 use rota_traces::source::Source;
@@ -153,7 +153,7 @@ impl CaseFile {
         Cluster::new("chronus", &[group]).map_err(|error| InputError::problem("case.json", error.to_string()))
     }
 
-    pub(super) fn settings<'a>(&self, expectations: &'a [i64]) -> Result<Settings<'a>, InputError> {
+    pub(super) fn settings<'a>(&self, expectations: &'a [i64]) -> Result<ChronusSettings<'a>, InputError> {
         let unknown = |flag: &str, value: &str| {
             InputError::expected("case.json", format!("a value of --{flag} that the original has")).got(value)
         };
@@ -176,7 +176,7 @@ impl CaseFile {
             (false, true) => PowerSaving::Aggressive,
             (false, false) => PowerSaving::Conservative,
         };
-        Ok(Settings {
+        Ok(ChronusSettings {
             unit: self.unit(),
             lease: self.lease_term_interval,
             check: self.check_time_interval,
@@ -186,7 +186,7 @@ impl CaseFile {
             has_profile: self.is_set("profile"),
             power,
             expectations: Some(expectations),
-            ..Settings::minutes()
+            ..ChronusSettings::minutes()
         })
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rota_core::cluster::Cluster;
 use rota_core::workload::Workload;
-use rota_scripts::artifact::chronus::{self as artifact, Run, Settings};
+use rota_scripts::artifact::chronus::{self as artifact, ChronusSettings, Run};
 use rota_solvers::{Highs, Limits, Model, Recorded, Solution, Solver, Start};
 use rota_traces::format::{Setting, chronus};
 use rota_traces::profile;
@@ -122,7 +122,7 @@ impl GoldenCase {
 
 impl Inputs {
     fn run(&self, solver: &mut dyn Solver) -> anyhow::Result<Run> {
-        let settings: Settings<'_> = self.file.settings(&self.expectations)?;
+        let settings: ChronusSettings<'_> = self.file.settings(&self.expectations)?;
         Ok(artifact::run(&self.cluster, &self.workload, &settings, solver)?)
     }
 }

@@ -8,7 +8,7 @@ use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
 use rota_core::job::Deadline;
 use rota_core::ledger::{Ledger, Status};
 use rota_core::resources::Host;
-use rota_core::simulation::{Settings, SimulationError, simulate};
+use rota_core::simulation::{RunSettings, SimulationError, simulate};
 use rota_core::workload::Workload;
 use rota_scripts::artifact::Defects;
 use rota_scripts::artifact::chronus::{self as artifact, ArtifactError};
@@ -178,7 +178,7 @@ fn run(
     for (key, value) in words.filter_map(|setting| setting.split_once('=')) {
         script.set(key, value).expect("a setting of a shipped policy");
     }
-    let settings = Settings { round: ROUND, ..Settings::default() };
+    let settings = RunSettings { round: ROUND, ..RunSettings::default() };
     let (cluster, jobs) = (Arc::clone(cluster), Arc::clone(workload));
     let ledger = simulate(cluster, jobs, Vec::new(), &mut script, &settings, &mut |_| ());
     let ledger = ledger.map_err(|error| ChronusError::Run { policy, trace, error })?;
@@ -192,7 +192,7 @@ fn original(
     defects: Defects,
     trace: &'static str,
 ) -> Result<Figures, ChronusError> {
-    let settings = artifact::Settings { defects, ..artifact::Settings::minutes() };
+    let settings = artifact::ChronusSettings { defects, ..artifact::ChronusSettings::minutes() };
     let run = artifact::run(cluster, workload, &settings, &mut Highs);
     let run = run.map_err(|error| ChronusError::Artifact { trace, error })?;
     Ok(figures(workload, &run.ledger))

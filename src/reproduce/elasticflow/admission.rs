@@ -12,9 +12,9 @@ use rota_core::cluster::Cluster;
 use rota_core::ledger::{Outcome, Status};
 use rota_core::plan::{Plan, Verdict};
 use rota_core::policy::{Policy, PolicyError};
-use rota_core::simulation::{Settings, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_scripts::{Limits, ScriptPolicy};
@@ -141,7 +141,7 @@ fn whole_run(
     name: &'static str,
     policy: &mut dyn Policy,
 ) -> Result<WholeRun, ReproduceError> {
-    let settings = Settings { round: loaded.scarce.round, ..Settings::default() };
+    let settings = RunSettings { round: loaded.scarce.round, ..RunSettings::default() };
     let (cluster, workload) = (Arc::clone(&loaded.cluster), Arc::clone(&loaded.workload));
     let ledger = simulate(cluster, workload, Vec::new(), policy, &settings, &mut |_| {});
     let ledger =
@@ -175,7 +175,7 @@ impl Policy for SideBySide {
         let plan = self.greedy.decide(snapshot)?;
         let jobs = &snapshot.jobs;
         let has_deadline = |row: usize| jobs.spec(row).deadline.first().is_some();
-        let asks = |row: &usize| jobs.phase(*row) == Phase::Asking && has_deadline(*row);
+        let asks = |row: &usize| jobs.phase(*row) == JobPhase::Asking && has_deadline(*row);
         let n_asking = if jobs.n_asking() == 0 { 0 } else { (0..jobs.len()).filter(asks).count() };
         if n_asking > 0 {
             self.model.restore_memory("")?;

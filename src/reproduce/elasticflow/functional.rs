@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use rota_core::time::Span;
-use rota_scripts::artifact::elasticflow::{self as artifact, Settings};
+use rota_scripts::artifact::elasticflow::{self as artifact, ElasticflowSettings};
 use rota_traces::format::{Setting, rota};
 use rota_traces::profile;
 use rota_traces::source::Source;
@@ -58,7 +58,7 @@ pub fn functional() -> Result<FunctionalReport, ReproduceError> {
     let workload = rota::read(&source, &Setting::new(&cluster, &profiles))?.workload;
     let mut runs = Vec::with_capacity(CONTENDERS.len());
     for (contender, published) in CONTENDERS.iter().zip(README) {
-        let settings = Settings::new(contender.scheduler, SLOT);
+        let settings = ElasticflowSettings::new(contender.scheduler, SLOT);
         let run = artifact::run(&cluster, &workload, &settings).map_err(|error| {
             ReproduceError::Artifact { policy: contender.original, trace: "the ten jobs", error }
         })?;

@@ -66,7 +66,7 @@ fn workload(lines: &[Line]) -> Workload {
 /// What runs, and what comes of it without and with a defect.
 struct Case {
     defect: Defect,
-    settings: Settings<'static>,
+    settings: ChronusSettings<'static>,
     n_nodes: u32,
     lines: &'static [Line],
     mended: &'static str,
@@ -75,7 +75,7 @@ struct Case {
 
 /// For each job: a(ccepted), r(efused) or b(est effort) on arrival, start and end in minutes.
 fn words(case: &Case, defects: Defects) -> String {
-    let settings = Settings { defects, ..case.settings };
+    let settings = ChronusSettings { defects, ..case.settings };
     let run = match run(&cluster(case.n_nodes), &workload(case.lines), &settings, &mut Highs) {
         Ok(run) => run,
         Err(ArtifactError::Aborts { .. }) => return "aborts".to_owned(),
@@ -100,7 +100,7 @@ const FAR: &[(i64, f64)] = &[(300, 10.0)];
 
 #[test]
 fn each_defect_alone_does_what_its_sentence_says() {
-    let minutes = Settings::minutes();
+    let minutes = ChronusSettings::minutes();
     let case = |defect, lines, mended, original| Case {
         defect,
         settings: minutes,
@@ -147,12 +147,18 @@ fn each_defect_alone_does_what_its_sentence_says() {
         ),
         // Ten minutes between looks are two leases of five.
         Case {
-            settings: Settings { lease: 5, check: 10, slot: 10, objective: Objective::Minimize, ..minutes },
+            settings: ChronusSettings {
+                lease: 5,
+                check: 10,
+                slot: 10,
+                objective: Objective::Minimize,
+                ..minutes
+            },
             ..case(Defect::ClearsOneLease, &[(0, 60, 1, FAR)], "a:0-63.5", "aborts")
         },
         // The night has 480 minutes; eight leases of 20 have 160.
         Case {
-            settings: Settings { power: PowerSaving::Aggressive, ..minutes },
+            settings: ChronusSettings { power: PowerSaving::Aggressive, ..minutes },
             n_nodes: 12,
             ..case(Defect::NightLeases, &[(200, 30, 96, &[])], "b:480-517.6", "b:200-237.6")
         },

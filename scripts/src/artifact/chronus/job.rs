@@ -6,7 +6,7 @@ use rota_core::job::{Deadline, JobSpec};
 use rota_core::workload::{Truth, Workload};
 use rota_solvers::chronus_leases::LeaseRow;
 
-use super::{ArtifactError, Defect, Settings};
+use super::{ArtifactError, ChronusSettings, Defect};
 
 /// A deadline is worth this much at most.
 pub(super) const MOST_VALUE: f64 = 10.0;
@@ -137,7 +137,7 @@ impl Job {
 pub(super) fn jobs_of(
     cluster: &Cluster,
     workload: &Workload,
-    settings: &Settings<'_>,
+    settings: &ChronusSettings<'_>,
 ) -> Result<Vec<Job>, ArtifactError> {
     let jobs = workload.jobs.iter().zip(&workload.truths).enumerate();
     jobs.map(|(id, (spec, truth))| job_of(id, spec, truth, cluster, settings)).collect()
@@ -148,7 +148,7 @@ fn job_of(
     spec: &JobSpec,
     truth: &Truth,
     cluster: &Cluster,
-    settings: &Settings<'_>,
+    settings: &ChronusSettings<'_>,
 ) -> Result<Job, ArtifactError> {
     let wrong = |why: String| ArtifactError::Job { name: spec.name.to_string(), why };
     if spec.gpus.asked > cluster.n_gpus() {

@@ -78,7 +78,7 @@ pub enum PowerSaving {
 
 /// How a run goes. Times are in units of the trace.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
+pub struct ChronusSettings<'a> {
     /// What one unit is: a minute for the published traces.
     pub unit: Span,
     /// Length of a lease.
@@ -104,10 +104,10 @@ pub struct Settings<'a> {
     pub keeps_timeline: bool,
 }
 
-impl Settings<'_> {
+impl ChronusSettings<'_> {
     /// Minutes, leases of 20, as the authors' batch script has it, with nodes on all night.
     pub fn minutes() -> Self {
-        Settings {
+        ChronusSettings {
             unit: Span::from_secs(60),
             lease: 20,
             check: 1,
@@ -124,7 +124,7 @@ impl Settings<'_> {
 
     /// Seconds, as ElasticFlow's authors ported it: leases, slots and ticks of 240.
     pub fn seconds() -> Self {
-        Settings { unit: Span::from_secs(1), lease: 240, check: 240, slot: 240, ..Self::minutes() }
+        ChronusSettings { unit: Span::from_secs(1), lease: 240, check: 240, slot: 240, ..Self::minutes() }
     }
 
     /// A time of the trace.
@@ -141,7 +141,7 @@ impl Settings<'_> {
 pub fn run(
     cluster: &Cluster,
     workload: &Workload,
-    settings: &Settings<'_>,
+    settings: &ChronusSettings<'_>,
     solver: &mut dyn Solver,
 ) -> Result<Run, ArtifactError> {
     simulator::Simulator::new(cluster, workload, settings, solver)?.run()

@@ -9,7 +9,7 @@ use rota_solvers::Solver;
 use super::job::{Job, jobs_of};
 use super::machines::Machines;
 use super::record::Run;
-use super::{ArtifactError, Defect, Objective, Placement, PowerSaving, Settings};
+use super::{ArtifactError, ChronusSettings, Defect, Objective, Placement, PowerSaving};
 use crate::artifact::track::{Holder, Track};
 
 /// Ticks in a row without a running job or an arrival to come after which nothing will start any more.
@@ -32,7 +32,7 @@ pub(super) struct Simulator<'a> {
     pub(super) n_unaccepted: usize,
     pub(super) mode: Objective,
     pub(super) is_full_power: bool,
-    pub(super) settings: Settings<'a>,
+    pub(super) settings: ChronusSettings<'a>,
     pub(super) solver: &'a mut dyn Solver,
     pub(super) run: Run,
     pub(super) track: Track,
@@ -42,10 +42,10 @@ impl<'a> Simulator<'a> {
     pub(super) fn new(
         cluster: &Cluster,
         workload: &Workload,
-        settings: &Settings<'a>,
+        settings: &ChronusSettings<'a>,
         solver: &'a mut dyn Solver,
     ) -> Result<Self, ArtifactError> {
-        let Settings { lease, check, slot, .. } = *settings;
+        let ChronusSettings { lease, check, slot, .. } = *settings;
         if lease < 1 {
             return Err(ArtifactError::Lease { lease });
         }
@@ -78,7 +78,7 @@ impl<'a> Simulator<'a> {
     }
 
     pub(super) fn run(mut self) -> Result<Run, ArtifactError> {
-        let Settings { lease, check, slot, power, .. } = self.settings;
+        let ChronusSettings { lease, check, slot, power, .. } = self.settings;
         let (mut now, mut n_idle) = (0, 0);
         while self.n_arrived < self.jobs.len() || !self.pending.is_empty() || !self.running.is_empty() {
             if power != PowerSaving::Off {

@@ -63,7 +63,8 @@ fn workload(lines: &[Line]) -> Workload {
 
 /// One word for each job: m(et), x (missed), d(eclined), b(est effort) or u(nfinished), with start and end.
 fn words(scheduler: Scheduler, slot_s: i64, lines: &[Line], defects: Defects) -> String {
-    let settings = Settings { defects, ..Settings::new(scheduler, Span::from_secs(slot_s)) };
+    let settings =
+        ElasticflowSettings { defects, ..ElasticflowSettings::new(scheduler, Span::from_secs(slot_s)) };
     let run = run(&cluster(), &workload(lines), &settings).expect("a run");
     let word = |(judgement, outcome): (&Judgement, &Outcome)| {
         let letter = match judgement {

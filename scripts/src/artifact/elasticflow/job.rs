@@ -9,7 +9,7 @@ use rota_core::timeline::{Need, Reservation, Speeds};
 use rota_core::workload::Workload;
 use smallvec::SmallVec;
 
-use super::{ArtifactError, Defect, Scheduler, Settings};
+use super::{ArtifactError, Defect, ElasticflowSettings, Scheduler};
 use crate::artifact::track::{Holder, Track};
 
 /// The most GPUs the original gives to one job.
@@ -73,9 +73,9 @@ impl Job {
 pub(super) fn jobs_of(
     workload: &Workload,
     cluster: &Cluster,
-    settings: &Settings<'_>,
+    settings: &ElasticflowSettings<'_>,
 ) -> Result<Vec<Job>, ArtifactError> {
-    let Settings { scheduler, durations, defects, .. } = *settings;
+    let ElasticflowSettings { scheduler, durations, defects, .. } = *settings;
     let is_edf = matches!(scheduler, Scheduler::Edf | Scheduler::EdfAdmission);
     let knows_limit = scheduler.is_elastic() || (is_edf && !defects.has(Defect::EdfWidth));
     let gpu_type = cluster.gpu_types().first().map_or("", String::as_str);

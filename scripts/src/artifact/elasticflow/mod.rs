@@ -94,7 +94,7 @@ impl Scheduler {
 
 /// How a run goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
+pub struct ElasticflowSettings<'a> {
     /// Which of its schedulers.
     pub scheduler: Scheduler,
     /// Its scheduling slot.
@@ -107,10 +107,10 @@ pub struct Settings<'a> {
     pub keeps_timeline: bool,
 }
 
-impl Settings<'_> {
+impl ElasticflowSettings<'_> {
     /// The original as it is.
     pub fn new(scheduler: Scheduler, slot: Span) -> Self {
-        Settings { scheduler, slot, durations: None, defects: Defects::ALL, keeps_timeline: false }
+        ElasticflowSettings { scheduler, slot, durations: None, defects: Defects::ALL, keeps_timeline: false }
     }
 }
 
@@ -202,7 +202,11 @@ impl Case {
 }
 
 /// Runs a workload through one of the original's schedulers.
-pub fn run(cluster: &Cluster, workload: &Workload, settings: &Settings<'_>) -> Result<Run, ArtifactError> {
+pub fn run(
+    cluster: &Cluster,
+    workload: &Workload,
+    settings: &ElasticflowSettings<'_>,
+) -> Result<Run, ArtifactError> {
     let slot = settings.slot;
     if slot < Span::from_secs(1) || slot.0 % 1_000_000 != 0 {
         return Err(ArtifactError::Slot { slot });

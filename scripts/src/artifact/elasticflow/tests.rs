@@ -75,7 +75,10 @@ fn workload() -> (Workload, Vec<Span>) {
 fn outcomes(name: &str) -> String {
     let (workload, durations) = workload();
     let scheduler = Scheduler::parse(name).expect("a scheduler");
-    let settings = Settings { durations: Some(&durations), ..Settings::new(scheduler, Span::from_secs(60)) };
+    let settings = ElasticflowSettings {
+        durations: Some(&durations),
+        ..ElasticflowSettings::new(scheduler, Span::from_secs(60))
+    };
     let run = run(&cluster(), &workload, &settings).expect("a run");
     let word = |(judgement, outcome): (&Judgement, &rota_core::ledger::Outcome)| {
         let letter = match judgement {
@@ -142,7 +145,7 @@ fn themis_ends_every_job_at_a_lease() {
 fn what_the_original_cannot_handle_is_refused_by_name() {
     assert!(Scheduler::parse("fifo").is_err());
     let (mut workload, _) = workload();
-    let settings = |slot| Settings::new(Scheduler::Gandiva, Span::from_secs(slot));
+    let settings = |slot| ElasticflowSettings::new(Scheduler::Gandiva, Span::from_secs(slot));
     assert_eq!(
         run(&cluster(), &workload, &settings(0)).expect_err("no slot").to_string(),
         "a slot of 0 s: the original needs whole seconds, one at least"

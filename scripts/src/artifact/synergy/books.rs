@@ -15,7 +15,7 @@ use rota_core::table::JobTable;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 
-use super::driver::Settings;
+use super::driver::SynergySettings;
 
 /// Books in progress.
 pub(super) struct Books {
@@ -38,7 +38,7 @@ struct Open {
 }
 
 impl Books {
-    pub(super) fn new(workload: &Workload, cluster: &Cluster, settings: &Settings) -> Self {
+    pub(super) fn new(workload: &Workload, cluster: &Cluster, settings: &SynergySettings) -> Self {
         let n_jobs = workload.jobs.len();
         let blank = Outcome {
             status: Status::Unfinished,

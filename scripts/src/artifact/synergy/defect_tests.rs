@@ -89,7 +89,7 @@ fn words(policy: &str, round_s: i64, lines: &[Line], defects: Defects) -> String
         .map(|(name, _, iteration_s, ideal_speedup)| (name.to_owned(), Model { iteration_s, ideal_speedup }));
     let scheme = Scheme::parse(policy, Allocation::Greedy).expect(policy);
     let round = Span::from_secs(round_s);
-    let settings = Settings { round, keeps_timeline: true, defects, ..Settings::default() };
+    let settings = SynergySettings { round, keeps_timeline: true, defects, ..SynergySettings::default() };
     let ledger = run(scheme, cluster(), &workload(lines), &Models::from(models), &settings, &mut |_| ());
     let ledger = ledger.expect("a run");
     let seconds = |time: Option<Time>| time.map_or(-1, |time| time.0 / 1_000_000);

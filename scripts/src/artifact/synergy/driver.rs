@@ -31,7 +31,7 @@ const PATIENCE_S: f64 = 3_600_000.0;
 
 /// How a run goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SynergySettings {
     /// Time between rounds.
     pub round: Span,
     /// The first round.
@@ -42,9 +42,9 @@ pub struct Settings {
     pub defects: Defects,
 }
 
-impl Default for Settings {
+impl Default for SynergySettings {
     fn default() -> Self {
-        Settings {
+        SynergySettings {
             round: Span::from_secs(300),
             first_round: Time::ZERO,
             keeps_timeline: false,
@@ -59,7 +59,7 @@ pub fn run(
     cluster: Arc<Cluster>,
     workload: &Workload,
     models: &Models,
-    settings: &Settings,
+    settings: &SynergySettings,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Ledger, ArtifactError> {
     let mut driver = Driver::new(scheme, cluster, workload, models, settings)?;
@@ -85,7 +85,7 @@ struct Driver<'a> {
     scheme: Scheme,
     workload: &'a Workload,
     order: ScriptedOrder,
-    settings: &'a Settings,
+    settings: &'a SynergySettings,
     snapshot: Snapshot,
     room: Room,
     placement: Box<dyn Place>,
@@ -109,7 +109,7 @@ impl<'a> Driver<'a> {
         cluster: Arc<Cluster>,
         workload: &'a Workload,
         models: &Models,
-        settings: &'a Settings,
+        settings: &'a SynergySettings,
     ) -> Result<Self, ArtifactError> {
         if scheme.allocation == Allocation::Opt {
             return Err(ArtifactError::NeedsSolver { scheme: scheme.to_string() });

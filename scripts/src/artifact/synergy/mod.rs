@@ -25,7 +25,7 @@ mod scheme;
 mod tests;
 
 pub use attach::{Model, Models};
-pub use driver::{Settings, run};
+pub use driver::{SynergySettings, run};
 pub use error::{ArtifactError, SchemeError};
 pub use opt::phase_one;
 pub use scheme::{Allocation, OrderName, Placement, Scheme};

@@ -59,7 +59,7 @@ fn run_with(policy: &str, groups: &[NodeGroup], lines: &[Line]) -> Result<Ledger
     let cluster = Arc::new(Cluster::new("test", groups).expect("a cluster"));
     let models = Models::from([("model".to_owned(), Model { iteration_s: 1.0, ideal_speedup: 2.0 })]);
     let scheme = Scheme::parse(policy, Allocation::Greedy).expect(policy);
-    let settings = Settings { keeps_timeline: true, ..Settings::default() };
+    let settings = SynergySettings { keeps_timeline: true, ..SynergySettings::default() };
     run(scheme, cluster, &workload(lines), &models, &settings, &mut |_| ())
 }
 

@@ -7,7 +7,7 @@ use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::job::JobSpec;
 use rota_core::profile::Shape;
 use rota_core::resources::Host;
-use rota_core::table::{Field, Phase};
+use rota_core::table::{Field, JobPhase};
 
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, fail};
@@ -82,9 +82,9 @@ impl JobValue {
 
     fn phase(&self) -> &'static str {
         match self.session.snapshot.jobs.phase(self.row()) {
-            Phase::Asking => "asking",
-            Phase::Waiting => "waiting",
-            Phase::Running => "running",
+            JobPhase::Asking => "asking",
+            JobPhase::Waiting => "waiting",
+            JobPhase::Running => "running",
         }
     }
 }

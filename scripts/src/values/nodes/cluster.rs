@@ -8,7 +8,7 @@ use rota_core::cluster::Node;
 use rota_core::ids::NodeId;
 use rota_core::resources::Host;
 use rota_core::room::Room;
-use rota_core::table::Phase;
+use rota_core::table::JobPhase;
 
 use crate::reference::Registrar;
 use crate::session::{Outcome, Session, fail};
@@ -72,7 +72,7 @@ impl RoomValue {
         };
         let mut free: Vec<_> =
             snapshot.cluster.nodes().iter().zip(&snapshot.nodes.is_up).map(free_of).collect();
-        for row in (0..snapshot.jobs.len()).filter(|row| snapshot.jobs.phase(*row) == Phase::Running) {
+        for row in (0..snapshot.jobs.len()).filter(|row| snapshot.jobs.phase(*row) == JobPhase::Running) {
             for slice in &snapshot.jobs.allocation(row).slices {
                 let (gpus, host) = &mut free[slice.node.index()];
                 *gpus = gpus.without(slice.gpus);

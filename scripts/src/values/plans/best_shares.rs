@@ -11,7 +11,7 @@ use rota_solvers::elasticflow_shares::Pace;
 use crate::nearest;
 use crate::reference::Registrar;
 use crate::session::{Outcome, fail};
-use crate::shares::{self, Newcomer, Settings};
+use crate::shares::{self, Newcomer, ShareSettings};
 use crate::solving;
 use crate::values::timeline::{ROWS_PER_PLAN, TimelineValue};
 use crate::values::{Column, number, type_label};
@@ -73,9 +73,9 @@ impl TimelineValue {
     }
 
     /// Limits and form of the model, and what each row is worth if that was said.
-    fn settings(&self, options: &Map) -> Outcome<(Settings, Option<Vec<Option<f64>>>)> {
+    fn settings(&self, options: &Map) -> Outcome<(ShareSettings, Option<Vec<Option<f64>>>)> {
         const KEYS: [&str; 5] = ["gap", "nodes", "slots", "pace", "worth"];
-        let mut settings = Settings::default();
+        let mut settings = ShareSettings::default();
         settings.limits = solving::limits(self.session.meter(), settings.limits.gap, settings.limits.nodes);
         let mut worths = None;
         for (key, value) in options {

@@ -4,7 +4,7 @@ use rhai::{Dynamic, Map};
 
 use crate::limits::Meter;
 use crate::nearest;
-use crate::optimum::{Formulation, Method, Optimum, Settings, optimum};
+use crate::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
 use crate::reference::Registrar;
 use crate::session::{Outcome, fail};
 use crate::solving;
@@ -39,9 +39,9 @@ impl View {
     }
 }
 
-fn settings(options: &Map, meter: &Meter) -> Outcome<Settings> {
+fn settings(options: &Map, meter: &Meter) -> Outcome<OptimumSettings> {
     const KEYS: [&str; 5] = ["gap", "nodes", "model", "placement", "exact_spots"];
-    let mut settings = Settings::default();
+    let mut settings = OptimumSettings::default();
     settings.limits = solving::limits(meter, settings.limits.gap, settings.limits.nodes);
     for (key, value) in options {
         let amount = || match number(value) {

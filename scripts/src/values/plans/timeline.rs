@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rhai::{Dynamic, ImmutableString};
 use rota_core::snapshot::Snapshot;
-use rota_core::table::{Field, Phase};
+use rota_core::table::{Field, JobPhase};
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Ahead, Planned, Refusal, Way};
 
@@ -156,7 +156,7 @@ impl TimelineValue {
     fn verdict(&self, job: JobValue) -> Outcome<VerdictValue> {
         let row = job.row() as u32;
         if let Plans::Due(due) = &self.plans
-            && self.session.snapshot.jobs.phase(job.row()) == Phase::Asking
+            && self.session.snapshot.jobs.phase(job.row()) == JobPhase::Asking
         {
             let known =
                 self.session.stage().judged.take().filter(|known| known.is_for(&due.jobs, self.way, row));
@@ -180,7 +180,7 @@ impl TimelineValue {
     fn judged(&self, jobs: &Jobs, row: u32) -> Outcome<Judged> {
         let snapshot = &self.session.snapshot;
         let first = snapshot.jobs.id(row as usize);
-        let mut asking = self.session.rows_in(Phase::Asking);
+        let mut asking = self.session.rows_in(JobPhase::Asking);
         asking.retain(|row| snapshot.jobs.id(*row as usize) >= first);
         let with_deadline: Vec<u32> =
             asking.iter().copied().filter(|row| has_deadline(snapshot, *row)).collect();
