@@ -12,6 +12,7 @@ use rota_agent::launch::spec::{LaunchSpec, Limits, LogCaps, OnHeadLost, Rendezvo
 use rota_agent::launch::survivors;
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+use rota_test_support::need::{self, Lack, Thing};
 
 /// Processes that carry the mark of a launch.
 fn n_alive(launched: &Launched) -> usize {
@@ -241,10 +242,8 @@ fn when_a_shim_is_killed_its_ranks_end_too() {
 
 /// Limits of CPUs and memory, where this machine can set them.
 fn limited(script: &str) -> Option<LaunchSpec> {
-    if let Err(why) = rota_agent::launch::cgroup::support() {
-        println!("nothing can be limited here: {why}");
-        return None;
-    }
+    let support = rota_agent::launch::cgroup::support();
+    need::found(Thing::Cgroups, support.map_err(|why| Lack::Refused(format!("no cgroups: {why}"))))?;
     let mut limited = spec(script);
     limited.grant.limits = Limits::Enforced;
     limited.grant.pinned = "0".parse().expect("a CPU");

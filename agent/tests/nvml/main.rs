@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rota_agent::probe::{Driver, Gpu, find_gpus_by};
+use rota_test_support::need;
 
 const STUB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nvml/stub.c");
 
@@ -20,19 +21,12 @@ fn probed(traits: &[&str]) -> Option<Found> {
 
 fn compiled(folder: &Path, traits: &[&str]) -> Option<OsString> {
     let library = folder.join("libnvidia-ml.so.1");
-    let mut compiler = Command::new("cc");
+    let mut compiler = Command::new(need::compiler()?);
     compiler.args(["-shared", "-fPIC", "-Wall", "-Werror", "-o"]).arg(&library).arg(STUB);
     compiler.args(traits.iter().map(|one| format!("-D{one}")));
-    match compiler.output() {
-        Err(error) => {
-            println!("no C compiler ({error}): not tried");
-            None
-        }
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(library.into_os_string())
-        }
-    }
+    let output = compiler.output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(library.into_os_string())
 }
 
 fn usable(gpus: &[Gpu]) -> Vec<(u32, u64)> {

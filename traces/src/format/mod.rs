@@ -195,17 +195,6 @@ pub(crate) mod tests {
         read(&Source::new(name, text), &Setting::new(&cluster, &profiles)).expect_err(text).to_string()
     }
 
-    /// A file of the shared folder of public material, where there is one.
-    pub(crate) fn shared(file: &str) -> Option<PathBuf> {
-        let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").into();
-        let path = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default())).join(file);
-        if !path.exists() {
-            println!("{} is absent: nothing to compare with", path.display());
-            return None;
-        }
-        Some(path)
-    }
-
     #[test]
     fn formats_are_known_by_their_first_line() {
         let cases = [
