@@ -176,7 +176,6 @@ pub fn detect(source: &Source) -> Result<Format, InputError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::path::PathBuf;
 
     use super::*;
     use crate::{cluster, profile};
