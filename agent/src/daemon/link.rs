@@ -10,6 +10,7 @@ use rota_transport::message::{ToAgent, ToHead};
 use rota_transport::quic::{Connector, Peer, Receiver};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tracing::warn;
 
 /// The first wait; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -43,7 +44,7 @@ impl Link {
             match tried.unwrap_or_else(|_| Err(format!("the head at {head} does not answer"))) {
                 Ok(link) => return link,
                 Err(why) if why != said => {
-                    eprintln!("rota-agent: {why}; trying again");
+                    warn!("{why}; trying again");
                     said = why;
                 }
                 Err(_) => {}

@@ -27,6 +27,7 @@ use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tracing::{error, info, warn};
 
 use crate::clock::now_ms;
 use crate::launch::cgroup;
@@ -103,7 +104,7 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
     let name = credentials.identity().name.clone();
-    println!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
+    info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
     let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);
     let identity = AgentIdentity {
         name,
@@ -222,7 +223,7 @@ impl Daemon {
     }
 
     fn disconnected(&mut self, why: &str) {
-        eprintln!("rota-agent: {why}; connecting again");
+        warn!("{why}; connecting again");
         self.hang_up(why, LOST_WAIT);
     }
 
@@ -236,7 +237,7 @@ impl Daemon {
 
     /// Ends; launches go on, and the next agent finds them.
     fn leave(&mut self) {
-        println!("rota-agent: leaving, {} launches go on", self.launches.n_live());
+        info!("leaving; {} launches keep running", self.launches.n_live());
         if let Some(link) = self.link.take() {
             link.close("the agent ends");
         }
@@ -247,7 +248,7 @@ impl Daemon {
         match self.session.handle(now(), message, &mut out) {
             Ok(()) => self.carry_out(out),
             Err(error) => {
-                eprintln!("rota-agent: {error}");
+                error!("{error}");
                 self.hang_up(&error.to_string(), REFUSED_WAIT);
             }
         }
@@ -270,12 +271,12 @@ impl Daemon {
                 }
                 AgentOutput::Welcomed(welcome) => self.welcomed(welcome),
                 AgentOutput::Refused(text) => {
-                    eprintln!("rota-agent: the head refuses this agent: {text}");
+                    error!("the head refuses this agent: {text}");
                     self.hang_up("refused", REFUSED_WAIT);
                 }
                 AgentOutput::Execute { order, task } => self.execute(order, task),
                 AgentOutput::LeaseOver => {
-                    eprintln!("rota-agent: the lease is over; launches that do not ask to be kept stop");
+                    warn!("the lease has expired; launches that do not ask to be kept are stopped");
                 }
                 AgentOutput::HangUp => self.disconnected("the head does not answer"),
             }
@@ -286,13 +287,13 @@ impl Daemon {
     fn welcomed(&mut self, welcome: Welcome) {
         // On disk before anything is obeyed: a head of a lower epoch is a ghost from now on.
         if let Err(error) = self.place.set_terms(welcome.epoch, welcome.lease.span()) {
-            eprintln!("rota-agent: {error}");
+            error!("{error}");
             return self.hang_up(&error.to_string(), REFUSED_WAIT);
         }
         if let Some(link) = &mut self.link {
             link.receiver.trust();
         }
-        println!("rota-agent: connected to the head, epoch {}", welcome.epoch);
+        info!(epoch = %welcome.epoch, "connected to the head");
         self.send_inventory();
     }
 
@@ -367,7 +368,7 @@ fn limits(option: LimitOption, node: &Node) -> Result<Limits, DaemonError> {
         (_, Ok(_)) => Ok(Limits::Enforced),
         (LimitOption::Always, Err(error)) => Err(DaemonError::Limits(error)),
         (LimitOption::Auto, Err(error)) => {
-            eprintln!("rota-agent: CPU and memory limits are not enforced on this node: {error}");
+            warn!("CPU and memory limits are not enforced on this node: {error}");
             Ok(Limits::Told)
         }
     }

@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
+use tracing::error;
 
 use crate::shim::Beginning;
 use crate::shim::nursery::{ShimAnswer, ShimRequest};
@@ -60,7 +61,8 @@ async fn tend(mut asked: mpsc::UnboundedReceiver<(ShimRequest, oneshot::Sender<S
         // A second time with a new nursery; a shim that the old one made meanwhile holds its launch.
         for _ in 0..2 {
             if line.is_none() {
-                line = Line::open().inspect_err(|error| eprintln!("rota-agent: the nursery: {error}")).ok();
+                line =
+                    Line::open().inspect_err(|error| error!("the nursery cannot be started: {error}")).ok();
             }
             let Some(open) = &mut line else { break };
             answer = open.ask(&request).await;

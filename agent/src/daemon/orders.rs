@@ -5,6 +5,7 @@ use std::path::Path;
 use rota_transport::message::{Fact, KeepWork, Launch, OrderId, Outcome, Start, Task};
 use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
 use tokio::sync::mpsc;
+use tracing::{info, warn};
 
 use super::checkpoints::CopyError;
 use super::watcher::{News, Origin, Watcher};
@@ -91,13 +92,13 @@ impl Daemon {
             match dir.launch() {
                 Ok(spec) => {
                     let state = dir.state().ok().flatten().unwrap_or_else(|| nothing_yet(&spec));
-                    println!("rota-agent: found launch {attempt}, {:?}", state.phase);
+                    info!(%attempt, "found a launch of an earlier agent, {:?}", state.phase);
                     self.cpus.bind(&spec.grant.pinned);
                     self.watch(spec, state, Origin::Found);
                 }
                 // Torn while it was written: nothing was started from it.
                 Err(error) => {
-                    eprintln!("rota-agent: launch {attempt} cannot be read, and is dropped: {error}");
+                    warn!(%attempt, "a launch that cannot be read is dropped: {error}");
                     let _ = std::fs::remove_dir_all(dir.path());
                 }
             }

@@ -7,6 +7,7 @@ use rota_transport::value::Text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitOptions, WaitStatus};
 use rustix::time::Timespec;
+use tracing::warn;
 
 use super::control::ToShim;
 use super::log::RotatingLog;
@@ -440,7 +441,7 @@ impl Watch {
     }
 
     fn warn(&mut self, warning: String) {
-        eprintln!("launch {}: {warning}", self.spec.attempt);
+        warn!(attempt = %self.spec.attempt, "{warning}");
         if self.state.warnings.len() < 8 && !self.state.warnings.contains(&warning) {
             self.state.warnings.push(warning);
             self.has_untold = true;
