@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use rota_core::ids::NodeId;
 use rota_core::time::Span;
+use rota_traces::units::{Bytes, BytesPerSecond};
 
 use crate::probe::machines::{self, MachinesError};
 use crate::ranges::Ranges;
-use crate::units::Bytes;
 
 /// What of this machine is given to jobs.
 #[derive(Args, Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct NodeOptions {
     pub memory: Option<Bytes>,
     /// Storage rate given to jobs, such as 500MB/s; told to jobs and to the policy, not enforced
     #[arg(long, value_name = "RATE")]
-    pub storage: Option<Bytes>,
+    pub storage: Option<BytesPerSecond>,
     /// The kind of GPU, as profiles and policies name it [default: the driver's name for it; V100 when emulated]
     #[arg(long, value_name = "NAME")]
     pub gpu_type: Option<String>,

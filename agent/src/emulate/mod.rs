@@ -9,8 +9,7 @@ mod run;
 
 use clap::Args;
 use rota_core::time::Span;
-
-use crate::units::Bytes;
+use rota_traces::units::Bytes;
 
 pub use run::{EmulateError, run};
 
