@@ -100,7 +100,7 @@ fn driver(options: &DaemonOptions) -> Verdict {
         (Err(why), Some(_)) => Verdict::good("driver", format!("{why}; not needed, GPUs are emulated")),
         (Err(why), None) => Verdict::bad(
             "driver",
-            why,
+            why.to_string(),
             "install NVIDIA's driver and try `nvidia-smi`, or pretend with --emulate-gpus N",
         ),
     }

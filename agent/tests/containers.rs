@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use common::{AGENT, Launched, eventually, spec};
 use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
 use rota_test_support::need::{self, Lack, Thing};
 use rota_transport::measure::{MeasureContainer, MeasureResources, MeasureSpec};
 
@@ -157,7 +157,7 @@ fn a_container_outlives_its_shim_and_is_adopted() {
     assert!(!left(&launched).is_empty(), "the container lives on");
     launched.adopt();
     eventually("its second shim", || {
-        launched.state().filter(|state| state.phase == Phase::Running && state.shim.is_alive())
+        launched.state().filter(|state| state.phase == ShimPhase::Running && state.shim.is_alive())
     });
     std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
     let (exit, _) = launched.end();
@@ -196,7 +196,7 @@ fn limits_reach_the_container() {
     launch.grant.cpu_micro = 500_000;
     launch.grant.pinned = "0".parse().expect("a CPU");
     let mut launched = Launched::new(launch);
-    launched.until(&Phase::Running);
+    launched.until(&ShimPhase::Running);
     let format = "--format={{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.HostConfig.CpusetCpus}}";
     let said = eventually("limits", || podman(&["inspect", format, &left(&launched)]).ok());
     assert_eq!(said, "100000000 500000000 0");

@@ -8,7 +8,7 @@ use std::process::Command;
 use common::{Launched, eventually, spec};
 use rota_agent::launch::spec::{LaunchSpec, Work};
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{ExitHow, Phase};
+use rota_agent::shim::record::{ExitHow, ShimPhase};
 use rota_test_support::need;
 
 fn python_folder() -> PathBuf {
@@ -72,7 +72,8 @@ fn the_example_scales_from_one_rank_to_four_and_its_loss_goes_on() {
         if n_ranks < 4 {
             let enough = done + 60.0;
             let mut control = launched.control();
-            control.hear_until(|state| state.iterations >= enough || matches!(state.phase, Phase::Ended(_)));
+            control
+                .hear_until(|state| state.iterations >= enough || matches!(state.phase, ShimPhase::Ended(_)));
             control.say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
         }
         let (exit, state) = launched.end();

@@ -20,6 +20,15 @@ use crate::shim::record::{AttemptDir, ProcessMark};
 /// How often it is looked whether a process is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Why a launch has no shim.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NurseryError {
+    #[error("{0}")]
+    NotStarted(String),
+    #[error("the agent ends")]
+    AgentEnds,
+}
+
 /// The way to the nursery.
 #[derive(Clone)]
 pub(super) struct Nursery {
@@ -39,7 +48,7 @@ impl Nursery {
         &self,
         dir: &AttemptDir,
         beginning: Beginning,
-    ) -> Result<Option<ShimProcess>, String> {
+    ) -> Result<Option<ShimProcess>, NurseryError> {
         let (reply, answer) = oneshot::channel();
         let request = ShimRequest { dir: dir.path().to_owned(), beginning };
         // An agent that ends drops questions and answers alike.
@@ -47,8 +56,8 @@ impl Nursery {
         match answer.await {
             Ok(ShimAnswer::Started(mark)) => Ok(Some(ShimProcess(mark))),
             Ok(ShimAnswer::Held) => Ok(None),
-            Ok(ShimAnswer::Failed(why)) => Err(why),
-            Err(_) => Err("the agent ends".to_owned()),
+            Ok(ShimAnswer::Failed(why)) => Err(NurseryError::NotStarted(why)),
+            Err(_) => Err(NurseryError::AgentEnds),
         }
     }
 }
