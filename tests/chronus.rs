@@ -2,7 +2,7 @@
 //! policy promises where the original breaks its word.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
 use rota_scripts::{Limits, ScriptPolicy};
 use rota_solvers::{Limits as SolveLimits, Model, Solution, SolveStatus, Solver, Start};
+use rota_test_support::need;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -41,11 +42,7 @@ fn carried_cases_come_out_as_in_the_original() {
 
 #[test]
 fn every_golden_case_at_hand_comes_out_as_in_the_original() {
-    let default = || Path::new(ROOT).join("../shared");
-    let golden = std::env::var("ROTA_SHARED").map_or_else(|_| default(), PathBuf::from).join("golden");
-    if !golden.join("chronus").is_dir() {
-        return println!("{} is absent: nothing to compare with", golden.display());
-    }
+    let Some(golden) = need::shared_path("golden") else { return };
     let report = chronus(&golden);
     assert_none_failed(&report);
     assert!(report.n_equal() > report.skipped().count(), "{} equal", report.n_equal());

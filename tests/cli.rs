@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rota_test_support::need;
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -314,17 +315,13 @@ fn every_option_that_the_mapping_from_other_programs_names_is_there() {
         "head",
     ];
     let help: String = commands.map(|command| accepted(dir.path(), &format!("{command} --help"))).concat();
-    let agent = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent");
-    let agent_help = Command::new(agent).arg("--help").output().map(|output| stdout(&output)).ok();
+    let agent = need::agent(env!("CARGO_BIN_EXE_rota"));
+    let agent_help = stdout(&Command::new(agent).arg("--help").output().expect("the agent starts"));
     let mut n_options = 0;
     for row in text.lines().filter(|line| line.starts_with('|')) {
         let here = row.split('|').nth(2).unwrap_or("");
         for span in here.split('`').skip(1).step_by(2) {
-            let help = if span.starts_with("rota-agent") { agent_help.as_ref() } else { Some(&help) };
-            let Some(help) = help else {
-                eprintln!("rota-agent is not built: `{span}` is not looked up");
-                continue;
-            };
+            let help = if span.starts_with("rota-agent") { &agent_help } else { &help };
             for option in span.split([' ', '=', ',']).filter(|word| word.starts_with("--")) {
                 assert!(help.contains(option), "{option} is in no help text, but in\n{row}");
                 n_options += 1;

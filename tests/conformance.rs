@@ -2,9 +2,10 @@
 //! artifact drivers share with the shipped policies.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rota::conform::{ConformError, Options, Report, SystemReport, Verdict, conform};
+use rota_test_support::need;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -67,13 +68,7 @@ fn carried_synergy_cases_are_equal() {
 
 #[test]
 fn every_synergy_case_of_the_original_is_equal_where_they_are_at_hand() {
-    let shared =
-        std::env::var("ROTA_SHARED").map_or_else(|_| Path::new(ROOT).join("../shared"), PathBuf::from);
-    let golden = shared.join("golden");
-    if !golden.join("synergy").is_dir() {
-        println!("{} is absent: only the carried cases were compared", golden.display());
-        return;
-    }
+    let Some(golden) = need::shared_path("golden") else { return };
     let report = synergy(&options(&golden)).expect("the golden cases can be read");
     assert_none_failed(&report);
     for (case, why) in report.skipped() {

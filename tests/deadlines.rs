@@ -2,9 +2,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::{refused, rota, said};
+use rota_test_support::need;
 use serde_json::Value;
 
 const POLICIES: &str =
@@ -22,16 +23,6 @@ fn with_trace(rows: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("jobs.csv"), format!("{HEAD}{rows}")).expect("a trace");
     folder
-}
-
-fn shared(file: &str) -> Option<PathBuf> {
-    let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into();
-    let path = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default())).join(file);
-    if !path.exists() {
-        println!("{} is absent: nothing to run", path.display());
-        return None;
-    }
-    Some(path)
 }
 
 #[test]
@@ -54,8 +45,7 @@ fn the_public_traces_run_under_every_policy_with_nothing_else_said() {
         "traces/philly-elasticflow/elasticVpollux_e.csv",
         "traces/philly-elasticflow/resnet_cifar_trace.csv",
     ] {
-        let Some(path) = shared(file) else { continue };
-        let path = path.canonicalize().expect("it exists");
+        let Some(path) = need::shared_path(file) else { return };
         let args = format!("compare --json -p {POLICIES} --trace {}", path.display());
         for run in runs(&said(&rota(Path::new("."), &args))) {
             assert_eq!(run["unfinished"], 0, "{file}: {run}");

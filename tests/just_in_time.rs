@@ -3,11 +3,12 @@
 mod common;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::{refused, rota, said};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use rota_test_support::need;
 use serde_json::Value;
 
 /// Who is to be beaten.
@@ -80,11 +81,9 @@ fn fewest_deadlines_are_missed_where_not_all_can_be_met() {
 
 #[test]
 fn on_the_public_traces_it_is_ahead_of_chronus_and_srtf() {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let shared = std::env::var("ROTA_SHARED").map_or_else(|_| default(), PathBuf::from);
     for mix in ["MIX1", "MIX2"] {
-        let trace = shared.join(format!("traces/philly-chronus/trace_job_Philly_{mix}.csv"));
-        let Ok(trace) = trace.canonicalize() else { return println!("{} is absent", trace.display()) };
+        let trace = format!("traces/philly-chronus/trace_job_Philly_{mix}.csv");
+        let Some(trace) = need::shared_path(&trace) else { return };
         let rest = format!("--trace {} --cluster chronus", trace.display());
         let runs = compared(Path::new("."), &["chronus", "srtf"], &rest);
         let (missed, best_effort_s) = fared(&runs, "just-in-time");

@@ -1,25 +1,12 @@
 //! The report in a real browser: scripts run without an error, tables sort and filter, the timeline draws and zooms, and
-//! nothing sticks out on a phone. Says so and passes where no Chromium is installed.
+//! nothing sticks out on a phone. Needs Chromium.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use rota_test_support::need;
 use tempfile::TempDir;
-
-/// A browser, where there is one: `$CHROMIUM`, or one of its usual names.
-fn browser() -> Option<PathBuf> {
-    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
-    let usual = ["chromium", "chromium-browser", "google-chrome"].map(PathBuf::from);
-    let works = |path: &PathBuf| {
-        Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success())
-    };
-    let found = named.into_iter().chain(usual).find(works);
-    if found.is_none() {
-        println!("no Chromium is installed: the page was not looked at");
-    }
-    found
-}
 
 /// The page after its scripts and `then` have run in a window of a size, and what the browser complained of.
 fn shown(browser: &Path, page: &Path, size: &str, then: &str) -> (String, String) {
@@ -68,7 +55,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 
 #[test]
 fn the_page_fills_its_table_and_draws_the_timeline_without_a_complaint() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = need::chromium() else { return };
     let dir = results();
     let (page, complaints) = shown(&browser, &dir.path().join("a/report.html"), "1200,900", "");
     assert_eq!(complaints, "");
@@ -79,7 +66,7 @@ fn the_page_fills_its_table_and_draws_the_timeline_without_a_complaint() {
 
 #[test]
 fn the_table_filters_and_sorts_and_the_timeline_zooms() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = need::chromium() else { return };
     let dir = results();
     let act = r##"
         const filter = document.getElementById("job-filter");
@@ -105,7 +92,7 @@ fn the_table_filters_and_sorts_and_the_timeline_zooms() {
 
 #[test]
 fn nothing_sticks_out_on_a_phone() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = need::chromium() else { return };
     let dir = results();
     let tell = "document.title = `${document.documentElement.scrollWidth} in ${innerWidth}`;";
     let (page, _) = shown(&browser, &dir.path().join("a/report.html"), "500,900", tell);
@@ -122,7 +109,7 @@ fn several_folders_are_one_page_with_their_differences() {
     rota(dir.path(), "report a b --together both.html");
     let text = fs::read_to_string(dir.path().join("both.html")).expect("a page");
     assert!(text.contains("b against a") && text.contains("round: "), "the difference is not shown");
-    let Some(browser) = browser() else { return };
+    let Some(browser) = need::chromium() else { return };
     let (page, complaints) = shown(&browser, &dir.path().join("both.html"), "1200,900", "");
     assert_eq!(complaints, "");
     assert!(page.contains("100 of 200 jobs"), "the table is empty");

@@ -1,7 +1,9 @@
 //! `rota reproduce` as its users meet it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+
+use rota_test_support::need;
 
 fn rota(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
@@ -10,17 +12,6 @@ fn rota(dir: &Path, args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
-}
-
-/// The folder of public material, where there is one.
-fn shared() -> Option<PathBuf> {
-    let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").into();
-    let shared = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default()));
-    if !shared.join("traces/elasticflow-itp").is_dir() {
-        println!("{} is absent: nothing to reproduce", shared.display());
-        return None;
-    }
-    Some(shared)
 }
 
 #[test]
@@ -100,7 +91,7 @@ fn outcome<'a>(value: &'a serde_json::Value, claim: &str, story: &str) -> &'a st
 
 #[test]
 fn the_original_program_meets_the_deadlines_it_met_there() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = need::shared() else { return };
     let folders = FOLDERS.map(|folder| shared.join(folder).display().to_string());
     let args = ["elasticflow", "8b", "--quick", "--set", "compat=artifact"];
     let value = claims(&with_traces(&args, &folders));
@@ -120,7 +111,7 @@ fn the_original_program_meets_the_deadlines_it_met_there() {
 
 #[test]
 fn elasticflow_meets_at_least_as_many_deadlines_as_every_baseline() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = need::shared() else { return };
     let folders = FOLDERS.map(|folder| shared.join(folder).display().to_string());
     let value = claims(&with_traces(&["elasticflow", "order", "--set", "compat=none"], &folders));
     assert_eq!(outcome(&value, "elasticflow-never-behind", "shipped"), "holds", "{value:#}");
@@ -219,7 +210,7 @@ fn a_file_that_is_not_shipped_is_named_with_its_origin() {
 
 #[test]
 fn elasticflow_leads_on_the_first_jobs_of_its_testbed_in_every_story() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = need::shared() else { return };
     let folder = [shared.join("traces/elasticflow-itp/elasticflow").display().to_string()];
     let value = claims(&with_traces(&["elasticflow", "6a"], &folder));
     for story in ["published", "original", "shipped"] {

@@ -1,5 +1,5 @@
 //! `rota study --on slurm` against a real Slurm: munged, slurmctld and slurmd of this machine, started for the test with a
-//! configuration of their own and stopped after it. Where they are not installed, or may not be started, nothing is tested.
+//! configuration of their own and stopped after it. Needs Slurm and root.
 #![cfg(unix)]
 
 use std::fs;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rota_test_support::need::{self, Lack, Thing};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,19 +25,19 @@ struct Slurm {
 }
 
 impl Slurm {
-    /// Starts it; nothing where it cannot be.
+    /// Starts it, where it is installed and this user may.
     fn start() -> Option<Self> {
-        let programs = ["munged", "slurmctld", "slurmd", "sinfo", "sbatch"].map(program);
-        let [Some(munged), Some(slurmctld), Some(slurmd), Some(_), Some(_)] = programs else {
-            eprintln!(
-                "munged, slurmctld, slurmd, sinfo and sbatch are not all installed: --on slurm is not tested here"
-            );
-            return None;
+        let find = |name: &str| {
+            program(name).ok_or_else(|| Lack::Missing(format!("{name} of Slurm is not installed")))
         };
-        if !is_root() {
-            eprintln!("slurmd runs tasks as other users, and we are not root: --on slurm is not tested here");
-            return None;
+        let munged = need::found(Thing::Slurm, find("munged"))?;
+        let slurmctld = need::found(Thing::Slurm, find("slurmctld"))?;
+        let slurmd = need::found(Thing::Slurm, find("slurmd"))?;
+        for name in ["sinfo", "sbatch"] {
+            need::found(Thing::Slurm, find(name))?;
         }
+        let root = if is_root() { Ok(()) } else { Err(Lack::Refused("only root can run slurmd".to_owned())) };
+        need::found(Thing::Slurm, root)?;
         let folder = tempfile::tempdir().expect("a folder");
         // Munge will not keep its key or socket where others could put theirs.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("its rights");

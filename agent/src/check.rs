@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use rota_traces::units::Bytes;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Connector;
 use serde::Serialize;
@@ -14,7 +15,6 @@ use crate::launch::cgroup;
 use crate::options::LimitOption;
 use crate::probe::{self, Driver, Topology};
 use crate::ranges::Ranges;
-use crate::units::Bytes;
 
 /// How long the head may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ fn driver(options: &DaemonOptions) -> Verdict {
         (Err(why), Some(_)) => Verdict::good("driver", format!("{why}; not needed, GPUs are emulated")),
         (Err(why), None) => Verdict::bad(
             "driver",
-            why,
+            why.to_string(),
             "install NVIDIA's driver and try `nvidia-smi`, or pretend with --emulate-gpus N",
         ),
     }

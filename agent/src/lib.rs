@@ -16,4 +16,3 @@ pub mod probe;
 pub mod ranges;
 pub mod settings;
 pub mod shim;
-pub mod units;

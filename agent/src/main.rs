@@ -11,6 +11,7 @@ use rota_agent::measure;
 use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
 use rota_agent::settings;
 use rota_agent::shim::{self, Beginning, nursery};
+use rota_transport::logging::{self, LogFilter};
 
 /// The node daemon of Rota: finds GPUs and CPUs, launches and watches jobs, reports to the head.
 ///
@@ -29,6 +30,10 @@ struct Serve {
     /// A TOML file with these options as keys, such as `gpus = "0-3"`; what is given here goes before it
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// Which lines to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
+    /// info,rota_agent::daemon=debug
+    #[arg(long, value_name = "FILTER", default_value = logging::DEFAULT_FILTER, value_parser = LogFilter::parse)]
+    log: LogFilter,
     #[command(flatten)]
     head: HeadOptions,
     #[command(flatten)]
@@ -81,11 +86,11 @@ fn main() -> ExitCode {
         None => serve(arguments.serve),
         Some(Command::Check { serve, json }) => return check(*serve, json),
         Some(Command::Emulate(options)) => emulate::run(&options).map_err(anyhow::Error::from),
-        Some(Command::Nursery) => nursery::run().map_err(anyhow::Error::from),
+        Some(Command::Nursery) => logged(LogFilter::default(), nursery::run),
         Some(Command::Measure) => measure::run().map_err(anyhow::Error::from),
         Some(Command::Shim { dir, adopt }) => {
             let beginning = if adopt { Beginning::Adopted } else { Beginning::Fresh };
-            shim::run(&dir, beginning).map_err(anyhow::Error::from)
+            logged(LogFilter::default(), || shim::run(&dir, beginning))
         }
     };
     match result {
@@ -98,7 +103,7 @@ fn main() -> ExitCode {
 }
 
 impl From<Serve> for DaemonOptions {
-    fn from(Serve { settings: _, head, node, places, launch }: Serve) -> Self {
+    fn from(Serve { settings: _, log: _, head, node, places, launch }: Serve) -> Self {
         DaemonOptions { head, node, places, launch }
     }
 }
@@ -107,8 +112,18 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
+/// Runs a part of the agent that lives long enough to have a log.
+fn logged<E>(filter: LogFilter, run: impl FnOnce() -> Result<(), E>) -> anyhow::Result<()>
+where
+    anyhow::Error: From<E>,
+{
+    logging::init(filter)?;
+    Ok(run()?)
+}
+
 fn serve(serve: Serve) -> anyhow::Result<()> {
-    Ok(runtime()?.block_on(daemon::run(serve.into()))?)
+    let runtime = runtime()?;
+    logged(serve.log.clone(), || runtime.block_on(daemon::run(serve.into())))
 }
 
 /// Succeeds when nothing is bad.

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use rota_core::ids::NodeId;
 use rota_core::time::Span;
+use rota_traces::units::{Bytes, BytesPerSecond};
 
 use crate::probe::machines::{self, MachinesError};
 use crate::ranges::Ranges;
-use crate::units::Bytes;
 
 /// What of this machine is given to jobs.
 #[derive(Args, Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct NodeOptions {
     pub memory: Option<Bytes>,
     /// Storage rate given to jobs, such as 500MB/s; told to jobs and to the policy, not enforced
     #[arg(long, value_name = "RATE")]
-    pub storage: Option<Bytes>,
+    pub storage: Option<BytesPerSecond>,
     /// The kind of GPU, as profiles and policies name it [default: the driver's name for it; V100 when emulated]
     #[arg(long, value_name = "NAME")]
     pub gpu_type: Option<String>,
@@ -174,13 +174,24 @@ pub struct HeadOptions {
     pub retry_at_most: Span,
 }
 
-fn n_cpus(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "a number of CPUs is expected".to_owned())?;
-    if (0.001..=100_000.0).contains(&number) {
-        Ok(number)
-    } else {
-        Err("between 0.001 and 100000".to_owned())
-    }
+/// A number outside of what an option takes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}")]
+pub(crate) struct OutOfRange {
+    expected: &'static str,
+}
+
+/// Reads a number for which a condition holds, described in words.
+pub(crate) fn number(
+    text: &str,
+    expected: &'static str,
+    holds: impl FnOnce(f64) -> bool,
+) -> Result<f64, OutOfRange> {
+    text.parse().ok().filter(|number| holds(*number)).ok_or(OutOfRange { expected })
+}
+
+fn n_cpus(text: &str) -> Result<f64, OutOfRange> {
+    number(text, "a number of CPUs from 0.001 to 100000", |n| (0.001..=100_000.0).contains(&n))
 }
 
 #[cfg(test)]

@@ -12,45 +12,52 @@ use std::sync::OnceLock;
 use common::{AGENT, Launched, eventually, spec};
 use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
+use rota_test_support::need::{self, Lack, Thing};
 use rota_transport::measure::{MeasureContainer, MeasureResources, MeasureSpec};
 
 const CLIENT: [&str; 4] = ["podman", "--runtime=runc", "--cgroup-manager=cgroupfs", "--log-level=error"];
 const IMAGE: &str = "localhost/rota-test-busybox";
 
-fn podman(words: &[&str]) -> Option<String> {
-    let (program, options) = CLIENT.split_first()?;
-    let output = Command::new(program).args(options).args(words).stdin(Stdio::null()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Makes the image; false, and said so, where that cannot be done.
-fn has_podman() -> bool {
-    static MADE: OnceLock<bool> = OnceLock::new();
-    let is_there = *MADE.get_or_init(|| make_image().is_some());
-    if !is_there {
-        println!(
-            "podman, runc or a static busybox is missing, or containers are not allowed: nothing is tested"
-        );
+/// What podman printed, or why it failed.
+fn podman(words: &[&str]) -> Result<String, String> {
+    let (program, options) = CLIENT.split_first().expect("a program");
+    let output = Command::new(program).args(options).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| error.to_string())?;
+    let last_line = || String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or("").to_owned();
+    if !output.status.success() {
+        return Err(last_line());
     }
-    is_there
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-fn make_image() -> Option<()> {
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists())?;
-    let folder = tempfile::tempdir().ok()?;
+/// Makes the image and runs it once: whether containers run on this machine is found out by trying.
+fn has_podman() -> bool {
+    static MADE: OnceLock<Result<(), Lack>> = OnceLock::new();
+    need::found(Thing::Podman, MADE.get_or_init(make_image).clone()).is_some()
+}
+
+fn make_image() -> Result<(), Lack> {
+    for program in [CLIENT[0], "runc"] {
+        let starts = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+        starts.map_err(|_| Lack::Missing(format!("{program} is not installed")))?;
+    }
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|path| Path::new(path).exists());
+    let busybox = busybox.ok_or_else(|| Lack::Missing("a static busybox is not installed".to_owned()))?;
+    let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("root");
     for name in ["bin", "tmp", "etc", "dev", "proc", "sys"] {
-        std::fs::create_dir_all(root.join(name)).ok()?;
+        std::fs::create_dir_all(root.join(name)).expect("a folder");
     }
-    std::fs::copy(busybox, root.join("bin/busybox")).ok()?;
+    std::fs::copy(busybox, root.join("bin/busybox")).expect("a copy");
     for name in ["sh", "sleep", "echo", "env", "cat", "trap", "nproc", "printenv"] {
-        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).ok()?;
+        std::os::unix::fs::symlink("busybox", root.join("bin").join(name)).expect("a link");
     }
     let archive = folder.path().join("root.tar");
-    let made = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg(".").status().ok()?;
-    made.success().then_some(())?;
-    podman(&["import", archive.to_str()?, IMAGE])?;
+    let made = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg(".").status();
+    assert!(made.expect("tar starts").success());
+    let refused = |why: String| Lack::Refused(format!("podman cannot run containers here: {why}"));
+    podman(&["import", archive.to_str().expect("text"), IMAGE]).map_err(refused)?;
     podman(&[
         "run",
         "--rm",
@@ -62,6 +69,7 @@ fn make_image() -> Option<()> {
         "x",
     ])
     .map(drop)
+    .map_err(refused)
 }
 
 fn in_container(script: &str) -> LaunchSpec {
@@ -149,7 +157,7 @@ fn a_container_outlives_its_shim_and_is_adopted() {
     assert!(!left(&launched).is_empty(), "the container lives on");
     launched.adopt();
     eventually("its second shim", || {
-        launched.state().filter(|state| state.phase == Phase::Running && state.shim.is_alive())
+        launched.state().filter(|state| state.phase == ShimPhase::Running && state.shim.is_alive())
     });
     std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
     let (exit, _) = launched.end();
@@ -170,7 +178,7 @@ fn a_container_that_ended_without_a_shim_tells_the_next_one_how() {
     let name = left(&launched);
     std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
     eventually("its end", || {
-        podman(&["inspect", "--format={{.State.Running}}", &name]).filter(|said| said == "false")
+        podman(&["inspect", "--format={{.State.Running}}", &name]).ok().filter(|said| said == "false")
     });
     launched.adopt();
     assert_eq!(launched.end().0.how, ExitHow::Code(8));
@@ -188,9 +196,9 @@ fn limits_reach_the_container() {
     launch.grant.cpu_micro = 500_000;
     launch.grant.pinned = "0".parse().expect("a CPU");
     let mut launched = Launched::new(launch);
-    launched.until(&Phase::Running);
+    launched.until(&ShimPhase::Running);
     let format = "--format={{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.HostConfig.CpusetCpus}}";
-    let said = eventually("limits", || podman(&["inspect", format, &left(&launched)]));
+    let said = eventually("limits", || podman(&["inspect", format, &left(&launched)]).ok());
     assert_eq!(said, "100000000 500000000 0");
     std::fs::write(launched.run_dir.path().join("go"), "").expect("written");
     launched.end();

@@ -8,32 +8,21 @@ use std::process::Command;
 use common::{Launched, eventually, spec};
 use rota_agent::launch::spec::{LaunchSpec, Work};
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{ExitHow, Phase};
+use rota_agent::shim::record::{ExitHow, ShimPhase};
+use rota_test_support::need;
 
 fn python_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("python")
 }
 
-/// A Python with numpy, if there is one: that of `ROTA_PYTHON`, or the usual one.
-fn python_with_numpy() -> Option<String> {
-    let named = std::env::var("ROTA_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let works = Command::new(&named).args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success());
-    if !works {
-        println!("no Python with numpy (name one in ROTA_PYTHON): the example is not tried");
-    }
-    works.then_some(named)
-}
-
 #[test]
 fn the_modules_own_tests_pass() {
-    let run = Command::new("python3")
+    let Some(python) = need::python() else { return };
+    let output = Command::new(python)
         .args(["-m", "unittest", "test_rota_job"])
         .current_dir(python_folder())
-        .output();
-    let Ok(output) = run else {
-        println!("no python3: the module is not tried");
-        return;
-    };
+        .output()
+        .expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -69,7 +58,7 @@ fn losses(log: &str) -> Vec<(u32, f64)> {
 
 #[test]
 fn the_example_scales_from_one_rank_to_four_and_its_loss_goes_on() {
-    let Some(python) = python_with_numpy() else { return };
+    let Some(python) = need::numpy() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut alone = Launched::new(training(&python, 1, 1, 0.0, &folder.path().join("alone")));
     assert_eq!(alone.end().0.how, ExitHow::Code(0), "{}", alone.log());
@@ -83,7 +72,8 @@ fn the_example_scales_from_one_rank_to_four_and_its_loss_goes_on() {
         if n_ranks < 4 {
             let enough = done + 60.0;
             let mut control = launched.control();
-            control.hear_until(|state| state.iterations >= enough || matches!(state.phase, Phase::Ended(_)));
+            control
+                .hear_until(|state| state.iterations >= enough || matches!(state.phase, ShimPhase::Ended(_)));
             control.say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
         }
         let (exit, state) = launched.end();
@@ -105,7 +95,7 @@ fn the_example_scales_from_one_rank_to_four_and_its_loss_goes_on() {
 
 #[test]
 fn a_rank_that_is_killed_takes_the_training_down_and_it_resumes() {
-    let Some(python) = python_with_numpy() else { return };
+    let Some(python) = need::numpy() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut first = Launched::new(training(&python, 2, 1, 0.0, folder.path()));
     let mut control = first.control();

@@ -11,7 +11,8 @@ use rota_agent::job::protocol::JobHears;
 use rota_agent::launch::spec::{LaunchSpec, Limits, LogCaps, OnHeadLost, Rendezvous, Work};
 use rota_agent::launch::survivors;
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{ExitCause, ExitHow, Phase};
+use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
+use rota_test_support::need::{self, Lack, Thing};
 
 /// Processes that carry the mark of a launch.
 fn n_alive(launched: &Launched) -> usize {
@@ -134,7 +135,7 @@ fn a_gang_waits_until_it_is_told_to_go() {
     gang.waits_for_go = true;
     let mut launched = Launched::new(gang);
     let mut control = launched.control();
-    let prepared = control.hear_until(|state| state.phase == Phase::Prepared);
+    let prepared = control.hear_until(|state| state.phase == ShimPhase::Prepared);
     assert!(prepared.port > 0);
     assert_eq!(launched.log(), "");
     let rendezvous = Rendezvous { address: "node3".to_owned(), port: 1234 };
@@ -149,7 +150,7 @@ fn what_is_prepared_can_be_dropped() {
     let mut gang = spec("echo never");
     gang.waits_for_go = true;
     let mut launched = Launched::new(gang);
-    launched.until(&Phase::Prepared);
+    launched.until(&ShimPhase::Prepared);
     launched.control().say(&ToShim::Stop { grace_ms: 1_000, keep_work: false });
     let (exit, _) = launched.end();
     assert!(matches!(exit.how, ExitHow::NotStarted(_)), "{exit:?}");
@@ -159,7 +160,7 @@ fn what_is_prepared_can_be_dropped() {
 #[test]
 fn two_shims_of_one_launch_are_one_too_many() {
     let mut launched = Launched::new(spec("sleep 1000"));
-    launched.until(&Phase::Running);
+    launched.until(&ShimPhase::Running);
     let second = std::process::Command::new(common::AGENT).arg("shim").arg(launched.dir.path()).output();
     let second = second.expect("runs");
     assert!(!second.status.success());
@@ -187,7 +188,7 @@ fn endless_output_stays_within_its_caps() {
 fn progress_and_checkpoints_of_a_job_that_speaks_are_told() {
     let mut launched = Launched::new(spec("sleep 1000"));
     let mut control = launched.control();
-    control.hear_until(|state| state.phase == Phase::Running);
+    control.hear_until(|state| state.phase == ShimPhase::Running);
     let mut job = JobClient::connect(&launched.dir.path().join("job.sock"), 0).expect("connected");
     let welcome = eventually("a welcome", || job.hear(Duration::from_millis(50)).into_iter().next());
     assert!(matches!(welcome, JobHears::Welcome { job: 7, iterations: 100.0, .. }), "{welcome:?}");
@@ -230,21 +231,19 @@ fn a_silent_job_that_ends_well_has_done_all_its_work() {
 #[test]
 fn when_a_shim_is_killed_its_ranks_end_too() {
     let mut launched = Launched::new(spec("exec sleep 1000"));
-    launched.until(&Phase::Running);
+    launched.until(&ShimPhase::Running);
     eventually("a process", || (n_alive(&launched) > 0).then_some(()));
     launched.shim.kill().expect("killed");
     launched.shim.wait().expect("ended");
     eventually("no process", || (n_alive(&launched) == 0).then_some(()));
     let state = launched.state().expect("written");
-    assert!(state.phase == Phase::Running && !state.shim.is_alive(), "which is how an agent knows");
+    assert!(state.phase == ShimPhase::Running && !state.shim.is_alive(), "which is how an agent knows");
 }
 
 /// Limits of CPUs and memory, where this machine can set them.
 fn limited(script: &str) -> Option<LaunchSpec> {
-    if let Err(why) = rota_agent::launch::cgroup::support() {
-        println!("nothing can be limited here: {why}");
-        return None;
-    }
+    let support = rota_agent::launch::cgroup::support();
+    need::found(Thing::Cgroups, support.map_err(|why| Lack::Refused(format!("no cgroups: {why}"))))?;
     let mut limited = spec(script);
     limited.grant.limits = Limits::Enforced;
     limited.grant.pinned = "0".parse().expect("a CPU");

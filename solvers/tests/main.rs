@@ -12,14 +12,7 @@ mod synergy_workloads;
 
 use std::path::PathBuf;
 
-/// A folder of the goldens, or `None` (said plainly) when the machine does not have it.
+/// A folder of golden cases, where the machine has them.
 fn golden(folder: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("ROTA_SHARED")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
-    let path = shared.join("golden").join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: {} is absent (set ROTA_SHARED)", path.display());
-    None
+    rota_test_support::need::shared_path(&format!("golden/{folder}"))
 }

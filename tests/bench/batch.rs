@@ -3,7 +3,7 @@
 //! Sections: `cores` (one study with one thread and with two, in turn, and the ratio of their times), `figures` (the two figures
 //! of papers that are promised in minutes). Wall time of the program as a user starts it, each time into an empty folder.
 
-use std::path::Path;
+use rota_test_support::need;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,10 +37,8 @@ fn figures() {
     println!("|---|---|---|");
     let wall = timed(&["reproduce", "synergy", "8"]);
     println!("| synergy 8 | {:.1} | 300 |", s(wall));
-    let shared = std::env::var("ROTA_SHARED")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared").to_owned());
-    if !Path::new(&shared).join("traces").is_dir() {
-        return println!("{shared} is absent: elasticflow 8b is not measured");
+    if need::shared_path("traces").is_none() {
+        return;
     }
     let wall = timed(&["reproduce", "elasticflow", "8b"]);
     println!("| elasticflow 8b | {:.1} | 600 |", s(wall));

@@ -7,7 +7,6 @@
 #[expect(dead_code, reason = "shared by benchmarks that measure other things too")]
 mod measure;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use rota_core::workload::Workload;
 use rota_scripts::artifact::chronus as artifact;
 use rota_scripts::{Limits, ScriptPolicy};
 use rota_solvers::{Highs, Limits as SolveLimits, Model, Solution, Solver, Start};
+use rota_test_support::need;
 use rota_traces::format::{self, Format, Setting};
 use rota_traces::source::Source;
 use rota_traces::{cluster, profile};
@@ -31,11 +31,7 @@ const PYTHON_SOLVER_PART: f64 = 0.25;
 fn main() {
     let sections: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let wants = |name: &str| sections.is_empty() || sections.iter().any(|s| s == name);
-    let shared = std::env::var("ROTA_SHARED")
-        .map_or_else(|_| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")), PathBuf::from);
-    if !shared.join("traces/philly-chronus").is_dir() {
-        return println!("{} is absent: nothing is measured", shared.display());
-    }
+    let Some(shared) = need::shared() else { return };
     if wants("python") {
         python(&shared);
     }
@@ -184,9 +180,6 @@ fn full(shared: &std::path::Path) {
 
 fn pollux(shared: &std::path::Path) {
     let path = shared.join("golden/elasticflow/traces/elasticVpollux_e.csv");
-    if !path.exists() {
-        return println!("{} is absent", path.display());
-    }
     let cluster = servers(16, 4, "T4");
     let workload = load(&path, Format::Elasticflow, &cluster, "elasticflow-t4", usize::MAX);
     let set = [("lease", "240".to_owned())];

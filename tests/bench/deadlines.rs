@@ -5,7 +5,6 @@
 
 mod measure;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use rota_core::simulation::{RunSettings, Simulation, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Span;
 use rota_scripts::{Limits, ScriptPolicy};
+use rota_test_support::need;
 use rota_traces::format::{self, Setting};
 use rota_traces::generate::{self, DeadlineOptions, Recipe, WorkloadOptions};
 use rota_traces::source::Source;
@@ -150,12 +150,8 @@ impl Policy for Timed<'_> {
 fn cluster10() {
     const PYTHON_S: f64 = 11.45;
     const REPEATS: usize = 3;
-    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let path = shared.join("traces/elasticflow-itp/elasticflow/cluster10.csv");
-    if !path.exists() {
-        println!("cluster10: {} is not there, set ROTA_SHARED; left out", path.display());
-        return;
-    }
+    let path = need::shared_path("traces/elasticflow-itp/elasticflow/cluster10.csv");
+    let Some(path) = path else { return };
     let cluster = a100(32);
     let profiles = profile::load("elasticflow-a100").expect("shipped profiles");
     let settings = RunSettings { round: Span::from_secs(60), ..RunSettings::default() };

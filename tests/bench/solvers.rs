@@ -8,7 +8,7 @@
 #[expect(dead_code, reason = "the other benchmark uses the rest")]
 mod measure;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,17 +21,15 @@ use rota_solvers::synergy_opt::{
     PlacementProblem, Server, Shape, pack,
 };
 use rota_solvers::{Highs, Limits, Solver, Start, read_model};
+use rota_test_support::need;
 use rota_traces::generate::{WorkloadOptions, generate};
 use rota_traces::{cluster, profile};
 use serde_json::Value;
 
 fn main() {
-    let shared = std::env::var("ROTA_SHARED")
-        .map_or_else(|_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
-    let folder = shared.join("golden/milp/synergy");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wants = |section: &str| wanted.is_empty() || wanted.iter().any(|name| name == section);
-    if folder.is_dir() {
+    if let Some(folder) = need::shared_path("golden/milp/synergy") {
         if wants("levels") {
             levels(&folder, "s64_j200_seed12");
         }
@@ -42,8 +40,6 @@ fn main() {
             joint(&folder, "s4_j10_seed1");
             joint(&folder, "s64_j200_seed12");
         }
-    } else {
-        println!("{} is absent: only the gap between tune and opt is measured", folder.display());
     }
     if wants("tune") {
         [false, true].into_iter().for_each(tune_against_opt);

@@ -6,7 +6,6 @@
 mod measure;
 mod twin;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use rota_core::simulation::{RunSettings, Simulation, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::workload::Workload;
 use rota_scripts::{Limits, ScriptPolicy, Source as Script};
+use rota_test_support::need;
 use rota_traces::format::{self, Setting};
 use rota_traces::generate::{self, WorkloadOptions};
 use rota_traces::source::Source;
@@ -68,17 +68,10 @@ fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy
     (ledger.expect("a run without errors"), cpu_now() - began)
 }
 
-fn shared() -> PathBuf {
-    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
-}
-
 /// The originals' 1,000-job cases, reading and comparing included, beside what the Python took on such a machine.
 fn artifact() {
-    let golden = shared().join("golden/synergy");
-    let Ok(table) = std::fs::read_to_string(golden.join("cases.csv")) else {
-        println!("artifact: {} is not there, set ROTA_SHARED; left out", golden.display());
-        return;
-    };
+    let Some(golden) = need::shared_path("golden/synergy") else { return };
+    let table = std::fs::read_to_string(golden.join("cases.csv")).expect("a table of cases");
     println!("Synergy's 1,000-job cases in artifact mode: CPU seconds of the process, best of {REPEATS}");
     println!("(the Python took 39 to 51 s on such a machine)");
     let header = table.lines().next().unwrap_or_default();
@@ -115,11 +108,7 @@ fn artifact() {
 
 /// The whole Philly trace, scripts against native twins.
 fn philly() {
-    let path = shared().join("traces/philly-pollux/philly.csv");
-    if !path.exists() {
-        println!("philly: {} is not there, set ROTA_SHARED; left out", path.display());
-        return;
-    }
+    let Some(path) = need::shared_path("traces/philly-pollux/philly.csv") else { return };
     let source = Source::open(&path).expect("a readable trace");
     let profiles = profile::load("synergy").expect("shipped profiles");
     println!("Philly, 5-minute rounds, one core: CPU seconds, best of {REPEATS}");

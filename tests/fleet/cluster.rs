@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rota_test_support::need;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -24,24 +25,14 @@ pub(crate) struct Cluster {
     relays: Vec<Relay>,
 }
 
-/// The agent's program beside ours; without it there is nothing to test.
-pub(crate) fn agent_program() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent");
-    if !beside.exists() {
-        eprintln!("{} is not built: nothing is tested here", beside.display());
-        return None;
-    }
-    Some(beside)
-}
-
 impl Cluster {
     /// Starts a head and agents and waits until the head is ready.
-    pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Option<Self> {
+    pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
         Cluster::start_over(n_agents, n_gpus, head_args, |_| Vec::new())
     }
 
     /// The same with a relay between the head and each agent.
-    pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Option<Self> {
+    pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
         Cluster::start_over(n_agents, n_gpus, head_args, |head| {
             (0..n_agents as u64).map(|seed| Relay::to(head, seed)).collect()
         })
@@ -52,8 +43,8 @@ impl Cluster {
         n_gpus: u32,
         head_args: &[&str],
         relays: impl FnOnce(SocketAddr) -> Vec<Relay>,
-    ) -> Option<Self> {
-        let agent_program = agent_program()?;
+    ) -> Self {
+        let agent_program = need::agent(env!("CARGO_BIN_EXE_rota"));
         let folder = tempfile::tempdir().expect("a folder");
         let address = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
         let mut cluster = Cluster {
@@ -79,7 +70,7 @@ impl Cluster {
             cluster.start_agent(index, n_gpus);
         }
         cluster.until("the head is ready", |cluster| cluster.status()["is_ready"] == true);
-        Some(cluster)
+        cluster
     }
 
     /// An agent's way to the head.

@@ -1,5 +1,6 @@
 //! Deploying traces: what a simulation foretells, fast-forward, and a journal that becomes a trace again.
 
+use rota_test_support::need;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -21,7 +22,7 @@ fn apart(deployed: &Value, simulated: &Value, key: &str) -> f64 {
 #[test]
 fn two_policies_are_deployed_with_fast_forward_and_end_as_simulated() {
     let grid = ["--round", "300s", "--on-grid", "--fast-forward", "--time-scale", "20"];
-    let Some(cluster) = Cluster::start(1, 4, &grid) else { return };
+    let cluster = Cluster::start(1, 4, &grid);
     let (trace, again) = (cluster.path("trace.csv"), cluster.path("again.csv"));
     std::fs::write(&trace, TRACE).expect("written");
     let deploy = ["deploy", "--trace", &trace, "--round", "300s", "-p", "las+tune,elasticflow", "--json"];
@@ -46,11 +47,9 @@ fn two_policies_are_deployed_with_fast_forward_and_end_as_simulated() {
 /// The promise of a live cluster that runs the simulator's policies, on real time: minutes, so only in the long tier.
 #[test]
 fn a_simulation_predicts_what_a_deployment_at_time_scale_60_comes_to() {
-    if std::env::var_os("ROTA_FULL").is_none() {
-        println!("nine minutes: only with ROTA_FULL=1");
+    if !need::long_tier("nine minutes") {
         return;
     }
-    let Some(_) = crate::cluster::agent_program() else { return };
     let home = tempfile::tempdir().expect("a folder");
     let rota = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rota"));
@@ -80,7 +79,7 @@ fn a_simulation_predicts_what_a_deployment_at_time_scale_60_comes_to() {
 
 #[test]
 fn a_head_that_people_use_does_not_jump_in_time() {
-    let Some(cluster) = Cluster::start(1, 1, &[]) else { return };
+    let cluster = Cluster::start(1, 1, &[]);
     let error = cluster.try_rota(&["deploy", "--jobs", "1", "--fast-forward", "1"]).expect_err("refused");
     assert!(error.contains("start it with --fast-forward"), "{error}");
     let error = cluster.try_rota(&["deploy", "--jobs", "1", "--mtbf", "9h"]).expect_err("refused");

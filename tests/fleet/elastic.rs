@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::cluster::Cluster;
+use rota_test_support::need;
 
 /// A policy that gives every job so many GPUs.
 fn policy(n_gpus: u32) -> String {
@@ -23,15 +24,9 @@ fn losses(log: &str) -> Vec<(u32, f64)> {
 
 #[test]
 fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on() {
-    let python = std::env::var("ROTA_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let has_numpy =
-        Command::new(&python).args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success());
-    if !has_numpy {
-        println!("no Python with numpy (name one in ROTA_PYTHON): elastic training is not tried");
-        return;
-    }
+    let Some(python) = need::numpy() else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/agent/python/examples/train.py");
-    let Some(cluster) = Cluster::start(2, 2, &["--round", "1s"]) else { return };
+    let cluster = Cluster::start(2, 2, &["--round", "1s"]);
     let alone = Command::new(&python)
         .args([script, "--steps", "400"])
         .env("ROTA_CHECKPOINT_DIR", cluster.path("alone"))
@@ -87,7 +82,7 @@ fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on
 
 #[test]
 fn a_checkpoint_is_copied_to_the_node_that_its_job_moves_to() {
-    let Some(cluster) = Cluster::start(2, 1, &["--round", "1s", "--copy-checkpoints"]) else { return };
+    let cluster = Cluster::start(2, 1, &["--round", "1s", "--copy-checkpoints"]);
     // Larger than one piece, and in a folder below.
     let script = "mkdir -p $ROTA_CHECKPOINT_DIR/deep; cd $ROTA_CHECKPOINT_DIR/deep; \
                   [ -e big ] || head -c 1500000 /dev/urandom > big; cksum < big; echo $ROTA_INCARNATION >> launches; \

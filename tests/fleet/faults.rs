@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
 use crate::oracle::{assert_no_doubles, oracle, submit_witnesses};
+use rota_test_support::need;
 
 const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "6s", "--heartbeat", "1s"];
 
 #[test]
 fn a_head_that_is_killed_again_and_again_loses_and_doubles_nothing() {
-    let n_kills = if std::env::var_os("ROTA_FULL").is_some() { 20 } else { 3 };
-    let Some(mut cluster) = Cluster::start(2, 4, &SHORT_LEASE) else { return };
+    let n_kills = if need::is_long_tier() { 20 } else { 3 };
+    let mut cluster = Cluster::start(2, 4, &SHORT_LEASE);
     let per_kill = 3;
     for kill in 0..n_kills {
         submit_witnesses(&cluster, per_kill, 2);
@@ -28,7 +29,7 @@ fn a_head_that_is_killed_again_and_again_loses_and_doubles_nothing() {
 
 #[test]
 fn jobs_that_start_in_one_round_on_one_node_are_launched_once_each() {
-    let Some(cluster) = Cluster::start(1, 4, &SHORT_LEASE) else { return };
+    let cluster = Cluster::start(1, 4, &SHORT_LEASE);
     submit_witnesses(&cluster, 4, 1);
     cluster.until_all_finished(4);
     for job in cluster.jobs() {
@@ -39,7 +40,7 @@ fn jobs_that_start_in_one_round_on_one_node_are_launched_once_each() {
 
 #[test]
 fn running_jobs_do_not_notice_that_the_head_was_restarted() {
-    let Some(mut cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
+    let mut cluster = Cluster::start(1, 2, &["--round", "1s"]);
     submit_witnesses(&cluster, 2, 5);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
     cluster.kill_head();
@@ -55,7 +56,7 @@ fn running_jobs_do_not_notice_that_the_head_was_restarted() {
 
 #[test]
 fn a_dead_agent_is_noticed_and_its_jobs_run_elsewhere_after_its_lease() {
-    let Some(mut cluster) = Cluster::start(2, 2, &SHORT_LEASE) else { return };
+    let mut cluster = Cluster::start(2, 2, &SHORT_LEASE);
     submit_witnesses(&cluster, 2, 8);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
     let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
@@ -68,7 +69,7 @@ fn a_dead_agent_is_noticed_and_its_jobs_run_elsewhere_after_its_lease() {
     };
     cluster.until("it is noticed", |cluster| state_of(cluster) != "up");
     // A promise to operators, but no measure of a machine that also compiles.
-    if std::env::var_os("ROTA_FULL").is_some() {
+    if need::is_long_tier() {
         assert!(killed.elapsed() < Duration::from_secs(10), "noticed after {:?}", killed.elapsed());
     }
     cluster.until("it is lost", |cluster| state_of(cluster) == "lost");
@@ -80,7 +81,7 @@ fn a_dead_agent_is_noticed_and_its_jobs_run_elsewhere_after_its_lease() {
 
 #[test]
 fn an_agent_that_comes_back_within_its_lease_keeps_its_jobs() {
-    let Some(mut cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
+    let mut cluster = Cluster::start(1, 2, &["--round", "1s"]);
     submit_witnesses(&cluster, 2, 6);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
     cluster.kill_agent(0);
@@ -95,7 +96,7 @@ fn an_agent_that_comes_back_within_its_lease_keeps_its_jobs() {
 #[test]
 fn a_gpu_that_turns_bad_is_taken_out_of_service_and_its_nodes_other_jobs_go_on() {
     let policy = ["--policy", "fifo+proportional"];
-    let Some(cluster) = Cluster::start(1, 2, &[&SHORT_LEASE[..], &policy].concat()) else { return };
+    let cluster = Cluster::start(1, 2, &[&SHORT_LEASE[..], &policy].concat());
     submit_witnesses(&cluster, 2, 3);
     cluster.until("both run", |cluster| oracle(cluster).matches("begin").count() == 2);
     let faults = cluster.folder.path().join("node0/bad-gpus");
@@ -120,7 +121,7 @@ fn a_gpu_that_turns_bad_is_taken_out_of_service_and_its_nodes_other_jobs_go_on()
 
 #[test]
 fn a_second_head_on_one_state_directory_is_refused() {
-    let Some(cluster) = Cluster::start(1, 1, &[]) else { return };
+    let cluster = Cluster::start(1, 1, &[]);
     let (state, credentials) = (cluster.path("head"), cluster.path("pki/head"));
     let error = cluster
         .try_rota(&["head", "--listen", "127.0.0.1:0", "--state", &state, "--credentials", &credentials])

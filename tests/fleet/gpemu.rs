@@ -34,7 +34,6 @@ fn assert_whole(study: &Value, n_jobs: u64) {
 
 #[test]
 fn a_few_of_gpemus_jobs_are_deployed_under_four_policies_and_end_as_simulated() {
-    let Some(_) = crate::cluster::agent_program() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     // A point for each curve: what is far from our times is told apart.
     let points = folder.path().join("golden/gpemu");
@@ -66,11 +65,9 @@ fn a_few_of_gpemus_jobs_are_deployed_under_four_policies_and_end_as_simulated() 
 /// All forty jobs, with time that runs and is never passed over.
 #[test]
 fn gpemus_forty_jobs_end_as_simulated_and_tuning_is_ahead() {
-    if std::env::var_os("ROTA_FULL").is_none() {
-        println!("a quarter of an hour: only with ROTA_FULL=1");
+    if !rota_test_support::need::long_tier("a quarter of an hour") {
         return;
     }
-    let Some(_) = crate::cluster::agent_program() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let study = reproduced(folder.path(), folder.path(), &[]);
     assert_whole(&study, 40);

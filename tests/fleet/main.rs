@@ -25,7 +25,7 @@ fn submit(cluster: &Cluster, args: &[&str]) {
 #[test]
 fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal() {
     let (n_agents, n_gpus, copies) = (8, 8, "12");
-    let Some(cluster) = Cluster::start(n_agents, n_gpus, &FAST) else { return };
+    let cluster = Cluster::start(n_agents, n_gpus, &FAST);
     submit(&cluster, &["--model", "res50", "--gpus", "1", "--iterations", "300", "--array", copies]);
     submit(&cluster, &["--model", "res50", "--gpus", "4", "--iterations", "200", "--array", copies]);
     // A gang that fits no node alone.
@@ -51,7 +51,7 @@ fn gangs_elastic_jobs_and_deadlines_finish_under_two_policies_and_replay_equal()
 
 #[test]
 fn commands_answer_and_refuse_in_plain_words() {
-    let Some(cluster) = Cluster::start(2, 2, &["--round", "1s"]) else { return };
+    let cluster = Cluster::start(2, 2, &["--round", "1s"]);
     let nodes = cluster.rota(&["nodes"]);
     assert!(nodes.contains("node0") && nodes.contains("up"), "{nodes}");
     assert!(cluster.rota(&["top", "--once"]).contains("policy las+tune"));
@@ -117,7 +117,7 @@ fn commands_answer_and_refuse_in_plain_words() {
 
 #[test]
 fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
-    let Some(cluster) = Cluster::start(1, 2, &["--round", "1s"]) else { return };
+    let cluster = Cluster::start(1, 2, &["--round", "1s"]);
     let script = cluster.path("mine.rhai");
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.arrival) }\n").expect("written");
     cluster.rota(&["policy", "set", &script]);
@@ -141,7 +141,7 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
 
 #[test]
 fn jobs_that_take_turns_change_places_at_rounds_and_not_as_fast_as_they_start() {
-    let Some(cluster) = Cluster::start(1, 1, &["--round", "1s"]) else { return };
+    let cluster = Cluster::start(1, 1, &["--round", "1s"]);
     cluster.rota(&["submit", "--array", "3", "--", "/bin/sleep", "600"]);
     cluster.until("somebody had a second turn", |cluster| {
         cluster.jobs().iter().any(|job| job["incarnation"].as_u64() >= Some(2))
@@ -155,7 +155,6 @@ fn jobs_that_take_turns_change_places_at_rounds_and_not_as_fast_as_they_start() 
 
 #[test]
 fn stopping_a_local_cluster_stops_its_jobs_at_once_and_they_go_on_when_it_starts_again() {
-    let Some(_) = cluster::agent_program() else { return };
     let home = tempfile::tempdir().expect("a folder");
     let rota = |args: &[&str]| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rota"))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use rota_test_support::need;
 
 use crate::cluster::Cluster;
 use crate::oracle::{assert_no_doubles, oracle, submit_witnesses, try_submit_witnesses};
@@ -38,7 +39,7 @@ fn assert_launched_once(cluster: &Cluster) {
 
 #[test]
 fn a_cut_shorter_than_the_lease_is_not_noticed_by_jobs() {
-    let Some(cluster) = Cluster::start_behind_relays(2, 2, &LONG_LEASE) else { return };
+    let cluster = Cluster::start_behind_relays(2, 2, &LONG_LEASE);
     submit_witnesses(&cluster, 4, 6);
     cluster.until("all run", |cluster| begun(cluster) == 4);
     (0..2).for_each(|index| cluster.relay(index).cut());
@@ -52,7 +53,7 @@ fn a_cut_shorter_than_the_lease_is_not_noticed_by_jobs() {
 
 #[test]
 fn a_node_cut_off_for_longer_than_its_lease_has_stopped_its_jobs_before_another_takes_them_over() {
-    let Some(cluster) = Cluster::start_behind_relays(2, 2, &SHORT_LEASE) else { return };
+    let cluster = Cluster::start_behind_relays(2, 2, &SHORT_LEASE);
     submit_witnesses(&cluster, 2, 5);
     cluster.until("both run", |cluster| begun(cluster) == 2);
     let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
@@ -68,7 +69,7 @@ fn a_node_cut_off_for_longer_than_its_lease_has_stopped_its_jobs_before_another_
 
 #[test]
 fn a_head_cut_off_from_all_for_longer_than_the_lease_loses_and_doubles_nothing() {
-    let Some(cluster) = Cluster::start_behind_relays(2, 2, &SHORT_LEASE) else { return };
+    let cluster = Cluster::start_behind_relays(2, 2, &SHORT_LEASE);
     submit_witnesses(&cluster, 4, 4);
     cluster.until("all run", |cluster| begun(cluster) == 4);
     (0..2).for_each(|index| cluster.relay(index).cut());
@@ -82,7 +83,7 @@ fn a_head_cut_off_from_all_for_longer_than_the_lease_loses_and_doubles_nothing()
 
 #[test]
 fn one_packet_in_five_lost_and_the_others_late_loses_no_node() {
-    let Some(cluster) = Cluster::start_behind_relays(2, 2, &LONG_LEASE) else { return };
+    let cluster = Cluster::start_behind_relays(2, 2, &LONG_LEASE);
     (0..2).for_each(|index| cluster.relay(index).spoil(20, 60));
     for _ in 0..3 {
         submit_witnesses(&cluster, 4, 1);
@@ -158,10 +159,10 @@ impl Fault {
 
 #[test]
 fn faults_of_all_kinds_in_turn_lose_no_acknowledged_job_and_double_none() {
-    let n_faults = if std::env::var_os("ROTA_FULL").is_some() { 30 } else { 4 };
+    let n_faults = if need::is_long_tier() { 30 } else { 4 };
     let seed = std::env::var("ROTA_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let Some(mut cluster) = Cluster::start_behind_relays(N_AGENTS, 2, &SHORT_LEASE) else { return };
+    let mut cluster = Cluster::start_behind_relays(N_AGENTS, 2, &SHORT_LEASE);
     let (mut acknowledged, mut faults) = (BTreeSet::new(), Vec::new());
     for _ in 0..n_faults {
         // A head that is just starting may not answer; what it does answer holds.

@@ -1,5 +1,6 @@
 //! Profiles on a live cluster: a job that is slower than its profile says is found out, and points of a sweep run as jobs.
 
+use rota_test_support::need;
 use rota_traces::profile::load;
 
 use super::FAST;
@@ -7,8 +8,8 @@ use super::cluster::Cluster;
 
 #[test]
 fn a_slow_job_is_found_out_and_gpu_counts_are_profiled_over_nodes() {
-    let Some(cluster) = Cluster::start(2, 2, &FAST) else { return };
-    let agent = super::cluster::agent_program().expect("it started");
+    let cluster = Cluster::start(2, 2, &FAST);
+    let agent = need::agent(env!("CARGO_BIN_EXE_rota"));
     let agent = agent.to_str().expect("a path");
     let head = cluster.address.clone();
     let profile = cluster.path("scale.toml");

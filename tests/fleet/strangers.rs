@@ -77,15 +77,15 @@ async fn until_hung_up(channel: &mut Channel) -> bool {
 }
 
 /// A head without agents, and certificates for two.
-fn lonely_head() -> Option<Cluster> {
-    let cluster = Cluster::start(0, 1, &[])?;
+fn lonely_head() -> Cluster {
+    let cluster = Cluster::start(0, 1, &[]);
     cluster.rota(&["pki", "issue", "--pki", &cluster.path("pki"), "--agent", "node0,node1"]);
-    Some(cluster)
+    cluster
 }
 
 #[test]
 fn only_an_agent_of_the_authority_opens_a_session_for_agents() {
-    let Some(cluster) = lonely_head() else { return };
+    let cluster = lonely_head();
     let elsewhere = tempfile::tempdir().expect("a folder");
     let stranger = Authority::create(elsewhere.path(), Validity::days(1)).expect("an authority");
     let who = Identity { role: Role::Agent, name: name("node0") };
@@ -109,7 +109,7 @@ fn only_an_agent_of_the_authority_opens_a_session_for_agents() {
 
 #[test]
 fn an_agent_that_calls_itself_by_anothers_name_is_sent_away() {
-    let Some(cluster) = lonely_head() else { return };
+    let cluster = lonely_head();
     runtime().block_on(async {
         let (_connector, _peer, mut channel) = greet(&cluster, "node1", "node0").await;
         assert!(!until_hung_up(&mut channel).await, "it was welcomed");
@@ -121,7 +121,7 @@ fn an_agent_that_calls_itself_by_anothers_name_is_sent_away() {
 
 #[test]
 fn noise_and_bytes_that_are_no_message_cost_a_connection_and_not_the_head() {
-    let Some(cluster) = lonely_head() else { return };
+    let cluster = lonely_head();
     let before_mb = cluster.head_memory_mb();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     for length in [0_usize, 1, 20, 1_200, 1_400] {
@@ -198,7 +198,7 @@ fn absurdities() -> Vec<ToHead> {
 
 #[test]
 fn absurd_numbers_in_well_formed_messages_do_not_harm_the_head() {
-    let Some(cluster) = lonely_head() else { return };
+    let cluster = lonely_head();
     runtime().block_on(async {
         for absurdity in absurdities() {
             let (_connector, peer, mut channel) = greet(&cluster, "node0", "node0").await;

@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 
 #[test]
 fn the_shards_of_a_study_run_as_jobs_and_end_in_the_same_tables() {
-    let Some(cluster) = Cluster::start(2, 1, &["--round", "1s"]) else { return };
+    let cluster = Cluster::start(2, 1, &["--round", "1s"]);
     let script = cluster.path("batch.rhai");
     let text = r#"sweep(#{ policy: ["fifo", "las+tune"], workload: "small", seed: [1, 2, 3] });"#;
     std::fs::write(&script, text).expect("a script");

@@ -15,6 +15,7 @@ use std::process::Command;
 
 use facts::{Fact, Facts};
 use figure::Style;
+use rota_test_support::need;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const LIST: &str = "docs/numbers.toml";
@@ -22,12 +23,6 @@ const LIST: &str = "docs/numbers.toml";
 fn list() -> Facts {
     let text = std::fs::read_to_string(Path::new(ROOT).join(LIST)).expect(LIST);
     toml::from_str(&text).unwrap_or_else(|error| panic!("{LIST}: {error}"))
-}
-
-fn shared() -> Option<PathBuf> {
-    let given = std::env::var_os("ROTA_SHARED").map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| Path::new(ROOT).join("../shared"));
-    folder.is_dir().then(|| folder.canonicalize().expect("a folder has a path"))
 }
 
 /// Commands, and what they said when they were first asked.
@@ -119,8 +114,8 @@ fn figures_in_documents_are_what_the_program_says() {
     let facts = list();
     let runs = Runs {
         facts: &facts,
-        shared: shared(),
-        is_full: std::env::var_os("ROTA_FULL").is_some(),
+        shared: need::shared(),
+        is_full: need::is_long_tier(),
         said: RefCell::default(),
     };
     let is_writing = std::env::var_os("UPDATE_EXPECT").is_some();

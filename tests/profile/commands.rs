@@ -19,15 +19,6 @@ pub(super) fn said(output: &Output) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Whether the agent's binary is there: `cargo test --workspace` builds it.
-pub(super) fn has_agent() -> bool {
-    let there = Path::new(env!("CARGO_BIN_EXE_rota")).with_file_name("rota-agent").exists();
-    if !there {
-        println!("no rota-agent beside rota: build the whole workspace to run this");
-    }
-    there
-}
-
 /// Processes of runs whose folder is below a test's temporary folder; a run's environment names it.
 fn n_left(marker: &str) -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -38,9 +29,6 @@ fn n_left(marker: &str) -> usize {
 
 #[test]
 fn an_emulated_job_profiled_for_real_returns_its_profile() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     // 25 iterations of up to 2 s of the job's time, a hundred times as fast.
     let output = rota(
@@ -106,9 +94,6 @@ fn an_emulated_job_profiled_for_real_returns_its_profile() {
 
 #[test]
 fn commands_that_go_wrong_say_how_and_leave_nothing() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let hog = "x=$(head -c 300000000 /dev/zero | tr '\\0' a); sleep 60";
     let cases: [(&str, &[&str], &str, &str); 6] = [
@@ -151,9 +136,6 @@ fn commands_that_go_wrong_say_how_and_leave_nothing() {
 
 #[test]
 fn partial_results_are_kept_when_the_budget_is_spent_and_the_sweep_goes_on_later() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     // Each iteration prints its number; more CPUs do nothing.
     let script = "for i in $(seq 1 $ROTA_ITERATIONS); do echo step $i; sleep 0.02; done";

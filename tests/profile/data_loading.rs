@@ -1,20 +1,13 @@
 //! Real work: a Python data loader, unpacking and tokenising with as many workers as it has CPUs.
 
-use std::process::Command;
-
+use rota_test_support::need;
 use rota_traces::profile::load;
 
-use super::commands::{has_agent, rota, said};
+use super::commands::{rota, said};
 
 #[test]
 fn a_data_loader_is_profiled_with_a_worker_for_each_cpu_and_two_are_faster_than_one() {
-    let has_python =
-        Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
-    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if !has_agent() || !has_python || n_cpus < 2 {
-        println!("python3 and two CPUs are needed to profile a data loader: not tried");
-        return;
-    }
+    let (Some(python), Some(_)) = (need::python(), need::two_cpus()) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/agent/python/examples/load_data.py");
     let words = [
@@ -33,7 +26,7 @@ fn a_data_loader_is_profiled_with_a_worker_for_each_cpu_and_two_are_faster_than_
         "--repeats",
         "1",
         "--",
-        "python3",
+        &python,
         script,
         "--batch-size",
         "6",
@@ -45,7 +38,7 @@ fn a_data_loader_is_profiled_with_a_worker_for_each_cpu_and_two_are_faster_than_
     assert_eq!(curve.cpus(), [1.0, 2.0]);
     assert!(text.contains("--workers 2"), "a worker for each CPU: {text}");
     // How fast is a matter of what else the machine does: asked in the long tier, which has it for itself.
-    if std::env::var_os("ROTA_FULL").is_some() {
+    if need::is_long_tier() {
         let gain = curve.at(2.0, 0.0) / curve.at(1.0, 0.0);
         assert!(gain > 1.15, "two CPUs are {gain:.2} times as fast as one\n{text}");
     }

@@ -5,7 +5,7 @@ use rota::profile::overhead::published::{CHANGES, FIGURE_12, of, seconds};
 use rota::profile::overhead::script::{changes, read};
 use rota_traces::profile::load;
 
-use super::commands::{has_agent, rota, said};
+use super::commands::{rota, said};
 
 /// In the shape of the original's traces, written for this test.
 const INTERNODE: &str = "2\nW 25\nG 1 0 0 1 2 3\n\
@@ -44,9 +44,6 @@ fn figure_12_is_known_by_model_and_change() {
 
 #[test]
 fn an_emulated_jobs_costs_come_back_into_its_profile() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     // Long against what starting a process takes on a busy machine.
     let profile = "format = 1\n[[profile]]\nname = \"resnet50\"\niteration_s = 0.05\nrestart = \"1.5s\"\ncheckpoint = \"1s\"\n";

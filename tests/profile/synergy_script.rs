@@ -3,7 +3,7 @@
 
 use rota_traces::profile::load;
 
-use super::commands::{has_agent, rota, said};
+use super::commands::{rota, said};
 
 /// A batch of 64 takes 64 ms with one worker, half as much with two; it knows nothing of Rota.
 const SCRIPT: &str = r#"
@@ -24,9 +24,6 @@ milliseconds=$((batch / workers))
 
 #[test]
 fn a_script_of_synergys_is_profiled_unchanged() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("imagenet.sh"), SCRIPT).expect("written");
     // What an older run left must not be taken for this one's.
@@ -54,9 +51,6 @@ fn a_script_of_synergys_is_profiled_unchanged() {
 
 #[test]
 fn a_script_that_leaves_no_file_and_a_batch_that_cannot_be_shared_are_named() {
-    if !has_agent() {
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("imagenet.sh"), SCRIPT).expect("written");
     let run = |words: &[&str]| {

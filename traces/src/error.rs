@@ -8,7 +8,7 @@ pub struct InputError {
     /// The file's display name, or that of a built-in or of the options.
     pub file: String,
     /// Where in it.
-    pub place: Place,
+    pub location: Location,
     /// What stood there, where something did.
     pub value: Option<String>,
     /// What is wrong with it, as a clause: `expected …`.
@@ -17,7 +17,7 @@ pub struct InputError {
 
 /// A place in a file, as exactly as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Line, from 1; 0 when it is not known.
     pub line: u64,
     /// Column, from 1: the cell of a table, the character of other texts; 0 when it is not known.
@@ -37,24 +37,29 @@ impl InputError {
 
     /// Something is wrong in `file`, said as a clause of its own.
     pub fn problem(file: &str, problem: impl Into<String>) -> Self {
-        InputError { file: file.to_owned(), place: Place::default(), value: None, problem: problem.into() }
+        InputError {
+            file: file.to_owned(),
+            location: Location::default(),
+            value: None,
+            problem: problem.into(),
+        }
     }
 
     /// The same, at a line.
     pub fn at_line(mut self, line: u64) -> Self {
-        self.place.line = line;
+        self.location.line = line;
         self
     }
 
     /// The same, at a column.
     pub fn at_column(mut self, column: u64) -> Self {
-        self.place.column = column;
+        self.location.column = column;
         self
     }
 
     /// The same, at something that has a name.
     pub fn at_name(mut self, name: impl Into<String>) -> Self {
-        self.place.name = Some(name.into());
+        self.location.name = Some(name.into());
         self
     }
 
@@ -71,8 +76,8 @@ impl InputError {
         if let Some(span) = error.span() {
             let before = text.get(..span.start).unwrap_or("");
             let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-            wrong.place.line = before.matches('\n').count() as u64 + 1;
-            wrong.place.column = before.get(line_start..).map_or(0, |l| l.chars().count()) as u64 + 1;
+            wrong.location.line = before.matches('\n').count() as u64 + 1;
+            wrong.location.column = before.get(line_start..).map_or(0, |l| l.chars().count()) as u64 + 1;
             let here = text.get(span).unwrap_or("");
             if !here.is_empty() && !here.contains('\n') {
                 wrong.value = Some(here.trim_matches('"').to_owned());
@@ -84,7 +89,7 @@ impl InputError {
 
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}: ", self.file, self.place)?;
+        write!(f, "{}{}: ", self.file, self.location)?;
         if let Some(value) = &self.value {
             let shown: String = value.chars().take(SHOWN_CHARS).collect();
             let cut = if shown.len() < value.len() { "…" } else { "" };
@@ -94,7 +99,7 @@ impl fmt::Display for InputError {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line > 0 {
             write!(f, ":{}", self.line)?;

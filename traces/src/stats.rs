@@ -134,9 +134,10 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, shared};
+    use crate::format::tests::built_in;
     use crate::format::{Setting, pollux, rota};
     use crate::source::Source;
+    use rota_test_support::need;
 
     #[test]
     fn a_small_workload_is_counted() {
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn philly_has_its_published_durations() {
-        let Some(path) = shared("traces/philly-pollux/philly.csv") else { return };
+        let Some(path) = need::shared_path("traces/philly-pollux/philly.csv") else { return };
         let (cluster, profiles) = built_in("philly", "synergy");
         let workload =
             pollux::read(&Source::open(&path).expect("readable"), &Setting::new(&cluster, &profiles))

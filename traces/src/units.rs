@@ -1,5 +1,8 @@
-//! Amounts as people write them in files: `500GB`, `62.5MB/s`, `1.5h`. Deserialised straight from TOML, so that a
-//! mistake is reported at its place in the file.
+//! Amounts as people write them, in files and on command lines: `500GB`, `62.5MB/s`, `1.5h`. Deserialised straight from
+//! TOML: a mistake is reported with its line in the file.
+
+use std::fmt;
+use std::str::FromStr;
 
 use rota_core::time::Span;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
@@ -16,16 +19,55 @@ pub struct BytesPerSecond(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Length(pub Span);
 
+/// A text that is not an amount of data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no amount of data: write a number and a unit, as in `80GB`, `512MiB` or `500MB/s`")]
+pub struct AmountError {
+    text: String,
+}
+
 impl Bytes {
-    /// Reads an amount; `None` when it is none.
+    /// Reads an amount; `None` when the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = split_number(text)?;
         scaled(number, bytes_in(unit)?).map(Bytes)
     }
 }
 
+impl FromStr for Bytes {
+    type Err = AmountError;
+
+    fn from_str(text: &str) -> Result<Self, AmountError> {
+        Bytes::parse(text).ok_or_else(|| AmountError { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+        let bytes = self.0 as f64;
+        match units.iter().find(|(_, size)| bytes >= *size) {
+            Some((unit, size)) => {
+                let number = format!("{:.2}", bytes / size);
+                write!(f, "{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+/// On a command line `/s` may be left out; in a file it is part of the value.
+impl FromStr for BytesPerSecond {
+    type Err = AmountError;
+
+    fn from_str(text: &str) -> Result<Self, AmountError> {
+        let per_second = || Bytes::parse(text).map(|amount| BytesPerSecond(amount.0));
+        BytesPerSecond::parse(text).or_else(per_second).ok_or_else(|| AmountError { text: text.to_owned() })
+    }
+}
+
 impl BytesPerSecond {
-    /// Reads a rate; `None` when it is none.
+    /// Reads a rate; `None` when the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, unit) = split_number(text)?;
         if unit.is_empty() {
@@ -129,6 +171,13 @@ mod tests {
     }
 
     #[test]
+    fn amounts_are_written_for_people() {
+        assert_eq!(Bytes(80_000_000_000).to_string(), "80 GB");
+        assert_eq!(Bytes(1_500).to_string(), "1.5 kB");
+        assert_eq!(Bytes(12).to_string(), "12 B");
+    }
+
+    #[test]
     fn rates_are_read_in_bytes_and_bits() {
         for (text, rate) in [
             ("62.5MB/s", 62_500_000),
@@ -139,6 +188,8 @@ mod tests {
         ] {
             assert_eq!(BytesPerSecond::parse(text), Some(BytesPerSecond(rate)), "{text}");
         }
+        assert_eq!("500MB".parse(), Ok(BytesPerSecond(500_000_000)));
+        assert!("5 parsecs".parse::<BytesPerSecond>().is_err());
         for text in ["500MB", "5/s/s", "MB/s", "-1MB/s"] {
             assert_eq!(BytesPerSecond::parse(text), None, "{text}");
         }

@@ -10,17 +10,17 @@ use super::translate;
 use crate::launch::spec::{Attempt, LaunchSpec};
 use crate::probe::Node;
 use crate::shim::control::ToShim;
-use crate::shim::record::{Phase, State};
+use crate::shim::record::{ShimPhase, State};
 
 /// Progress of one launch is told at most this often.
 const TELL_EVERY_MS: u64 = 1_000;
 
 /// All launches that were not forgotten.
 #[derive(Default)]
-pub(super) struct Launches(BTreeMap<Attempt, Live>);
+pub(super) struct Launches(BTreeMap<Attempt, LiveLaunch>);
 
 /// One launch.
-pub(super) struct Live {
+pub(super) struct LiveLaunch {
     pub(super) spec: LaunchSpec,
     state: State,
     words: UnboundedSender<ToShim>,
@@ -44,8 +44,8 @@ pub(super) struct Consequences {
 impl Launches {
     /// Adds a launch.
     pub(super) fn add(&mut self, spec: LaunchSpec, state: State, words: UnboundedSender<ToShim>) {
-        let was_started = matches!(state.phase, Phase::Running | Phase::Stopping);
-        let live = Live {
+        let was_started = matches!(state.phase, ShimPhase::Running | ShimPhase::Stopping);
+        let live = LiveLaunch {
             state,
             words,
             preparing: None,
@@ -59,7 +59,7 @@ impl Launches {
     }
 
     /// One launch.
-    pub(super) fn get_mut(&mut self, attempt: Attempt) -> Option<&mut Live> {
+    pub(super) fn get_mut(&mut self, attempt: Attempt) -> Option<&mut LiveLaunch> {
         self.0.get_mut(&attempt)
     }
 
@@ -84,10 +84,10 @@ impl Launches {
     }
 }
 
-impl Live {
+impl LiveLaunch {
     /// Whether nothing of it runs any more.
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state.phase, Phase::Ended(_))
+        matches!(self.state.phase, ShimPhase::Ended(_))
     }
 
     /// Says something to its shim.
@@ -115,12 +115,12 @@ impl Live {
         let attempt = translate::to_wire(self.spec.attempt);
         let before = std::mem::replace(&mut self.state, state);
         let state = &self.state;
-        let is_prepared = state.phase == Phase::Prepared;
+        let is_prepared = state.phase == ShimPhase::Prepared;
         if let Some(order) = self.preparing.filter(|_| is_prepared) {
             self.preparing = None;
             told.outcomes.push((order, Outcome::Prepared { port: state.port }));
         }
-        if state.phase == Phase::Running && !self.was_started {
+        if state.phase == ShimPhase::Running && !self.was_started {
             self.was_started = true;
             told.facts.push(Fact::Started(attempt));
         }
@@ -132,7 +132,7 @@ impl Live {
             told.facts.push(Fact::Warning(Text::cut(&format!("{attempt}: {warning}"))));
         }
         self.n_warnings_told = state.warnings.len();
-        if let Phase::Ended(end) = &state.phase {
+        if let ShimPhase::Ended(end) = &state.phase {
             told.has_ended = true;
             told.facts.push(Fact::Exited(translate::exited(self.spec.attempt, state, end, log)));
             let failed = |order| (order, Outcome::Failed(Text::cut(&format!("it ended: {:?}", end.how))));

@@ -7,9 +7,10 @@ use rand::RngExt;
 use rota_core::time::Span;
 use rota_transport::identity::Credentials;
 use rota_transport::message::{ToAgent, ToHead};
-use rota_transport::quic::{Connector, Peer, Receiver};
+use rota_transport::quic::{ChannelError, ConnectError, Connector, Peer, Receiver};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tracing::warn;
 
 /// The first wait; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -17,6 +18,19 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 const KNOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// Messages that wait for the network; more, and the head is not keeping up.
 const MOST_UNSENT: usize = 8_192;
+
+/// Why there is no link to the head, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    #[error("the head at {0} does not answer")]
+    NoAnswer(String),
+    #[error("the head hung up")]
+    HungUp,
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
 
 /// A connection to the head.
 pub(super) struct Link {
@@ -40,13 +54,15 @@ impl Link {
         tokio::time::sleep(jittered(first_wait)).await;
         loop {
             let tried = tokio::time::timeout(KNOCK_PATIENCE, Link::try_open(credentials, head)).await;
-            match tried.unwrap_or_else(|_| Err(format!("the head at {head} does not answer"))) {
+            match tried.unwrap_or_else(|_| Err(LinkError::NoAnswer(head.to_owned()))) {
                 Ok(link) => return link,
-                Err(why) if why != said => {
-                    eprintln!("rota-agent: {why}; trying again");
-                    said = why;
+                Err(error) => {
+                    let why = error.to_string();
+                    if why != said {
+                        warn!("{why}; trying again");
+                        said = why;
+                    }
                 }
-                Err(_) => {}
             }
             tokio::time::sleep(jittered(wait)).await;
             wait = (wait * 2).min(most);
@@ -54,10 +70,10 @@ impl Link {
     }
 
     /// Connects once.
-    pub(super) async fn try_open(credentials: &Credentials, head: &str) -> Result<Self, String> {
-        let connector = Connector::new(credentials).map_err(|error| error.to_string())?;
-        let peer = connector.connect(head).await.map_err(|error| error.to_string())?;
-        let channel = peer.open().await.map_err(|error| error.to_string())?;
+    pub(super) async fn try_open(credentials: &Credentials, head: &str) -> Result<Self, LinkError> {
+        let connector = Connector::new(credentials)?;
+        let peer = connector.connect(head).await?;
+        let channel = peer.open().await?;
         let (sender, mut unsent) = mpsc::channel::<ToHead>(MOST_UNSENT);
         let mut stream = channel.sender;
         let hung_up = peer.clone();
@@ -83,12 +99,8 @@ impl Link {
     }
 
     /// The next message; an error says why the link is gone.
-    pub(super) async fn receive(&mut self) -> Result<ToAgent, String> {
-        match self.receiver.receive().await {
-            Ok(Some(message)) => Ok(message),
-            Ok(None) => Err("the head hung up".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+    pub(super) async fn receive(&mut self) -> Result<ToAgent, LinkError> {
+        self.receiver.receive().await?.ok_or(LinkError::HungUp)
     }
 
     /// Hangs up.

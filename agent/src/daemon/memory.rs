@@ -23,7 +23,7 @@ const MOST_OLD_LOGS: usize = 1_000;
 
 /// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum RunDirError {
     /// A file of it.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -98,7 +98,7 @@ impl Fence {
 }
 
 /// The run directory of an agent, held as long as this lives.
-pub struct Place {
+pub struct RunDir {
     run_dir: PathBuf,
     fence: Fence,
     fence_file: File,
@@ -106,18 +106,18 @@ pub struct Place {
     _lock: File,
 }
 
-impl Place {
+impl RunDir {
     /// Makes the directory if it is not there, and takes hold of it.
-    pub fn open(run_dir: &Path) -> Result<Self, PlaceError> {
+    pub fn open(run_dir: &Path) -> Result<Self, RunDirError> {
         let wrong = |path: &Path| {
             let path = path.to_owned();
-            move |source| PlaceError::Directory { path, source }
+            move |source| RunDirError::Directory { path, source }
         };
         fs::create_dir_all(run_dir).map_err(wrong(run_dir))?;
         let run_dir = fs::canonicalize(run_dir).map_err(wrong(run_dir))?;
         let n_bytes = run_dir.as_os_str().len();
         if n_bytes > MOST_PATH_BYTES {
-            return Err(PlaceError::TooLong { path: run_dir, n_bytes });
+            return Err(RunDirError::TooLong { path: run_dir, n_bytes });
         }
         for folder in ["attempts", "logs"] {
             fs::create_dir_all(run_dir.join(folder)).map_err(wrong(&run_dir))?;
@@ -125,7 +125,7 @@ impl Place {
         let path = run_dir.join("agent.lock");
         let lock = File::create(&path).map_err(wrong(&path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| PlaceError::Held(run_dir.clone()))?;
+            .map_err(|_| RunDirError::Held(run_dir.clone()))?;
         let path = run_dir.join("fence.jsonl");
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -134,11 +134,11 @@ impl Place {
         let fence = Fence::read(&text, &path)?;
         record::write_lines(&path, fence.lines())?;
         let fence_file = fs::OpenOptions::new().append(true).open(&path).map_err(wrong(&path))?;
-        Ok(Place { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
+        Ok(RunDir { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
     }
 
     /// The directory.
-    pub fn run_dir(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.run_dir
     }
 
@@ -159,7 +159,7 @@ impl Place {
     }
 
     /// Writes down the terms of a head before it is obeyed.
-    pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), PlaceError> {
+    pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), RunDirError> {
         if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
             return Ok(());
         }
@@ -187,12 +187,12 @@ impl Place {
     }
 
     /// Forgets a launch that has ended. Its output stays, until there are too many.
-    pub fn forget(&mut self, attempt: Attempt) -> Result<(), PlaceError> {
+    pub fn forget(&mut self, attempt: Attempt) -> Result<(), RunDirError> {
         self.note(&Line::Forgot { job: attempt.job, incarnation: attempt.incarnation })?;
         let (from, to) = (self.attempt_dir(attempt), self.run_dir.join("logs").join(attempt.to_string()));
         match fs::rename(from.path(), &to) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(PlaceError::Directory { path: to, source: error });
+                return Err(RunDirError::Directory { path: to, source: error });
             }
             _ => {}
         }
@@ -216,11 +216,11 @@ impl Place {
         }
     }
 
-    fn note(&mut self, line: &Line) -> Result<(), PlaceError> {
+    fn note(&mut self, line: &Line) -> Result<(), RunDirError> {
         self.fence.take(line);
         let text = serde_json::to_string(line).unwrap_or_default() + "\n";
         let path = self.run_dir.join("fence.jsonl");
-        self.fence_file.write_all(text.as_bytes()).map_err(|source| PlaceError::Directory { path, source })
+        self.fence_file.write_all(text.as_bytes()).map_err(|source| RunDirError::Directory { path, source })
     }
 }
 
@@ -231,39 +231,39 @@ mod tests {
     #[test]
     fn epochs_and_launches_are_known_again_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut place = Place::open(folder.path()).expect("opened");
-        place.set_terms(Epoch(7), Span::from_secs(30)).expect("written");
+        let mut run_dir = RunDir::open(folder.path()).expect("opened");
+        run_dir.set_terms(Epoch(7), Span::from_secs(30)).expect("written");
         for attempt in [Attempt { job: 1, incarnation: 3 }, Attempt { job: 2, incarnation: 1 }] {
-            fs::create_dir(place.attempt_dir(attempt).path()).expect("made");
+            fs::create_dir(run_dir.attempt_dir(attempt).path()).expect("made");
         }
-        place.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
-        drop(place);
+        run_dir.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
+        drop(run_dir);
         // A line that was not finished does not count.
         let mut file =
             fs::OpenOptions::new().append(true).open(folder.path().join("fence.jsonl")).expect("there");
         file.write_all(b"{\"forgot\":{\"job\":9,").expect("written");
-        let place = Place::open(folder.path()).expect("opened");
-        let memory = place.memory();
-        assert_eq!((memory.epoch, place.lease()), (Epoch(7), Span::from_secs(30)));
+        let run_dir = RunDir::open(folder.path()).expect("opened");
+        let memory = run_dir.memory();
+        assert_eq!((memory.epoch, run_dir.lease()), (Epoch(7), Span::from_secs(30)));
         let launched: Vec<_> = memory.launched.into_iter().map(|(job, launch)| (job.0, launch.0)).collect();
         assert_eq!(launched, [(1, 3), (2, 1)]);
-        assert_eq!(place.attempts(), [Attempt { job: 2, incarnation: 1 }]);
+        assert_eq!(run_dir.attempts(), [Attempt { job: 2, incarnation: 1 }]);
     }
 
     #[test]
     fn two_agents_cannot_share_a_directory() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = Place::open(folder.path()).expect("opened");
-        let second = Place::open(folder.path()).err().expect("held").to_string();
+        let first = RunDir::open(folder.path()).expect("opened");
+        let second = RunDir::open(folder.path()).err().expect("held").to_string();
         assert!(second.contains("another agent runs here"), "{second}");
         drop(first);
-        Place::open(folder.path()).expect("free again");
+        RunDir::open(folder.path()).expect("free again");
     }
 
     #[test]
     fn a_path_too_long_for_sockets_is_refused_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = Place::open(&folder.path().join("x".repeat(80))).err().expect("too long").to_string();
+        let error = RunDir::open(&folder.path().join("x".repeat(80))).err().expect("too long").to_string();
         assert!(error.contains("--run-dir"), "{error}");
     }
 }

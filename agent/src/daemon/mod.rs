@@ -27,6 +27,7 @@ use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tracing::{error, info, warn};
 
 use crate::clock::now_ms;
 use crate::launch::cgroup;
@@ -37,8 +38,8 @@ use crate::probe::{self, CpuPool, Node, ProbeError};
 use crate::shim::control::ToShim;
 
 use launches::Launches;
-use link::Link;
-pub use memory::{Place, PlaceError};
+use link::{Link, LinkError};
+pub use memory::{RunDir, RunDirError};
 use nursery::Nursery;
 use watcher::News;
 
@@ -73,7 +74,7 @@ pub enum DaemonError {
     Identity(#[from] IdentityError),
     /// A run directory that cannot be used.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    RunDir(#[from] RunDirError),
     /// A machine list that cannot be used.
     #[error("the machine list: {0}")]
     Machines(#[from] MachinesError),
@@ -97,13 +98,13 @@ pub enum DaemonError {
 pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
     let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
-    let place = Place::open(&options.places.run_dir)?;
-    place.run_dir().clone_into(&mut options.places.run_dir);
+    let run_dir = RunDir::open(&options.places.run_dir)?;
+    run_dir.path().clone_into(&mut options.places.run_dir);
     let listed = options.node.take_machine()?.map(|address| address.to_string());
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
     let name = credentials.identity().name.clone();
-    println!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
+    info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
     let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);
     let identity = AgentIdentity {
         name,
@@ -113,7 +114,7 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     };
     let (news, arrivals) = mpsc::unbounded_channel();
     let (finished, outcomes) = mpsc::unbounded_channel();
-    let mut daemon = Daemon::new(options, place, node, limits, identity, news, finished);
+    let mut daemon = Daemon::new(options, run_dir, node, limits, identity, news, finished);
     daemon.find_launches();
     daemon.serve(Arc::new(credentials), &head, arrivals, outcomes).await
 }
@@ -121,7 +122,7 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
 /// The agent's state.
 struct Daemon {
     options: DaemonOptions,
-    place: Place,
+    run_dir: RunDir,
     node: Node,
     limits: Limits,
     session: AgentSession,
@@ -141,19 +142,19 @@ struct Daemon {
 impl Daemon {
     fn new(
         options: DaemonOptions,
-        place: Place,
+        run_dir: RunDir,
         node: Node,
         limits: Limits,
         identity: AgentIdentity,
         news: mpsc::UnboundedSender<News>,
         finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     ) -> Self {
-        let session = AgentSession::new(identity, place.memory());
+        let session = AgentSession::new(identity, run_dir.memory());
         let cpus = CpuPool::new(&node.cpus, &node.topology, options.node.cpu_order);
         let launches = Launches::default();
         Daemon {
             options,
-            place,
+            run_dir,
             node,
             limits,
             session,
@@ -199,7 +200,7 @@ impl Daemon {
                 Some(link) = links.recv() => self.connected(link),
                 message = receive(&mut self.link) => match message {
                     Ok(message) => self.hear(message),
-                    Err(why) => self.disconnected(&why),
+                    Err(error) => self.disconnected(&error.to_string()),
                 },
                 Some(news) = arrivals.recv() => self.hear_news(news),
                 Some((order, outcome)) = outcomes.recv() => {
@@ -222,7 +223,7 @@ impl Daemon {
     }
 
     fn disconnected(&mut self, why: &str) {
-        eprintln!("rota-agent: {why}; connecting again");
+        warn!("{why}; connecting again");
         self.hang_up(why, LOST_WAIT);
     }
 
@@ -236,7 +237,7 @@ impl Daemon {
 
     /// Ends; launches go on, and the next agent finds them.
     fn leave(&mut self) {
-        println!("rota-agent: leaving, {} launches go on", self.launches.n_live());
+        info!("leaving; {} launches keep running", self.launches.n_live());
         if let Some(link) = self.link.take() {
             link.close("the agent ends");
         }
@@ -247,7 +248,7 @@ impl Daemon {
         match self.session.handle(now(), message, &mut out) {
             Ok(()) => self.carry_out(out),
             Err(error) => {
-                eprintln!("rota-agent: {error}");
+                error!("{error}");
                 self.hang_up(&error.to_string(), REFUSED_WAIT);
             }
         }
@@ -270,12 +271,12 @@ impl Daemon {
                 }
                 AgentOutput::Welcomed(welcome) => self.welcomed(welcome),
                 AgentOutput::Refused(text) => {
-                    eprintln!("rota-agent: the head refuses this agent: {text}");
+                    error!("the head refuses this agent: {text}");
                     self.hang_up("refused", REFUSED_WAIT);
                 }
                 AgentOutput::Execute { order, task } => self.execute(order, task),
                 AgentOutput::LeaseOver => {
-                    eprintln!("rota-agent: the lease is over; launches that do not ask to be kept stop");
+                    warn!("the lease has expired; launches that do not ask to be kept are stopped");
                 }
                 AgentOutput::HangUp => self.disconnected("the head does not answer"),
             }
@@ -285,14 +286,14 @@ impl Daemon {
 
     fn welcomed(&mut self, welcome: Welcome) {
         // On disk before anything is obeyed: a head of a lower epoch is a ghost from now on.
-        if let Err(error) = self.place.set_terms(welcome.epoch, welcome.lease.span()) {
-            eprintln!("rota-agent: {error}");
+        if let Err(error) = self.run_dir.set_terms(welcome.epoch, welcome.lease.span()) {
+            error!("{error}");
             return self.hang_up(&error.to_string(), REFUSED_WAIT);
         }
         if let Some(link) = &mut self.link {
             link.receiver.trust();
         }
-        println!("rota-agent: connected to the head, epoch {}", welcome.epoch);
+        info!(epoch = %welcome.epoch, "connected to the head");
         self.send_inventory();
     }
 
@@ -317,7 +318,7 @@ impl Daemon {
 
     fn look_at_gpus(&mut self) {
         let trouble = match self.node.is_emulated {
-            true => probe::pretended_trouble(&self.place.run_dir().join(BAD_GPUS_FILE)),
+            true => probe::pretended_trouble(&self.run_dir.path().join(BAD_GPUS_FILE)),
             false => match probe::trouble() {
                 Ok(trouble) => trouble,
                 Err(_) => return,
@@ -339,7 +340,7 @@ impl Daemon {
 }
 
 /// The next message, or never without a link.
-async fn receive(link: &mut Option<Link>) -> Result<ToAgent, String> {
+async fn receive(link: &mut Option<Link>) -> Result<ToAgent, LinkError> {
     match link {
         Some(link) => link.receive().await,
         None => std::future::pending().await,
@@ -367,7 +368,7 @@ fn limits(option: LimitOption, node: &Node) -> Result<Limits, DaemonError> {
         (_, Ok(_)) => Ok(Limits::Enforced),
         (LimitOption::Always, Err(error)) => Err(DaemonError::Limits(error)),
         (LimitOption::Auto, Err(error)) => {
-            eprintln!("rota-agent: CPU and memory limits are not enforced on this node: {error}");
+            warn!("CPU and memory limits are not enforced on this node: {error}");
             Ok(Limits::Told)
         }
     }

@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
+use tracing::error;
 
 use crate::shim::Beginning;
 use crate::shim::nursery::{ShimAnswer, ShimRequest};
@@ -18,6 +19,15 @@ use crate::shim::record::{AttemptDir, ProcessMark};
 
 /// How often it is looked whether a process is gone.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// Why a launch has no shim.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NurseryError {
+    #[error("{0}")]
+    NotStarted(String),
+    #[error("the agent ends")]
+    AgentEnds,
+}
 
 /// The way to the nursery.
 #[derive(Clone)]
@@ -38,7 +48,7 @@ impl Nursery {
         &self,
         dir: &AttemptDir,
         beginning: Beginning,
-    ) -> Result<Option<ShimProcess>, String> {
+    ) -> Result<Option<ShimProcess>, NurseryError> {
         let (reply, answer) = oneshot::channel();
         let request = ShimRequest { dir: dir.path().to_owned(), beginning };
         // An agent that ends drops questions and answers alike.
@@ -46,8 +56,8 @@ impl Nursery {
         match answer.await {
             Ok(ShimAnswer::Started(mark)) => Ok(Some(ShimProcess(mark))),
             Ok(ShimAnswer::Held) => Ok(None),
-            Ok(ShimAnswer::Failed(why)) => Err(why),
-            Err(_) => Err("the agent ends".to_owned()),
+            Ok(ShimAnswer::Failed(why)) => Err(NurseryError::NotStarted(why)),
+            Err(_) => Err(NurseryError::AgentEnds),
         }
     }
 }
@@ -60,7 +70,8 @@ async fn tend(mut asked: mpsc::UnboundedReceiver<(ShimRequest, oneshot::Sender<S
         // A second time with a new nursery; a shim that the old one made meanwhile holds its launch.
         for _ in 0..2 {
             if line.is_none() {
-                line = Line::open().inspect_err(|error| eprintln!("rota-agent: the nursery: {error}")).ok();
+                line =
+                    Line::open().inspect_err(|error| error!("the nursery cannot be started: {error}")).ok();
             }
             let Some(open) = &mut line else { break };
             answer = open.ask(&request).await;

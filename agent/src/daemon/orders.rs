@@ -5,6 +5,7 @@ use std::path::Path;
 use rota_transport::message::{Fact, KeepWork, Launch, OrderId, Outcome, Start, Task};
 use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
 use tokio::sync::mpsc;
+use tracing::{info, warn};
 
 use super::checkpoints::CopyError;
 use super::watcher::{News, Origin, Watcher};
@@ -13,7 +14,7 @@ use crate::clock::now_ms;
 use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
 use crate::shim::control::ToShim;
 use crate::shim::log;
-use crate::shim::record::{Phase, ProcessMark, State};
+use crate::shim::record::{ProcessMark, ShimPhase, State};
 
 impl Daemon {
     pub(super) fn execute(&mut self, order: OrderId, task: Task) {
@@ -67,7 +68,7 @@ impl Daemon {
 
     /// Takes in what a watcher says.
     pub(super) fn hear_news(&mut self, news: News) {
-        let log = self.place.log(news.attempt);
+        let log = self.run_dir.log(news.attempt);
         let Some(live) = self.launches.get_mut(news.attempt) else { return };
         let told = live.update(news.state, &log, now_ms());
         if told.has_ended {
@@ -86,24 +87,24 @@ impl Daemon {
 
     /// Finds launches of an earlier agent: what runs is watched further on, what ended is kept for the inventory.
     pub(super) fn find_launches(&mut self) {
-        for attempt in self.place.attempts() {
-            let dir = self.place.attempt_dir(attempt);
+        for attempt in self.run_dir.attempts() {
+            let dir = self.run_dir.attempt_dir(attempt);
             match dir.launch() {
                 Ok(spec) => {
                     let state = dir.state().ok().flatten().unwrap_or_else(|| nothing_yet(&spec));
-                    println!("rota-agent: found launch {attempt}, {:?}", state.phase);
+                    info!(%attempt, "found a launch of an earlier agent, {:?}", state.phase);
                     self.cpus.bind(&spec.grant.pinned);
                     self.watch(spec, state, Origin::Found);
                 }
                 // Torn while it was written: nothing was started from it.
                 Err(error) => {
-                    eprintln!("rota-agent: launch {attempt} cannot be read, and is dropped: {error}");
+                    warn!(%attempt, "a launch that cannot be read is dropped: {error}");
                     let _ = std::fs::remove_dir_all(dir.path());
                 }
             }
         }
-        if self.launches.n_live() > 0 && self.place.lease().0 > 0 {
-            self.session.adopt_lease(super::now(), self.place.lease());
+        if self.launches.n_live() > 0 && self.run_dir.lease().0 > 0 {
+            self.session.adopt_lease(super::now(), self.run_dir.lease());
             // Shims were told by the earlier agent: nothing is prolonged until the head is heard.
             self.lease_until = self.session.lease_until();
         }
@@ -125,7 +126,7 @@ impl Daemon {
             lease_until_ms: self.session.lease_until().map(millis_of),
         };
         let spec = translate::spec(launch, gpus, pinned.clone(), &local);
-        let dir = self.place.attempt_dir(spec.attempt);
+        let dir = self.run_dir.attempt_dir(spec.attempt);
         // The directory is the record that this launch was ordered: made once, and before anything runs.
         let made = std::fs::create_dir(dir.path()).map_err(|error| error.to_string());
         if let Err(why) = made.and_then(|()| dir.set_launch(&spec).map_err(|error| error.to_string())) {
@@ -148,10 +149,10 @@ impl Daemon {
 
     fn watch(&mut self, spec: LaunchSpec, state: State, origin: Origin) {
         let (words, heard) = mpsc::unbounded_channel();
-        let has_ended = matches!(state.phase, Phase::Ended(_));
+        let has_ended = matches!(state.phase, ShimPhase::Ended(_));
         let watcher = Watcher {
-            run_dir: self.place.run_dir().to_owned(),
-            dir: self.place.attempt_dir(spec.attempt),
+            run_dir: self.run_dir.path().to_owned(),
+            dir: self.run_dir.attempt_dir(spec.attempt),
             spec: spec.clone(),
             news: self.news.clone(),
             words: heard,
@@ -194,7 +195,7 @@ impl Daemon {
             None => return Outcome::Done,
             Some(_) => {}
         }
-        match self.place.forget(attempt) {
+        match self.run_dir.forget(attempt) {
             Ok(()) => {
                 self.launches.remove(attempt);
                 Outcome::Done
@@ -223,7 +224,7 @@ impl Daemon {
         let most = (n_bytes as usize).min(MOST_LOG_BYTES);
         // Asked before reading: what a launch wrote last is in the log before it has ended.
         let has_ended = self.launches.get_mut(attempt).is_none_or(|live| live.has_ended());
-        let path = self.place.log(attempt);
+        let path = self.run_dir.log(attempt);
         match log::read(&path, offset, most) {
             Ok(piece) => {
                 let end = piece.offset + piece.bytes.len() as u64;
@@ -241,7 +242,7 @@ impl Daemon {
 /// The state of a launch whose shim has said nothing.
 fn nothing_yet(spec: &LaunchSpec) -> State {
     State {
-        phase: Phase::Preparing,
+        phase: ShimPhase::Preparing,
         shim: ProcessMark { pid: 0, start_ticks: 0 },
         port: 0,
         iterations: spec.work.done,

@@ -14,7 +14,7 @@ use crate::launch::spec::{
 use crate::options::{LaunchOptions, PlaceOptions};
 use crate::probe::Node;
 use crate::ranges::Ranges;
-use crate::shim::record::{Exit, Phase, State};
+use crate::shim::record::{Exit, ShimPhase, State};
 
 /// How much of the last output goes with the report of an end.
 const MOST_TAIL_BYTES: usize = 16 * 1024;
@@ -219,10 +219,10 @@ pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Opt
         share: GpuShare::new(spec.grant.gpu_share_milli).ok()?,
         host: HostAmount::new(host).ok()?,
         state: match &state.phase {
-            Phase::Preparing | Phase::Prepared => wire::AttemptState::Prepared,
-            Phase::Running => wire::AttemptState::Running,
-            Phase::Stopping => wire::AttemptState::Stopping,
-            Phase::Ended(end) => wire::AttemptState::Exited(end.clone()),
+            ShimPhase::Preparing | ShimPhase::Prepared => wire::AttemptState::Prepared,
+            ShimPhase::Running => wire::AttemptState::Running,
+            ShimPhase::Stopping => wire::AttemptState::Stopping,
+            ShimPhase::Ended(end) => wire::AttemptState::Exited(end.clone()),
         },
         iterations: iterations(state.iterations),
         checkpointed: iterations(state.checkpointed),

@@ -15,7 +15,7 @@ use crate::launch::environment;
 use crate::launch::spec::{Attempt, LaunchSpec, LauncherKind};
 use crate::launch::survivors;
 use crate::shim::control::ToShim;
-use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
+use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, ProcessMark, ShimPhase, State};
 use crate::shim::{self, Beginning, ShimError};
 
 /// How often a socket is tried that is not there yet.
@@ -66,7 +66,7 @@ impl Watcher {
             }
             let lock = self.wait_for_shim(shim.take()).await;
             match self.dir.state() {
-                Ok(Some(State { phase: Phase::Ended(_), .. })) => return self.tell_recorded(),
+                Ok(Some(State { phase: ShimPhase::Ended(_), .. })) => return self.tell_recorded(),
                 _ if self.can_be_adopted() => {
                     drop(lock);
                     match self.nursery.shim(&self.dir, Beginning::Adopted).await {
@@ -90,8 +90,10 @@ impl Watcher {
 
     /// Containers outlive their shim, unless they were never started.
     fn can_be_adopted(&self) -> bool {
-        let was_started =
-            matches!(self.dir.state(), Ok(Some(State { phase: Phase::Running | Phase::Stopping, .. })));
+        let was_started = matches!(
+            self.dir.state(),
+            Ok(Some(State { phase: ShimPhase::Running | ShimPhase::Stopping, .. }))
+        );
         was_started && matches!(self.spec.launcher, LauncherKind::Container(_))
     }
 
@@ -191,7 +193,7 @@ impl Watcher {
     fn tell_end(&self, how: ExitHow) {
         let last = self.dir.state().ok().flatten();
         let mut state = last.unwrap_or_else(|| State {
-            phase: Phase::Preparing,
+            phase: ShimPhase::Preparing,
             shim: ProcessMark { pid: 0, start_ticks: 0 },
             port: 0,
             iterations: self.spec.work.done,
@@ -199,7 +201,7 @@ impl Watcher {
             speaks: false,
             warnings: Vec::new(),
         });
-        state.phase = Phase::Ended(Exit { how, cause: ExitCause::Itself });
+        state.phase = ShimPhase::Ended(Exit { how, cause: ExitCause::Itself });
         if let Err(error) = self.dir.set_state(&state) {
             state.warnings.push(error.to_string());
         }

@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rota_traces::units::Bytes;
 use rustix::fs::{FlockOperation, flock};
-
-use crate::units::Bytes;
 
 /// A GPU is dealt out in periods of this length.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);

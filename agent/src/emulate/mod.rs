@@ -7,10 +7,10 @@ mod burn;
 mod gpu;
 mod run;
 
+use crate::options::{OutOfRange, number};
 use clap::Args;
 use rota_core::time::Span;
-
-use crate::units::Bytes;
+use rota_traces::units::Bytes;
 
 pub use run::{EmulateError, run};
 
@@ -49,16 +49,10 @@ pub struct EmulateOptions {
     pub gpu_memory: Option<Bytes>,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("a number greater than 0 is expected".to_owned()),
-    }
+fn positive(text: &str) -> Result<f64, OutOfRange> {
+    number(text, "a number greater than 0", |n| n.is_finite() && n > 0.0)
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if (0.0..=100.0).contains(&number) => Ok(number),
-        _ => Err("a number from 0 to 100 is expected".to_owned()),
-    }
+fn fraction(text: &str) -> Result<f64, OutOfRange> {
+    number(text, "a number from 0 to 100", |n| (0.0..=100.0).contains(&n))
 }

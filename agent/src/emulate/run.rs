@@ -9,6 +9,7 @@ use rota_core::resources::Host;
 use rota_core::time::Span;
 use rota_traces::error::InputError;
 use rota_traces::profile::{self, ProfileEntry};
+use rota_traces::units::Bytes;
 
 use super::EmulateOptions;
 use super::burn::{self, Load};
@@ -16,7 +17,6 @@ use super::gpu::{EmulatedGpu, GpuError, PERIOD};
 use crate::clock::monotonic_s;
 use crate::job::JobClient;
 use crate::job::protocol::JobHears;
-use crate::units::Bytes;
 
 /// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);

@@ -17,7 +17,7 @@ use crate::launch::{environment, survivors};
 use crate::shim::control::ToShim;
 use crate::shim::lines::Lines;
 use crate::shim::log;
-use crate::shim::record::{Exit, ExitCause, ExitHow, Phase, State};
+use crate::shim::record::{Exit, ExitCause, ExitHow, ShimPhase, State};
 
 /// How often the run is looked at.
 const TURN: Duration = Duration::from_millis(5);
@@ -123,10 +123,10 @@ impl Watch {
         let at_s = monotonic_s();
         let before = self.state.replace(state);
         let (Some(state), done) = (&self.state, self.spec.done) else { return Vec::new() };
-        let was_running = before.as_ref().is_some_and(|state| state.phase == Phase::Running);
+        let was_running = before.as_ref().is_some_and(|state| state.phase == ShimPhase::Running);
         let checkpointed = before.map_or(done, |state| state.checkpointed);
         let mut events = Vec::new();
-        if state.phase == Phase::Running && !was_running {
+        if state.phase == ShimPhase::Running && !was_running {
             events.push(MeasureEvent::Started { at_s });
         }
         if state.checkpointed > checkpointed {
@@ -226,7 +226,7 @@ impl Watch {
     fn exit(&self) -> Exit {
         let recorded = self.prepared.dir.state().ok().flatten().map(|state| state.phase);
         match recorded {
-            Some(Phase::Ended(exit)) => exit,
+            Some(ShimPhase::Ended(exit)) => exit,
             _ => {
                 let why = fs::read_to_string(self.prepared.dir.shim_log()).unwrap_or_default();
                 let how = ExitHow::NotStarted(Text::cut(&format!("its shim is gone: {}", why.trim())));

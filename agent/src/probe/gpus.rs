@@ -37,19 +37,39 @@ pub struct Driver {
     pub cuda: String,
 }
 
+/// A driver that is missing, or that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DriverError {
+    /// Its library is not installed.
+    #[error("no NVIDIA driver (libnvidia-ml.so.1 is not installed)")]
+    Missing,
+    /// What the library answered, in its own words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<NvmlError> for DriverError {
+    fn from(error: NvmlError) -> Self {
+        match error {
+            NvmlError::LibloadingError(_) => DriverError::Missing,
+            other => DriverError::Failed(other.to_string()),
+        }
+    }
+}
+
 /// NVIDIA's library, wherever the linker finds it.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 impl Driver {
     /// Asks for it; an error says why there is none.
-    pub fn find() -> Result<Self, String> {
+    pub fn find() -> Result<Self, DriverError> {
         Self::find_by(LIBRARY.as_ref())
     }
 
     /// The same, by a library of this name or path.
-    pub fn find_by(library: &OsStr) -> Result<Self, String> {
+    pub fn find_by(library: &OsStr) -> Result<Self, DriverError> {
         let nvml = open(library)?;
-        let version = nvml.sys_driver_version().map_err(|error| explained(&error))?;
+        let version = nvml.sys_driver_version()?;
         // Drivers before 418 do not say.
         let cuda = nvml.sys_cuda_driver_version().ok();
         let cuda = cuda.map_or("unknown".to_owned(), |cuda| format!("{}.{}", cuda / 1000, cuda % 1000 / 10));
@@ -58,23 +78,23 @@ impl Driver {
 }
 
 /// All GPUs of the machine by ascending number; an error says why nobody can know.
-pub fn find() -> Result<Vec<Gpu>, String> {
+pub fn find() -> Result<Vec<Gpu>, DriverError> {
     find_by(LIBRARY.as_ref())
 }
 
 /// The same, by a library of this name or path.
-pub fn find_by(library: &OsStr) -> Result<Vec<Gpu>, String> {
+pub fn find_by(library: &OsStr) -> Result<Vec<Gpu>, DriverError> {
     let nvml = open(library)?;
-    let n_gpus = nvml.device_count().map_err(|error| explained(&error))?;
+    let n_gpus = nvml.device_count()?;
     Ok((0..n_gpus).map(|number| gpu(&nvml, number)).collect())
 }
 
-fn open(library: &OsStr) -> Result<Nvml, String> {
-    Nvml::builder().lib_path(library).init().map_err(|error| explained(&error))
+fn open(library: &OsStr) -> Result<Nvml, DriverError> {
+    Ok(Nvml::builder().lib_path(library).init()?)
 }
 
 /// What is wrong with GPUs now, by number; GPUs that can be used are not listed.
-pub fn trouble() -> Result<Vec<(u32, String)>, String> {
+pub fn trouble() -> Result<Vec<(u32, String)>, DriverError> {
     Ok(find()?.into_iter().filter_map(|gpu| gpu.trouble.map(|trouble| (gpu.number, trouble))).collect())
 }
 
@@ -118,7 +138,7 @@ fn gpu(nvml: &Nvml, number: u32) -> Gpu {
             model: "unknown".to_owned(),
             mem_bytes: 0,
             near_cpus: Ranges::default(),
-            trouble: Some(explained(&error)),
+            trouble: Some(error.to_string()),
         },
     }
 }
@@ -185,13 +205,6 @@ fn near_cpus(bus_id: &str) -> Ranges {
     list.ok().and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
-fn explained(error: &NvmlError) -> String {
-    match error {
-        NvmlError::LibloadingError(_) => "no NVIDIA driver (libnvidia-ml.so.1 is not installed)".to_owned(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +222,7 @@ mod tests {
     #[test]
     fn a_machine_without_a_driver_says_so_and_one_with_it_names_its_gpus() {
         match find() {
-            Err(why) => assert!(!why.is_empty() && !why.contains("DlOpen"), "{why}"),
+            Err(why) => assert!(!why.to_string().is_empty() && !why.to_string().contains("DlOpen"), "{why}"),
             Ok(gpus) => {
                 assert!(gpus.iter().all(|gpu| gpu.trouble.is_some() || !gpu.uuid.is_empty()), "{gpus:?}")
             }

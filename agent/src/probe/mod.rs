@@ -18,7 +18,9 @@ use crate::options::NodeOptions;
 use crate::ranges::Ranges;
 
 pub use cpus::CpuPool;
-pub use gpus::{Driver, Gpu, find as find_gpus, find_by as find_gpus_by, pretended_trouble, trouble};
+pub use gpus::{
+    Driver, DriverError, Gpu, find as find_gpus, find_by as find_gpus_by, pretended_trouble, trouble,
+};
 pub use topology::{NumaNode, Topology, read as read_topology, read_by};
 
 /// What a node offers to jobs.
@@ -97,7 +99,7 @@ fn real_gpus(options: &NodeOptions) -> Result<Vec<Gpu>, ProbeError> {
             return Err(ProbeError::NoGpu { why: "the driver shows none".to_owned() });
         }
         Ok(gpus) => gpus,
-        Err(why) => return Err(ProbeError::NoGpu { why }),
+        Err(error) => return Err(ProbeError::NoGpu { why: error.to_string() }),
     };
     if let Some(asked) = &options.gpus {
         let present: Ranges = gpus.iter().map(|gpu| gpu.number).collect();

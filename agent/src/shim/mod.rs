@@ -14,8 +14,8 @@ pub mod control;
 pub mod lines;
 pub mod log;
 pub mod nursery;
-mod party;
 pub mod record;
+mod socket;
 mod stopping;
 mod watch;
 
@@ -26,8 +26,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{self, Workplace};
-use party::Party;
-use record::{AttemptDir, Phase, RecordError, State};
+use record::{AttemptDir, RecordError, ShimPhase, State};
+use socket::ClientSocket;
 use watch::Watch;
 
 /// A shim that cannot do its work.
@@ -67,7 +67,7 @@ pub fn run(dir: &Path, beginning: Beginning) -> Result<(), ShimError> {
 /// A launch that no other shim watches, and the socket at which its agent speaks to this one.
 pub(crate) struct Claim {
     attempt: AttemptDir,
-    agents: Party,
+    agents: ClientSocket,
     /// Held as long as the shim lives.
     _lock: File,
 }
@@ -76,13 +76,13 @@ impl Claim {
     /// Takes the lock and opens the socket, in this order: the socket of a shim that lives is not to be replaced.
     fn take(attempt: AttemptDir) -> Result<Self, ShimError> {
         let lock = lock(&attempt)?;
-        let agents = Party::open(&attempt.control_socket())
+        let agents = ClientSocket::open(&attempt.control_socket())
             .map_err(|source| ShimError::System { what: "opening the control socket", source })?;
         Ok(Claim { attempt, agents, _lock: lock })
     }
 
     fn run(self, beginning: Beginning) -> Result<(), ShimError> {
-        if matches!(self.attempt.state()?, Some(State { phase: Phase::Ended(_), .. })) {
+        if matches!(self.attempt.state()?, Some(State { phase: ShimPhase::Ended(_), .. })) {
             return Ok(());
         }
         let spec = self.attempt.launch()?;

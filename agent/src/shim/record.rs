@@ -16,7 +16,7 @@ use crate::launch::survivors;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Where it is between prepared and gone.
-    pub phase: Phase,
+    pub phase: ShimPhase,
     /// The shim that watches it.
     pub shim: ProcessMark,
     /// A free port of this node, for ranks to meet at.
@@ -34,7 +34,7 @@ pub struct State {
 /// From order to end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum ShimPhase {
     /// Directories and images are being made ready.
     Preparing,
     /// Ready, waiting to be told to go.
@@ -230,7 +230,7 @@ mod tests {
         let dir = AttemptDir::new(folder.path());
         assert!(dir.state().expect("no error").is_none());
         let state = State {
-            phase: Phase::Ended(Exit { how: ExitHow::Signal(9), cause: ExitCause::LeaseOver }),
+            phase: ShimPhase::Ended(Exit { how: ExitHow::Signal(9), cause: ExitCause::LeaseOver }),
             shim: ProcessMark::own(),
             port: 5,
             iterations: 2.5,

@@ -7,17 +7,18 @@ use rota_transport::value::Text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{WaitOptions, WaitStatus};
 use rustix::time::Timespec;
+use tracing::warn;
 
 use super::control::ToShim;
 use super::log::RotatingLog;
-use super::party::Party;
-use super::record::{AttemptDir, Exit, ExitCause, ExitHow, Phase, ProcessMark, State};
+use super::record::{AttemptDir, Exit, ExitCause, ExitHow, ProcessMark, ShimPhase, State};
+use super::socket::ClientSocket;
 use super::stopping::{Lease, Stopping};
 use super::{Beginning, ShimError};
 use crate::clock::{monotonic_s, now_ms};
 use crate::job::protocol::{JobHears, JobSays, PROTOCOL};
 use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
-use crate::launch::{Launcher, Rank, survivors};
+use crate::launch::{LaunchError, Launcher, Rank, survivors};
 
 /// How often a shim looks around when nothing calls it.
 const TURN_MS: u64 = 1_000;
@@ -25,6 +26,15 @@ const TURN_MS: u64 = 1_000;
 const DYING_TURN_MS: u64 = 10;
 /// Progress is told at most this often.
 const TELL_EVERY_MS: u64 = 200;
+
+/// Ranks that were not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("it was started before")]
+    StartedBefore,
+}
 
 /// One launch under watch.
 pub(super) struct Watch {
@@ -37,8 +47,8 @@ pub(super) struct Watch {
     output: OwnedFd,
     input: Option<OwnedFd>,
     has_output_ended: bool,
-    agents: Party,
-    jobs: Party,
+    agents: ClientSocket,
+    jobs: ClientSocket,
     ranks: Vec<Rank>,
     /// The port kept free until the ranks start.
     port: Option<TcpListener>,
@@ -57,7 +67,7 @@ impl Watch {
     /// Opens the job's socket and the log; starts nothing.
     pub(super) fn new(
         attempt: AttemptDir,
-        agents: Party,
+        agents: ClientSocket,
         spec: LaunchSpec,
         launcher: Box<dyn Launcher>,
     ) -> Result<Self, ShimError> {
@@ -69,7 +79,7 @@ impl Watch {
         rustix::io::ioctl_fionbio(&output, true)
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
         let state = State {
-            phase: Phase::Preparing,
+            phase: ShimPhase::Preparing,
             shim: ProcessMark::own(),
             port: number,
             iterations: spec.work.done,
@@ -82,7 +92,8 @@ impl Watch {
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
             agents,
-            jobs: Party::open(&attempt.path().join("job.sock")).map_err(system("opening the job socket"))?,
+            jobs: ClientSocket::open(&attempt.path().join("job.sock"))
+                .map_err(system("opening the job socket"))?,
             lease: spec.lease_until_ms.map(|until_ms| Lease::new(now_ms(), until_ms, spec.grace_ms)),
             input: Some(input),
             has_output_ended: false,
@@ -105,7 +116,7 @@ impl Watch {
     /// Watches until the launch has ended and everybody was told.
     pub(super) fn run(mut self, beginning: Beginning) -> Result<(), ShimError> {
         self.begin(beginning);
-        while !matches!(self.state.phase, Phase::Ended(_)) {
+        while !matches!(self.state.phase, ShimPhase::Ended(_)) {
             self.wait();
             self.turn();
         }
@@ -122,10 +133,10 @@ impl Watch {
         match (prepared, beginning) {
             (Err(error), _) => self.ended_before(ExitHow::NotStarted(Text::cut(&error.to_string()))),
             (Ok(()), Beginning::Adopted) => match self.with_input(|launcher, input| launcher.adopt(input)) {
-                Err(why) => self.ended_before(ExitHow::Unknown(Text::cut(&why))),
+                Err(why) => self.ended_before(ExitHow::Unknown(Text::cut(&why.to_string()))),
                 ranks => self.started(ranks),
             },
-            (Ok(()), Beginning::Fresh) if self.spec.waits_for_go => self.enter(Phase::Prepared),
+            (Ok(()), Beginning::Fresh) if self.spec.waits_for_go => self.enter(ShimPhase::Prepared),
             (Ok(()), Beginning::Fresh) => {
                 let address = "127.0.0.1".to_owned();
                 self.go(&Rendezvous { address, port: self.state.port });
@@ -141,23 +152,23 @@ impl Watch {
 
     fn with_input<T>(
         &mut self,
-        act: impl FnOnce(&mut dyn Launcher, std::os::fd::BorrowedFd<'_>) -> Result<T, crate::launch::LaunchError>,
-    ) -> Result<T, String> {
+        act: impl FnOnce(&mut dyn Launcher, std::os::fd::BorrowedFd<'_>) -> Result<T, LaunchError>,
+    ) -> Result<T, StartError> {
         // Taken, so that the pipe ends when the last rank does.
         match self.input.take() {
-            Some(input) => act(&mut *self.launcher, input.as_fd()).map_err(|error| error.to_string()),
-            None => Err("it was started before".to_owned()),
+            Some(input) => Ok(act(&mut *self.launcher, input.as_fd())?),
+            None => Err(StartError::StartedBefore),
         }
     }
 
-    fn started(&mut self, ranks: Result<Vec<Rank>, String>) {
+    fn started(&mut self, ranks: Result<Vec<Rank>, StartError>) {
         match ranks {
             Ok(ranks) => {
                 self.ranks = ranks;
                 self.running_since_ms = now_ms();
-                self.enter(Phase::Running);
+                self.enter(ShimPhase::Running);
             }
-            Err(why) => self.ended_before(ExitHow::NotStarted(Text::cut(&why))),
+            Err(error) => self.ended_before(ExitHow::NotStarted(Text::cut(&error.to_string()))),
         }
     }
 
@@ -241,7 +252,7 @@ impl Watch {
             self.agents.clients.iter_mut().flat_map(|client| client.lines.receive()).flatten().collect();
         for message in heard {
             match message {
-                ToShim::Go(rendezvous) if self.state.phase == Phase::Prepared => self.go(&rendezvous),
+                ToShim::Go(rendezvous) if self.state.phase == ShimPhase::Prepared => self.go(&rendezvous),
                 ToShim::Go(_) => {}
                 ToShim::Stop { grace_ms, keep_work } => self.stop(ExitCause::Ordered, grace_ms, keep_work),
                 ToShim::Checkpoint => self.jobs.send(&JobHears::Checkpoint),
@@ -386,7 +397,7 @@ impl Watch {
         let ends_by_itself = keep_work && self.jobs.clients.iter().any(|client| client.stops);
         self.stopping = Some(Stopping::new(cause, now, grace_ms, ends_by_itself));
         self.jobs.send(&JobHears::Stop { grace_s: grace_ms as f64 / 1e3, keep_work });
-        self.enter(Phase::Stopping);
+        self.enter(ShimPhase::Stopping);
         self.drive_stop();
     }
 
@@ -423,10 +434,10 @@ impl Watch {
             let is_whole = cause == ExitCause::Itself;
             self.state.iterations = if is_whole { self.spec.work.iterations } else { self.state.iterations };
         }
-        self.state.phase = Phase::Ended(Exit { how, cause });
+        self.state.phase = ShimPhase::Ended(Exit { how, cause });
     }
 
-    fn enter(&mut self, phase: Phase) {
+    fn enter(&mut self, phase: ShimPhase) {
         self.state.phase = phase;
         self.told_at_ms = 0;
         self.has_untold = true;
@@ -440,7 +451,7 @@ impl Watch {
     }
 
     fn warn(&mut self, warning: String) {
-        eprintln!("launch {}: {warning}", self.spec.attempt);
+        warn!(attempt = %self.spec.attempt, "{warning}");
         if self.state.warnings.len() < 8 && !self.state.warnings.contains(&warning) {
             self.state.warnings.push(warning);
             self.has_untold = true;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rota_agent::launch::spec::*;
 use rota_agent::launch::{environment, survivors};
 use rota_agent::shim::control::ToShim;
-use rota_agent::shim::record::{AttemptDir, Exit, Phase, State};
+use rota_agent::shim::record::{AttemptDir, Exit, ShimPhase, State};
 
 /// The agent's binary.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_rota-agent");
@@ -109,14 +109,14 @@ impl Launched {
     }
 
     /// Waits until the launch has entered a phase.
-    pub(crate) fn until(&self, phase: &Phase) -> State {
+    pub(crate) fn until(&self, phase: &ShimPhase) -> State {
         eventually(&format!("{phase:?}"), || self.state().filter(|state| state.phase == *phase))
     }
 
     /// Waits for the end.
     pub(crate) fn end(&mut self) -> (Exit, State) {
         let ended = eventually("the end of the launch", || match self.state() {
-            Some(State { phase: Phase::Ended(exit), .. }) => Some((exit, self.state().expect("there"))),
+            Some(State { phase: ShimPhase::Ended(exit), .. }) => Some((exit, self.state().expect("there"))),
             _ => None,
         });
         let status = self.shim.wait().expect("the shim ends");

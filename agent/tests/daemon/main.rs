@@ -212,7 +212,7 @@ async fn jobs_stop_when_the_lease_is_over_and_not_before() {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let state = dir.state().expect("readable").expect("written");
-        if let rota_agent::shim::record::Phase::Ended(exit) = state.phase {
+        if let rota_agent::shim::record::ShimPhase::Ended(exit) = state.phase {
             assert_eq!(exit.cause, rota_agent::shim::record::ExitCause::LeaseOver);
             break;
         }

@@ -79,7 +79,8 @@ fn deadline(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, message, shared};
+    use crate::format::tests::{built_in, message};
+    use rota_test_support::need;
 
     const HEAD: &str = "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n";
 
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_public_traces_have_the_published_counts() {
-        let Some(folder) = shared("traces/philly-chronus") else { return };
+        let Some(folder) = need::shared_path("traces/philly-chronus") else { return };
         let (cluster, profiles) = built_in("default", "synergy");
         let source = Source::open(&folder.join("trace_job_Philly_MIX2.csv")).expect("readable");
         let read = read(&source, &Setting::new(&cluster, &profiles)).expect("sound");

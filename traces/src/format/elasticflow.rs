@@ -78,7 +78,8 @@ fn is_best_effort(row: &Row<'_>, column: Option<usize>) -> Result<bool, InputErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, shared};
+    use crate::format::tests::built_in;
+    use rota_test_support::need;
 
     fn read_text(text: &str) -> Result<Imported, InputError> {
         let (cluster, profiles) = built_in("a100", "elasticflow-a100");
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_public_traces_have_the_published_counts() {
-        let Some(folder) = shared("traces/elasticflow-itp/elasticflow") else { return };
+        let Some(folder) = need::shared_path("traces/elasticflow-itp/elasticflow") else { return };
         let (cluster, profiles) = built_in("a100", "elasticflow-a100");
         let count = |path: &std::path::Path| {
             let source = Source::open(path).expect("readable");

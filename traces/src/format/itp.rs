@@ -76,7 +76,8 @@ fn rule_against(arrival_s: f64, duration_s: f64, n_gpus: u32) -> Option<&'static
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, shared};
+    use crate::format::tests::built_in;
+    use rota_test_support::need;
 
     #[test]
     fn the_converters_rules_are_counted() {
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_public_raw_traces_are_kept_whole() {
-        let Some(folder) = shared("traces/elasticflow-itp/raw") else { return };
+        let Some(folder) = need::shared_path("traces/elasticflow-itp/raw") else { return };
         let (cluster, profiles) = built_in("a100", "elasticflow-a100");
         for (file, n_jobs) in [("cluster10.csv", 260), ("cluster04.csv", 15_802)] {
             let source = Source::open(&folder.join(file)).expect("readable");

@@ -176,7 +176,6 @@ pub fn detect(source: &Source) -> Result<Format, InputError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::path::PathBuf;
 
     use super::*;
     use crate::{cluster, profile};
@@ -193,17 +192,6 @@ pub(crate) mod tests {
     ) -> String {
         let (cluster, profiles) = built_in("default", "synergy");
         read(&Source::new(name, text), &Setting::new(&cluster, &profiles)).expect_err(text).to_string()
-    }
-
-    /// A file of the shared folder of public material, where there is one.
-    pub(crate) fn shared(file: &str) -> Option<PathBuf> {
-        let default = || concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").into();
-        let path = PathBuf::from(std::env::var("ROTA_SHARED").unwrap_or_else(|_| default())).join(file);
-        if !path.exists() {
-            println!("{} is absent: nothing to compare with", path.display());
-            return None;
-        }
-        Some(path)
     }
 
     #[test]

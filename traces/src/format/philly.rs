@@ -210,8 +210,9 @@ fn gpus_of(attempt: &Attempt<'_>, multi_gpu: bool, durations: Origin) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, message, shared};
+    use crate::format::tests::{built_in, message};
     use crate::generate::WorkloadOptions;
+    use rota_test_support::need;
 
     fn job(id: &str, submitted: &str, attempts: &[(&str, &str, usize)]) -> String {
         let attempts: Vec<_> = attempts
@@ -297,7 +298,9 @@ mod tests {
 
     #[test]
     fn the_rebuilt_log_holds_what_the_extract_holds() {
-        let Some(path) = shared("traces/philly-pollux/cluster_job_log.rebuilt.json.gz") else { return };
+        let Some(path) = need::shared_path("traces/philly-pollux/cluster_job_log.rebuilt.json.gz") else {
+            return;
+        };
         let (cluster, profiles) = built_in("philly", "synergy");
         let everything = PhillyRules { shortest_s: 0.0, longest_s: f64::INFINITY, hours: None };
         let options = WorkloadOptions { philly: everything, ..WorkloadOptions::default() };

@@ -61,7 +61,8 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::{built_in, message, shared};
+    use crate::format::tests::{built_in, message};
+    use rota_test_support::need;
 
     #[test]
     fn jobs_are_sorted_and_start_at_zero() {
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_public_extract_has_the_published_counts() {
-        let Some(path) = shared("traces/philly-pollux/philly.csv") else { return };
+        let Some(path) = need::shared_path("traces/philly-pollux/philly.csv") else { return };
         let (cluster, profiles) = built_in("philly", "synergy");
         let workload = read(&Source::open(&path).expect("readable"), &Setting::new(&cluster, &profiles))
             .expect("sound")

@@ -106,9 +106,9 @@ fn gpus(rng: &mut PythonRandom) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::shared;
     use crate::source::Source;
     use crate::{cluster, profile};
+    use rota_test_support::need;
 
     /// Lines of the program's own record: id, model, arrival, iterations, GPUs.
     fn drawn(options: &WorkloadOptions) -> Vec<String> {
@@ -135,7 +135,9 @@ mod tests {
         for (input, jobs, jobs_per_hour, multi_gpu) in
             [("n1000.single.high", 1_000, 9.0, false), ("n200.multi.high", 200, 1.4, true)]
         {
-            let Some(path) = shared(&format!("golden/synergy/inputs/{input}.trace")) else { return };
+            let Some(path) = need::shared_path(&format!("golden/synergy/inputs/{input}.trace")) else {
+                return;
+            };
             let recorded = Source::open(&path).expect("readable").text;
             let options = WorkloadOptions {
                 jobs: Some(jobs),

@@ -139,10 +139,10 @@ impl ModelMix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tests::shared;
     use crate::generate::options::Split;
     use crate::source::Source;
     use crate::{cluster, profile};
+    use rota_test_support::need;
 
     fn draw(options: &WorkloadOptions) -> Workload {
         let (cluster, profiles) =
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_thousand_models_come_in_the_originals_order() {
-        let Some(path) = shared("golden/synergy/inputs/n1000.single.high.trace") else { return };
+        let Some(path) = need::shared_path("golden/synergy/inputs/n1000.single.high.trace") else { return };
         let recorded = Source::open(&path).expect("readable").text;
         let recorded: Vec<&str> = recorded.lines().filter_map(|line| line.split(',').nth(1)).collect();
         let workload = draw(&WorkloadOptions { jobs: Some(1_000), ..WorkloadOptions::default() });

@@ -146,13 +146,8 @@ fn gpemus_folder_is_read_with_its_decimals_and_its_gaps() {
 /// The public files themselves, where they are at hand.
 #[test]
 fn public_files_are_read() {
-    let shared = std::env::var("ROTA_SHARED").unwrap_or_else(|_| "../../shared".to_owned());
-    let shared = std::path::Path::new(&shared);
+    let Some(shared) = rota_test_support::need::shared() else { return };
     let gavel = shared.join("traces/gavel-throughputs/simulation_throughputs.json");
-    if !gavel.exists() {
-        println!("no public files at {}: only the cases above were run", shared.display());
-        return;
-    }
     let source = Source::open(&gavel).expect("read");
     let set = import(Origin::Gavel, &[source], &ImportOptions::default()).expect("sound").set;
     assert!(set.entries().len() >= 7, "{}", set.names());

@@ -10,7 +10,7 @@ use super::lines::Lines;
 const MOST_CLIENTS: usize = 256;
 
 /// A socket with all who came to it.
-pub(super) struct Party {
+pub(super) struct ClientSocket {
     pub(super) listener: UnixListener,
     pub(super) clients: Vec<Client>,
 }
@@ -24,14 +24,14 @@ pub(super) struct Client {
     pub(super) stops: bool,
 }
 
-impl Party {
+impl ClientSocket {
     /// Opens a socket at a path.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // Left by an earlier shim of this launch, which is gone: the lock says so.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
-        Ok(Party { listener, clients: Vec::new() })
+        Ok(ClientSocket { listener, clients: Vec::new() })
     }
 
     /// Lets in who knocks; whether somebody did.

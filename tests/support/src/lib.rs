@@ -1,0 +1,4 @@
+//! What tests need beyond this repository and a Rust toolchain. Only tests and benchmarks depend on this crate.
+
+pub mod need;
+mod skips;
