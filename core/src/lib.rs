@@ -13,7 +13,7 @@ mod state;
 mod verbs;
 
 pub use basics::{allocation, cluster, event, ids, job, profile, resources, time, workload};
-pub use decision::{check, guards, plan, policy, reconcile};
+pub use decision::{check, guards, plan, policy, reconcile, round};
 pub use running::{cache, digest, ledger, queue, recorder, simulation, world};
 pub use state::{scheduler, snapshot, table};
 pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline};

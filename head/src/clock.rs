@@ -4,40 +4,40 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rota_core::time::{Span, Time};
 
-use super::state::Moment;
+use crate::state::Moment;
 
-/// Turns real time into the head's: from where it stood at the start, so many times as fast.
+/// Turns real time into the head's: from its time at the start, so many times as fast.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     started: Instant,
     base: Time,
     scale: f64,
 }
 
 impl Clock {
-    /// A clock that stands at `base` now.
-    pub(super) fn new(base: Time, scale: f64) -> Self {
+    /// A clock that shows `base` now.
+    pub(crate) fn new(base: Time, scale: f64) -> Self {
         Clock { started: Instant::now(), base, scale }
     }
 
     /// Both times of this moment.
-    pub(super) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         let real = self.started.elapsed().as_micros() as i64;
         Moment { now: self.base + Span((real as f64 * self.scale) as i64), real: Time(real) }
     }
 
     /// Passes over a stretch of the head's time.
-    pub(super) fn jump(&mut self, span: Span) {
+    pub(crate) fn jump(&mut self, span: Span) {
         self.base = self.base + span;
     }
 
     /// How long a stretch of the head's time really takes.
-    pub(super) fn to_real(self, span: Span) -> Span {
+    pub(crate) fn to_real(self, span: Span) -> Span {
         Span((span.0 as f64 / self.scale) as i64)
     }
 }
 
-/// Microseconds of the calendar: read once at a start, to count the time that nobody was there.
-pub(super) fn calendar_us() -> i64 {
+/// Microseconds of the calendar: read once at a start, to count the time in which no head ran.
+pub(crate) fn calendar_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

@@ -1,4 +1,4 @@
-//! From a journal to the books of a run: what a deployed trace came to, in the same figures as a simulated one.
+//! From a journal to the ledger of a run: what a deployed trace came to, in the same figures as a simulated one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use rota_core::recorder::Recorder;
 use rota_core::time::Time;
 use rota_traces::error::InputError;
 
-use super::books::{Books, Standing};
-use super::record::Record;
-use super::rules::Rules;
+use crate::cluster_state::{ClusterState, Standing};
+use crate::record::Record;
+use crate::rules::Rules;
 
 /// A stretch of a journal: some jobs, and how its times are counted.
 #[derive(Clone, Debug)]
@@ -27,13 +27,13 @@ pub struct Stint {
     pub origin: Time,
 }
 
-/// The books of some jobs that had the cluster for themselves.
+/// The ledger of some jobs that had the cluster for themselves.
 pub fn ledger_of(
     journal: &[(Time, Record)],
     rules: &Rules,
     stint: &Stint,
 ) -> Result<(Ledger, Arc<Cluster>), InputError> {
-    let mut books = Books::new(rules)?;
+    let mut cluster = ClusterState::new(rules)?;
     let n_jobs = journal.iter().filter(|(_, record)| matches!(record, Record::JobReceived { .. })).count();
     let mut recorder = Recorder::new(n_jobs, true);
     let mut digest = Digest::default();
@@ -41,53 +41,53 @@ pub fn ledger_of(
     for (time, record) in journal {
         let now = Time((*time - stint.origin).0);
         last = last.max(now);
-        let applied = books.apply(*time, record);
+        let applied = cluster.apply(*time, record);
         if *time < stint.begin {
             continue;
         }
         if let Some(event) = &applied.event {
             digest.event(now, event);
             recorder.event(now, event);
-            note_left(&mut recorder, &books, event);
+            note_left(&mut recorder, &cluster, event);
         }
         for order in &applied.orders {
             digest.command(now, order);
-            recorder.command(now, order, books.scheduler.jobs(), books.scheduler.cluster());
+            recorder.command(now, order, cluster.scheduler().jobs(), cluster.scheduler().cluster());
             if let Command::Decline { job, .. } = order {
-                leave(&mut recorder, &books, *job);
+                leave(&mut recorder, &cluster, *job);
             }
         }
         if let Record::Planned { plan, .. } = record {
-            let up = books.scheduler.cluster().nodes().iter().zip(&books.scheduler.nodes().is_up);
+            let up = cluster.scheduler().cluster().nodes().iter().zip(&cluster.scheduler().nodes().is_up);
             let gpus_up = up.filter(|(_, up)| **up).map(|(node, _)| node.n_gpus).sum();
-            let jobs = books.scheduler.jobs();
+            let jobs = cluster.scheduler().jobs();
             recorder.decided(now, jobs, gpus_up, applied.orders.len(), plan.notes.clone());
         }
     }
-    let why = |job: JobId| match books.job(job).map(|job| job.standing) {
+    let why = |job: JobId| match cluster.job(job).map(|job| job.standing) {
         Some(Standing::Cancelled | Standing::Failed) => {
-            books.job(job).map(|job| job.reason.clone()).unwrap_or_default()
+            cluster.job(job).map(|job| job.reason.clone()).unwrap_or_default()
         }
         _ => "had not ended when the journal was read".to_owned(),
     };
     let mut ledger = recorder.close(last, digest.hex(), why);
     let Range { start, end } = stint.jobs.clone();
-    ledger.first = books.job(JobId(start)).map(|job| Time((job.spec.arrival - stint.origin).0));
+    ledger.first = cluster.job(JobId(start)).map(|job| Time((job.spec.arrival - stint.origin).0));
     ledger.outcomes.truncate(end as usize);
     ledger.outcomes.drain(..(start as usize).min(ledger.outcomes.len()));
     ledger.timeline.retain(|stretch| stint.jobs.contains(&stretch.job.0));
     for stretch in &mut ledger.timeline {
         stretch.job = JobId(stretch.job.0 - start);
     }
-    Ok((ledger, Arc::clone(books.scheduler.cluster())))
+    Ok((ledger, Arc::clone(cluster.scheduler().cluster())))
 }
 
-fn note_left(recorder: &mut Recorder, books: &Books, event: &Event) {
+fn note_left(recorder: &mut Recorder, cluster: &ClusterState, event: &Event) {
     if let Event::JobFinished { job, .. } | Event::JobCancelled { job } = event {
-        leave(recorder, books, *job);
+        leave(recorder, cluster, *job);
     }
 }
 
-fn leave(recorder: &mut Recorder, books: &Books, job: JobId) {
-    recorder.left(books.job(job).map_or(0, |job| job.request.gpus));
+fn leave(recorder: &mut Recorder, cluster: &ClusterState, job: JobId) {
+    recorder.left(cluster.job(job).map_or(0, |job| job.request.gpus));
 }

@@ -11,28 +11,28 @@ use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
 use rota_traces::error::InputError;
 
-use super::books::{Books, JobRecord, Standing};
-use super::record::Record;
-use super::rules::Rules;
+use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::record::Record;
+use crate::rules::Rules;
 
 /// The jobs of a journal, the first arriving at 0, and the nodes that were there.
 pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), InputError> {
-    let mut books = Books::new(rules)?;
+    let mut cluster = ClusterState::new(rules)?;
     let mut running = Running::default();
     for (time, record) in journal {
-        books.apply(*time, record);
+        cluster.apply(*time, record);
         running.note(*time, record);
     }
-    let origin = books.jobs.first().map_or(Time::ZERO, |job| job.spec.arrival);
-    let names: BTreeSet<_> = books.jobs.iter().map(|job| job.spec.name.clone()).collect();
-    let has_own_names = names.len() == books.jobs.len();
-    let mut workload = Workload { tenants: books.tenants().to_vec(), ..Workload::default() };
-    for (index, job) in books.jobs.iter().enumerate() {
+    let origin = cluster.jobs().first().map_or(Time::ZERO, |job| job.spec.arrival);
+    let names: BTreeSet<_> = cluster.jobs().iter().map(|job| job.spec.name.clone()).collect();
+    let has_own_names = names.len() == cluster.jobs().len();
+    let mut workload = Workload { tenants: cluster.tenants().to_vec(), ..Workload::default() };
+    for (index, job) in cluster.jobs().iter().enumerate() {
         let ran = running.total.get(&JobId::from(index)).copied().unwrap_or(Span::ZERO);
         workload.jobs.push(Arc::new(spec(job, origin, has_own_names)));
         workload.truths.push(Truth { work: work(job, ran), pace: 1.0 });
     }
-    Ok((workload, Arc::clone(books.scheduler.cluster())))
+    Ok((workload, Arc::clone(cluster.scheduler().cluster())))
 }
 
 fn spec(job: &JobRecord, origin: Time, has_own_names: bool) -> JobSpec {

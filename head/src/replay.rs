@@ -1,42 +1,43 @@
 //! A journal played again: the same policy must give the same plans, another one shows what it would have done.
+//!
+//! The rules of a round are those of the live head, because both call `rota_core::round`; everything else that the head
+//! adds to a decision is in the journal's records. A decision that led to no plan left no trace in the policy's memory,
+//! so only rounds with a plan are decided again.
 
-use anyhow::Result;
-use rota_core::guards;
 use rota_core::ids::JobId;
-use rota_core::policy::Policy as _;
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
-use rota_scripts::ScriptPolicy;
 
-use super::books::Books;
-use super::desk;
-use super::record::{PlanRecord, Record};
-use super::rules::Rules;
+use crate::cluster_state::ClusterState;
+use crate::decider::{DecideError, LoadedPolicy};
+use crate::error::ReplayError;
+use crate::record::{PlanRecord, Record};
+use crate::rules::Rules;
 
 /// What came of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Decisions in the journal that were made true.
+    /// Plans in the journal: decisions that were accepted.
     pub n_plans: u64,
-    /// Decisions that came out equal.
+    /// Plans that came out equal.
     pub n_equal: u64,
     /// Rounds without a plan: the policy failed, or events overtook it.
     pub n_without: u64,
-    /// The first difference.
+    /// The first plan that came out different or does not fit, in words.
     pub first_difference: Option<String>,
 }
 
 /// Plays a journal, asking the policy at every round; `other` instead of the one that decided. The rules are those of
-/// the journal; `rules` stand in until it names some.
+/// the journal; `rules` are used until it names some.
 pub fn replay(
     journal: &[(Time, Record)],
     rules: &Rules,
     other: Option<(&str, &[(String, String)])>,
-) -> Result<Replayed> {
-    let (mut books, mut rules) = (Books::new(rules)?, rules);
-    let mut policy = other.map(|(name, set)| desk::load(name, set)).transpose()?;
-    // What the policy was asked about and has not answered. It is asked here when the answer was taken: another policy may
-    // have been set in between, and then that one answered.
+) -> Result<Replayed, ReplayError> {
+    let (mut cluster, mut rules) = (ClusterState::new(rules)?, rules);
+    let mut policy = other.map(|(name, set)| load(name, set, "")).transpose()?;
+    // What the policy was asked about and has not answered. It is asked here when the plan was accepted: another policy
+    // may have been set in between, and then that one answered.
     let mut asked: Option<(u64, Snapshot)> = None;
     let mut replayed = Replayed::default();
     for (index, (now, record)) in journal.iter().enumerate() {
@@ -44,86 +45,91 @@ pub fn replay(
             && **new != *rules
         {
             rules = new;
-            // A head that starts by other rules reads all that was written before in their light.
-            books = Books::new(rules)?;
-            for (time, record) in journal.get(..index).unwrap_or_default() {
-                books.apply(*time, record);
-            }
+            cluster = folded(rules, journal.get(..index).unwrap_or_default())?;
         }
         match record {
             Record::PolicySet { policy: name, set, .. } if other.is_none() => {
-                let mut script = desk::load(name, set)?;
-                let memory = policy.as_ref().map(|policy: &ScriptPolicy| policy.memory()).unwrap_or_default();
-                if (name, set) == (&books.chosen.policy, &books.chosen.set) && !memory.is_empty() {
-                    script.restore_memory(&memory)?;
-                }
-                policy = Some(script);
+                let known = cluster.policy();
+                let is_known = (name, set) == (&known.name, &known.set);
+                let memory = policy.as_ref().filter(|_| is_known).map(LoadedPolicy::memory);
+                policy = Some(load(name, set, &memory.unwrap_or_default())?);
             }
-            Record::HeadStarted { .. } if other.is_none() && !books.chosen.policy.is_empty() => {
-                // Whoever was asked before is gone.
+            Record::HeadStarted { .. } if other.is_none() && !cluster.policy().name.is_empty() => {
+                // The decider that was asked before ended with its head.
                 replayed.n_without += u64::from(asked.take().is_some());
-                let mut script = desk::load(&books.chosen.policy, &books.chosen.set)?;
-                if !books.chosen.memory.is_empty() {
-                    script.restore_memory(&books.chosen.memory)?;
-                }
-                policy = Some(script);
+                let known = cluster.policy();
+                policy = Some(load(&known.name, &known.set, &known.memory)?);
             }
             Record::Planned { round, plan, .. } => {
                 let mine = asked.take().filter(|(mine, _)| mine == round);
-                let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), &snapshot));
-                let is_there = |job: JobId| books.scheduler.jobs().row(job).is_some();
-                compare(&mut replayed, *now, *round, plan, mine, is_there);
+                let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), *round, &snapshot));
+                let is_there = |job: JobId| cluster.scheduler().jobs().row(job).is_some();
+                replayed.compare(*now, *round, difference(plan, mine, is_there));
             }
-            // The policy answered, to no effect but on its memory.
             Record::PlanOvertaken { .. } | Record::PolicyFailed { .. } | Record::RoundBegan { .. } => {
-                if let Some((_, snapshot)) = asked.take() {
-                    replayed.n_without += 1;
-                    decide(policy.as_mut(), &snapshot);
-                }
+                replayed.n_without += u64::from(asked.take().is_some());
             }
             _ => {}
         }
-        books.apply(*now, record);
+        if let Some(violation) = cluster.apply(*now, record).refused {
+            let text = format!("at {now} s: a plan in the journal does not fit: {violation}");
+            replayed.first_difference.get_or_insert(text);
+        }
         if let Record::RoundBegan { round, .. } = record {
-            asked = Some((*round, books.scheduler.snapshot(*now)));
+            asked = Some((*round, cluster.snapshot(*now)));
         }
     }
     Ok(replayed)
 }
 
-/// A decision as the head would write it down; none when there is no policy.
-fn decide(policy: Option<&mut ScriptPolicy>, snapshot: &Snapshot) -> Option<Result<PlanRecord, String>> {
-    let decided = policy?.decide(snapshot).map_err(|error| error.to_string());
-    Some(decided.map(|mut plan| {
-        guards::mend(snapshot, &mut plan);
-        PlanRecord::from(&plan)
-    }))
+fn load(name: &str, set: &[(String, String)], memory: &str) -> Result<LoadedPolicy, ReplayError> {
+    let failed = |error| ReplayError::Policy { policy: name.to_owned(), error };
+    LoadedPolicy::load(name, set, memory, None).map_err(failed)
 }
 
-fn compare(
-    replayed: &mut Replayed,
-    now: Time,
+/// A head that starts by other rules folds all that was written before by them.
+fn folded(rules: &Rules, journal: &[(Time, Record)]) -> Result<ClusterState, ReplayError> {
+    let mut cluster = ClusterState::new(rules)?;
+    for (time, record) in journal {
+        cluster.apply(*time, record);
+    }
+    Ok(cluster)
+}
+
+/// A decision as the head would write it down; none when there is no policy.
+fn decide(
+    policy: Option<&mut LoadedPolicy>,
     round: u64,
-    theirs: &PlanRecord,
-    mine: Option<Result<PlanRecord, String>>,
-    is_there: impl Fn(JobId) -> bool,
-) {
-    replayed.n_plans += 1;
-    let difference = match mine {
-        None => Some("nobody was asked".to_owned()),
-        Some(Err(error)) => Some(error),
-        Some(Ok(mine)) => differs(theirs, &mine, is_there),
-    };
-    match difference {
-        None => replayed.n_equal += 1,
-        Some(text) => {
-            let text = format!("at {now} s, round {round}: {text}");
-            replayed.first_difference.get_or_insert(text);
+    snapshot: &Snapshot,
+) -> Option<Result<PlanRecord, DecideError>> {
+    Some(policy?.decide(round, snapshot).map(|(decision, _)| PlanRecord::from(&decision)))
+}
+
+impl Replayed {
+    fn compare(&mut self, now: Time, round: u64, difference: Option<String>) {
+        self.n_plans += 1;
+        match difference {
+            None => self.n_equal += 1,
+            Some(text) => {
+                self.first_difference.get_or_insert(format!("at {now} s, round {round}: {text}"));
+            }
         }
     }
 }
 
-/// Jobs that ended while the policy decided were taken out of the plan that was made true: they are no difference.
+fn difference(
+    theirs: &PlanRecord,
+    mine: Option<Result<PlanRecord, DecideError>>,
+    is_there: impl Fn(JobId) -> bool,
+) -> Option<String> {
+    match mine {
+        None => Some("no policy was asked".to_owned()),
+        Some(Err(error)) => Some(error.to_string()),
+        Some(Ok(mine)) => differs(theirs, &mine, is_there),
+    }
+}
+
+/// Jobs that ended while the policy decided were left out of the plan that was accepted: they are no difference.
 fn differs(theirs: &PlanRecord, mine: &PlanRecord, is_there: impl Fn(JobId) -> bool) -> Option<String> {
     let others = mine.run.iter().filter(|(job, _)| is_there(*job));
     let is_theirs = |job: &JobId| theirs.run.iter().any(|(theirs, _)| theirs == job);

@@ -1,4 +1,4 @@
-//! What decisions depend on beside what happens: round length, guards and profiles. Written down at every start of the
+//! What decisions depend on besides what happens: round length, guards and profiles. Written down at every start of the
 //! head, so that a journal can be read without its head.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 use serde::{Deserialize, Serialize};
 
-use super::record::Record;
+use crate::record::Record;
 
 /// Rules that hold from one start of the head to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Rules {
     pub round: Span,
     /// Whether rounds are held only when they are due.
     pub is_on_grid: bool,
-    /// Seconds of jobs' time in a real one.
+    /// Seconds of jobs' time in a real second.
     pub time_scale: f64,
     /// Whether time may be passed over in which nothing happens.
     #[serde(default)]
@@ -38,9 +38,9 @@ pub struct Rules {
 /// A profile set as it was read: a file may be another one tomorrow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileText {
-    /// Its name or path.
+    /// The name of a built-in set, or a path.
     pub name: String,
-    /// All of it.
+    /// The whole file.
     pub text: String,
 }
 
@@ -82,7 +82,7 @@ impl Rules {
     }
 
     /// Guards of a scheduler that numbers tenants with a quota first, in this order.
-    pub(super) fn guards(&self) -> Guards {
+    pub(crate) fn guards(&self) -> Guards {
         let quota = |(index, (_, gpus)): (usize, &(String, u32))| (TenantId::from(index), *gpus);
         let quota_gpus: BTreeMap<_, _> = self.quotas.iter().enumerate().map(quota).collect();
         Guards { min_run: self.min_run, quota_gpus }

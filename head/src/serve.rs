@@ -9,7 +9,7 @@ use rota_transport::message::{FromUser, ToAgent, ToHead};
 use rota_transport::quic::{Channel, ChannelError, Listener, Peer};
 use tokio::sync::mpsc;
 
-use super::engine::{Input, failed};
+use crate::engine::{Input, failed};
 
 /// Messages to an agent that may wait for it.
 const MOST_WAITING: usize = 8_192;
@@ -19,7 +19,7 @@ const MOST_ANSWERS: usize = 100_000;
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Serves until the listener is closed.
-pub(super) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) {
+pub(crate) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) {
     let links = Arc::new(AtomicU64::new(0));
     let mut look = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -30,17 +30,17 @@ pub(super) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) 
                 tokio::spawn(async move {
                     match arrival.admit().await {
                         Ok(peer) => attend(peer, engine, &links).await,
-                        Err(refusal) => eprintln!("refused {refusal}"),
+                        Err(refusal) => tracing::warn!("refused {refusal}"),
                     }
                 });
             }
             _ = look.tick() => match listener.refresh() {
                 Ok(true) => {
-                    eprintln!("the list of revoked certificates was read again");
+                    tracing::info!("the list of revoked certificates was read again");
                     let _ = engine.send(Input::CertificatesChanged).await;
                 }
                 Ok(false) => {}
-                Err(error) => eprintln!("the list of revoked certificates cannot be read, the old one holds: {error}"),
+                Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one holds: {error}"),
             },
         }
     }
@@ -66,7 +66,7 @@ async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64) {
                 });
             }
         }
-        Role::Head => peer.close("heads do not visit each other"),
+        Role::Head => peer.close("heads do not connect to each other"),
     }
 }
 
@@ -102,7 +102,7 @@ async fn attend_agent(peer: &Peer, link: u64, engine: &mpsc::Sender<Input>) -> R
     result
 }
 
-/// Sends until the engine lets go, then hangs up.
+/// Sends until the engine drops its end, then closes the connection.
 async fn write(mut sender: rota_transport::quic::Sender, mut messages: mpsc::Receiver<ToAgent>, peer: Peer) {
     while let Some(message) = messages.recv().await {
         if sender.send(&message).await.is_err() {

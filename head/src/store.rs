@@ -10,7 +10,7 @@ use rota_transport::session::SeenReports;
 use rota_transport::value::Name;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::record::Record;
+use crate::record::Record;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -24,51 +24,51 @@ const FORMAT: &str = "1";
 /// A state directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another head is there.
+    /// Another head runs with it.
     #[error("{}: another head uses this state directory", path.display())]
     Locked {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
     },
     /// A file cannot be used.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
-        /// Why.
+        /// As the system says it.
         error: std::io::Error,
     },
-    /// SQLite says no.
+    /// SQLite reports an error.
     #[error("{}: {error}", path.display())]
     Database {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
-        /// Why.
+        /// As SQLite says it.
         error: rusqlite::Error,
     },
     /// Another version wrote it.
     #[error("{}: written in format {found}, this program reads format {FORMAT}", path.display())]
     Format {
-        /// Which.
+        /// The directory or file.
         path: PathBuf,
-        /// What was found.
+        /// The format's name in the file.
         found: String,
     },
-    /// A line of the journal that is none.
+    /// A journal row that cannot be decoded.
     #[error("{}: journal line {line}: {why}", path.display())]
     Line {
-        /// Which file.
+        /// The database.
         path: PathBuf,
-        /// Which line.
+        /// The row's id; 0 for one that was being written.
         line: i64,
-        /// What is wrong with it.
+        /// What the decoder found wrong.
         why: String,
     },
 }
 
 /// One thing to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Write {
+pub(crate) enum Write {
     /// A line of the journal.
     Record(Time, Record),
     /// Reports of an agent are in the journal up to this one.
@@ -118,7 +118,7 @@ impl Store {
         self.database.execute(query, [key, value]).map(|_| ()).map_err(|e| self.error(e))
     }
 
-    /// A higher epoch than any before, on disk before anybody hears of it.
+    /// A higher epoch than any before, on the disk before it is used.
     pub fn next_epoch(&self) -> Result<Epoch, StoreError> {
         let last = self.meta("epoch")?.and_then(|text| text.parse().ok()).map_or(Epoch(0), Epoch);
         self.set_meta("epoch", &last.next().to_string())?;
@@ -126,7 +126,7 @@ impl Store {
     }
 
     /// Writes a batch, all or nothing, and waits until it is on the disk.
-    pub(super) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+    pub(crate) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
         let path = &self.path;
         let wrong = |error| StoreError::Database { path: path.clone(), error };
         let transaction = self.database.transaction().map_err(wrong)?;
@@ -182,27 +182,7 @@ impl Store {
 
     /// Lines of the journal from one on, with their numbers; at most so many.
     pub fn journal(&self, from: u64, most: usize) -> Result<Vec<(u64, Time, Record)>, StoreError> {
-        let wrong = |error| self.error(error);
-        let mut query = self
-            .database
-            .prepare_cached("SELECT id, time_us, body FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2")
-            .map_err(wrong)?;
-        let rows = query
-            .query_map(params![from as i64, most as i64], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
-            })
-            .map_err(wrong)?;
-        let mut found = Vec::new();
-        for row in rows {
-            let (line, time_us, body) = row.map_err(wrong)?;
-            let record = serde_json::from_str(&body).map_err(|error| StoreError::Line {
-                path: self.path.clone(),
-                line,
-                why: error.to_string(),
-            })?;
-            found.push((line as u64, Time(time_us), record));
-        }
-        Ok(found)
+        read_lines(&self.path, &self.database, from, most)
     }
 
     fn error(&self, error: rusqlite::Error) -> StoreError {
@@ -217,22 +197,36 @@ pub fn read_journal(folder: &Path) -> Result<Vec<(Time, Record)>, StoreError> {
     if !path.exists() {
         return Err(StoreError::File { path, error: missing });
     }
-    let wrong = |error| StoreError::Database { path: path.clone(), error };
-    let database =
-        Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
-    let mut query = database.prepare("SELECT id, time_us, body FROM journal ORDER BY id").map_err(wrong)?;
+    let database = Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(|error| StoreError::Database { path: path.clone(), error })?;
+    let lines = read_lines(&path, &database, 0, usize::MAX >> 1)?;
+    Ok(lines.into_iter().map(|(_, time, record)| (time, record)).collect())
+}
+
+fn read_lines(
+    path: &Path,
+    database: &Connection,
+    from: u64,
+    most: usize,
+) -> Result<Vec<(u64, Time, Record)>, StoreError> {
+    let wrong = |error| StoreError::Database { path: path.to_owned(), error };
+    let mut query = database
+        .prepare_cached("SELECT id, time_us, body FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2")
+        .map_err(wrong)?;
     let rows = query
-        .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)))
+        .query_map(params![from as i64, most as i64], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+        })
         .map_err(wrong)?;
     let mut found = Vec::new();
     for row in rows {
         let (line, time_us, body) = row.map_err(wrong)?;
         let record = serde_json::from_str(&body).map_err(|error| StoreError::Line {
-            path: path.clone(),
+            path: path.to_owned(),
             line,
             why: error.to_string(),
         })?;
-        found.push((Time(time_us), record));
+        found.push((line as u64, Time(time_us), record));
     }
     Ok(found)
 }

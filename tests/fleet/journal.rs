@@ -1,11 +1,11 @@
-//! The head's books without processes: what records do to them, and that reading them back does the same.
+//! The cluster's state without processes: what records do to it, and that reading them back does the same.
 
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::plan::Plan;
 use rota_core::policy::Policy as _;
 use rota_core::time::{Span, Time};
 use rota_head::replay::replay;
-use rota_head::{Books, PlanRecord, ProfileText, Record, Rules, Standing};
+use rota_head::{ClusterState, PlanRecord, ProfileText, Record, Rules, Standing};
 use rota_scripts::{Limits, ScriptPolicy};
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};
@@ -13,8 +13,8 @@ use serde_json::json;
 
 const ROUND: Span = Span::from_secs(60);
 
-fn books() -> Books {
-    Books::new(&rules()).expect("built in")
+fn empty() -> ClusterState {
+    ClusterState::new(&rules()).expect("built in")
 }
 
 fn rules() -> Rules {
@@ -58,9 +58,9 @@ fn at(seconds: i64) -> Time {
 /// A journal as a head would write it: two nodes, three jobs, rounds decided by the policy, a failure and a lost node.
 fn written(policy: &str) -> Vec<(Time, Record)> {
     let mut script = ScriptPolicy::load(policy, Limits::default()).expect("shipped");
-    let (mut books, mut journal) = (books(), Vec::new());
-    let mut write = |books: &mut Books, seconds: i64, record: Record| {
-        books.apply(at(seconds), &record);
+    let (mut cluster, mut journal) = (empty(), Vec::new());
+    let mut write = |cluster: &mut ClusterState, seconds: i64, record: Record| {
+        cluster.apply(at(seconds), &record);
         journal.push((at(seconds), record));
     };
     let policy_set = Record::PolicySet {
@@ -69,18 +69,18 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         user: "ada".into(),
         digest: String::new(),
     };
-    write(&mut books, 0, policy_set);
+    write(&mut cluster, 0, policy_set);
     for node in 0..2 {
         let record = json!({ "kind": "node-joined", "node": node, "name": format!("node{node}"), "rack": 0, "has": {
             "gpu_type": "V100", "n_gpus": 4, "gpu_mem_bytes": 0,
             "host": { "cpu_micro": 24_000_000, "mem_bytes": 500_000_000_000_u64, "storage_bps": 500_000_000 },
         }});
-        write(&mut books, 1, serde_json::from_value(record).expect("a record"));
+        write(&mut cluster, 1, serde_json::from_value(record).expect("a record"));
     }
     for (job, gpus) in [(0, 1), (1, 4), (2, 2)] {
         let (job, user) = (JobId(job), "ada".to_owned());
-        write(&mut books, 2, Record::JobReceived { job, user, key: 7, request: request(gpus) });
-        write(&mut books, 2, Record::JobSubmitted { job });
+        write(&mut cluster, 2, Record::JobReceived { job, user, key: 7, request: request(gpus) });
+        write(&mut cluster, 2, Record::JobSubmitted { job });
     }
     for round in 1..=6_u64 {
         let seconds = 60 * round as i64;
@@ -88,29 +88,29 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
             let (job, incarnation, done) = (JobId(0), Incarnation(1), 33.3);
             let reason = "on node0 it ended with code 1".to_owned();
             write(
-                &mut books,
+                &mut cluster,
                 seconds,
                 Record::JobRequeued { job, incarnation, done, reason, is_failure: true },
             );
         }
         if round == 5 {
-            write(&mut books, seconds, Record::NodeLost { node: NodeId(1), reason: "gone".into() });
+            write(&mut cluster, seconds, Record::NodeLost { node: NodeId(1), reason: "gone".into() });
         }
-        write(&mut books, seconds, Record::RoundBegan { round, protects: None });
-        let snapshot = books.scheduler.snapshot(at(seconds));
+        write(&mut cluster, seconds, Record::RoundBegan { round, protects: None });
+        let snapshot = cluster.snapshot(at(seconds));
         let plan: Plan = script.decide(&snapshot).expect("decides");
         drop(snapshot);
         let planned = Record::Planned { round, plan: PlanRecord::from(&plan), memory: script.memory() };
-        write(&mut books, seconds, planned);
-        books.scheduler.assert_sane();
+        write(&mut cluster, seconds, planned);
+        cluster.scheduler().assert_sane();
     }
     journal
 }
 
 #[test]
-fn a_journal_read_back_from_its_text_gives_the_same_books() {
+fn a_journal_read_back_from_its_text_gives_the_same_state() {
     let journal = written("las+tune");
-    let (mut first, mut again) = (books(), books());
+    let (mut first, mut again) = (empty(), empty());
     for (time, record) in &journal {
         let text = serde_json::to_string(record).expect("JSON");
         let back: Record = serde_json::from_str(&text).expect("a record");
@@ -118,10 +118,10 @@ fn a_journal_read_back_from_its_text_gives_the_same_books() {
         let (first, again) = (first.apply(*time, record), again.apply(*time, &back));
         assert_eq!(first.orders, again.orders);
     }
-    assert_eq!(first.jobs.len(), 3);
-    assert_eq!(first.jobs[0].n_failures, 1);
-    assert_eq!(first.answered[&("ada".to_owned(), 7)], [JobId(0), JobId(1), JobId(2)]);
-    again.scheduler.assert_sane();
+    assert_eq!(first.jobs().len(), 3);
+    assert_eq!(first.jobs()[0].n_failures, 1);
+    assert_eq!(first.answered("ada", 7), Some(&[JobId(0), JobId(1), JobId(2)][..]));
+    again.scheduler().assert_sane();
 }
 
 #[test]
@@ -157,23 +157,23 @@ fn a_policy_that_is_set_while_a_round_is_decided_is_the_one_that_answered() {
 
 #[test]
 fn work_that_was_saved_is_not_taken_back_by_a_late_report() {
-    let mut books = books();
+    let mut cluster = empty();
     let job = JobId(0);
-    books.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
+    cluster.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
     for (incarnation, done) in [(1, 50.0), (2, 80.0), (1, 50.0)] {
         let incarnation = Incarnation(incarnation);
-        books.apply(at(1), &Record::JobStopped { job, incarnation, done });
+        cluster.apply(at(1), &Record::JobStopped { job, incarnation, done });
     }
-    assert_eq!(books.jobs[0].done, 80.0);
+    assert_eq!(cluster.jobs()[0].done, 80.0);
 }
 
 #[test]
 fn a_job_is_held_until_it_is_submitted_and_can_be_withdrawn_before() {
-    let mut books = books();
+    let mut cluster = empty();
     let job = JobId(0);
-    books.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
-    assert_eq!((books.jobs[0].standing, books.scheduler.jobs().len()), (Standing::Held, 0));
-    let applied = books.apply(at(1), &Record::JobCancelled { job, user: "ada".into() });
+    cluster.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
+    assert_eq!((cluster.jobs()[0].standing, cluster.scheduler().jobs().len()), (Standing::Held, 0));
+    let applied = cluster.apply(at(1), &Record::JobCancelled { job, user: "ada".into() });
     assert!(applied.orders.is_empty() && applied.event.is_none());
-    assert_eq!(books.jobs[0].standing, Standing::Cancelled);
+    assert_eq!(cluster.jobs()[0].standing, Standing::Cancelled);
 }

@@ -7,7 +7,7 @@ use rota_core::resources::Host;
 use rota_core::table::Field;
 use rota_core::time::Time;
 use rota_head::pace::PaceWatch;
-use rota_head::{Books, PlanRecord, ProfileText, Record, Rules};
+use rota_head::{ClusterState, PlanRecord, ProfileText, Record, Rules};
 use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
 use rota_transport::value::{Iterations, Text, Wait};
 
@@ -82,8 +82,8 @@ fn received() -> Record {
 fn a_corrected_pace_changes_what_policies_see_and_only_within_bounds() {
     let text = "format = 1\n[[profile]]\nname = \"m\"\niteration_s = 0.5\n".to_owned();
     let rules = Rules::plain(ProfileText { name: "p".to_owned(), text });
-    let mut books = Books::new(&rules).expect("a profile");
-    books.apply(
+    let mut cluster = ClusterState::new(&rules).expect("a profile");
+    cluster.apply(
         at(0.0),
         &Record::NodeJoined {
             node: NodeId(0),
@@ -96,18 +96,18 @@ fn a_corrected_pace_changes_what_policies_see_and_only_within_bounds() {
             .expect("a node"),
         },
     );
-    books.apply(at(1.0), &received());
-    books.apply(at(1.0), &Record::JobSubmitted { job: JobId(0) });
-    let remaining = |books: &Books| {
-        let snapshot = books.scheduler.jobs();
+    cluster.apply(at(1.0), &received());
+    cluster.apply(at(1.0), &Record::JobSubmitted { job: JobId(0) });
+    let remaining = |cluster: &ClusterState| {
+        let snapshot = cluster.scheduler().jobs();
         let row = snapshot.row(JobId(0)).expect("active");
         snapshot.column(Field::Remaining)[row]
     };
-    assert!((remaining(&books) - 500.0).abs() < 1e-6, "1000 iterations at 2 a second");
-    books.apply(at(2.0), &Record::JobPaced { job: JobId(0), pace: 0.5 });
-    assert!((remaining(&books) - 1000.0).abs() < 1e-6, "half as fast");
-    books.apply(at(3.0), &Record::JobPaced { job: JobId(0), pace: 1e9 });
-    assert!((remaining(&books) - 125.0).abs() < 1e-6, "never more than four times as fast");
+    assert!((remaining(&cluster) - 500.0).abs() < 1e-6, "1000 iterations at 2 a second");
+    cluster.apply(at(2.0), &Record::JobPaced { job: JobId(0), pace: 0.5 });
+    assert!((remaining(&cluster) - 1000.0).abs() < 1e-6, "half as fast");
+    cluster.apply(at(3.0), &Record::JobPaced { job: JobId(0), pace: 1e9 });
+    assert!((remaining(&cluster) - 125.0).abs() < 1e-6, "never more than four times as fast");
     let line = serde_json::to_string(&Record::JobPaced { job: JobId(0), pace: 0.5 }).expect("JSON");
     assert_eq!(line, r#"{"kind":"job-paced","job":0,"pace":0.5}"#);
 }

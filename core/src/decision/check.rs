@@ -7,7 +7,7 @@ use crate::resources::Host;
 use crate::snapshot::Snapshot;
 use crate::table::JobPhase;
 
-/// A plan that can be carried out as it stands.
+/// A plan that can be carried out as it is.
 #[derive(Debug)]
 pub struct CheckedPlan {
     plan: Plan,
@@ -16,7 +16,7 @@ pub struct CheckedPlan {
 }
 
 impl CheckedPlan {
-    /// The plan.
+    /// The plan that was checked.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -36,39 +36,39 @@ pub enum PlanViolation {
     /// The job ended, or never was.
     #[error("job {job}: is not active, so a plan cannot {what} it")]
     UnknownJob {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
-        /// What the plan wants with it.
+        /// What the plan wants with it, as a verb.
         what: &'static str,
     },
     /// Two lines for one job.
     #[error("job {job}: is planned twice")]
     PlannedTwice {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
     },
     /// A verdict on a job that does not ask.
     #[error("job {job}: is admitted already, so it cannot be admitted or declined")]
     NotAsking {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
     },
     /// It runs without admission.
     #[error("job {job}: is to run but was not admitted")]
     NotAdmitted {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
     },
     /// It keeps what it does not have.
     #[error("job {job}: is to keep what it holds but does not run")]
     KeepsNothing {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
     },
     /// A gang that is not whole, or a count the job cannot use.
     #[error("job {job}: is given {given} GPUs, asks for {asked}")]
     WrongCount {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
         /// What the plan gives.
         given: u32,
@@ -78,31 +78,31 @@ pub enum PlanViolation {
     /// A node that is not there, or down.
     #[error("job {job}: is placed on node {node}, which {why}")]
     NoSuchNode {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
-        /// Where.
+        /// The node that the plan names.
         node: NodeId,
-        /// Missing or down.
+        /// Whether it is missing, down, or has a bad GPU.
         why: &'static str,
     },
     /// GPUs the node does not have, none, or one node listed twice.
     #[error("job {job}: is given GPUs {gpus:?} of node {node}: {why}")]
     BadGpus {
-        /// Which.
+        /// The job that the plan names.
         job: JobId,
-        /// Where.
+        /// The node that the plan names.
         node: NodeId,
-        /// What.
+        /// Their numbers on the node, from 0.
         gpus: Vec<u32>,
-        /// What is wrong.
+        /// What is wrong with them.
         why: &'static str,
     },
     /// A GPU given to more than it has room for.
     #[error("node {node}: GPU {gpu} is given away beyond its whole, at the latest to job {job}")]
     GpuTwice {
-        /// Where.
+        /// The node that the plan names.
         node: NodeId,
-        /// Which GPU.
+        /// Its number on the node, from 0.
         gpu: u32,
         /// The job that made it too much.
         job: JobId,
@@ -110,11 +110,11 @@ pub enum PlanViolation {
     /// More host resources than the node has.
     #[error("node {node}: has {has}, the plan gives {given}, at the latest to job {job}")]
     HostTwice {
-        /// Where.
+        /// The node that the plan names.
         node: NodeId,
-        /// What there is.
+        /// All of the node's host resources.
         has: Host,
-        /// What is given.
+        /// What the plan gives away of them up to this job.
         given: Host,
         /// The job that made it too much.
         job: JobId,

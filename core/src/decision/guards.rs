@@ -1,7 +1,10 @@
 //! Guards that hold whatever a policy says: a minimum run time before a preemption, and tenants' quotas.
 //!
 //! The native walks honour them on their own; this is the backstop for plans written by hand. A plan that breaks a
-//! guard is mended, and the note of the round says how.
+//! guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
+//! what it holds, its GPUs are counted against its tenant's quota before those of all others, and no quota stops it.
+//! Protected jobs that exceed the quota by themselves (it was lowered meanwhile) go on until they are protected no
+//! longer; until then no other job of the tenant runs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +14,7 @@ use crate::resources::Host;
 use crate::snapshot::Snapshot;
 use crate::time::Span;
 
-/// Mends a plan so that no protected job is stopped and no quota is exceeded.
+/// Mends a plan so that no protected job is stopped and no other job exceeds its tenant's quota.
 pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
     if snapshot.guards.min_run > Span::ZERO {
         protect(snapshot, plan);
@@ -21,7 +24,7 @@ pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
     }
 }
 
-/// Puts protected jobs back with what they hold; whoever was to have their GPUs waits.
+/// Puts protected jobs back with what they hold; jobs that were to have their GPUs wait.
 fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     let jobs = &snapshot.jobs;
     let mut kept: Vec<_> =
@@ -36,7 +39,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     if kept.is_empty() {
         return;
     }
-    // What protected jobs hold now fits together; another share for one of them might not fit beside the others.
+    // What protected jobs hold now fits together; another share for one of them might not fit with the others.
     let mut protected = Vec::new();
     for run in &mut plan.run {
         if let Some(row) = jobs.row(run.job).filter(|row| snapshot.is_protected(*row)) {
@@ -65,7 +68,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     }
 }
 
-/// Drops new placements, last first, from nodes where the protected job of `row` no longer fits beside them.
+/// Drops new placements, last first, from nodes where the protected job of `row` no longer fits with them.
 fn make_host_room(snapshot: &Snapshot, plan: &mut Plan, row: usize) {
     let jobs = &snapshot.jobs;
     for slice in &jobs.allocation(row).slices {
@@ -94,19 +97,25 @@ fn make_host_room(snapshot: &Snapshot, plan: &mut Plan, row: usize) {
     }
 }
 
-/// Leaves out jobs, last first, that would take their tenant beyond its quota.
+/// Leaves out jobs, last first, that would take their tenant beyond its quota; protected jobs are counted first.
 fn enforce_quotas(snapshot: &Snapshot, plan: &mut Plan) {
     let jobs = &snapshot.jobs;
+    let gpus = |run: &Run, row: usize| match &run.what {
+        Hold::Keep => jobs.allocation(row).n_gpus(),
+        Hold::Take(allocation) => allocation.n_gpus(),
+    };
     let mut left: BTreeMap<TenantId, u32> = snapshot.guards.quota_gpus.clone();
+    for run in &plan.run {
+        let Some(row) = jobs.row(run.job).filter(|row| snapshot.is_protected(*row)) else { continue };
+        if let Some(quota) = left.get_mut(&jobs.spec(row).tenant) {
+            *quota = quota.saturating_sub(gpus(run, row));
+        }
+    }
     let mut notes = Vec::new();
     plan.run.retain(|run| {
-        let Some(row) = jobs.row(run.job) else { return true };
+        let Some(row) = jobs.row(run.job).filter(|row| !snapshot.is_protected(*row)) else { return true };
         let Some(quota) = left.get_mut(&jobs.spec(row).tenant) else { return true };
-        let gpus = match &run.what {
-            Hold::Keep => jobs.allocation(row).n_gpus(),
-            Hold::Take(allocation) => allocation.n_gpus(),
-        };
-        let rest = quota.checked_sub(gpus);
+        let rest = quota.checked_sub(gpus(run, row));
         match rest {
             Some(rest) => *quota = rest,
             None => notes.push(format!("guard: job {} waits, its tenant's quota is used up", run.job)),

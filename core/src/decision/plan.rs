@@ -9,7 +9,7 @@ use crate::time::Time;
 pub struct Plan {
     /// Answers for jobs that wait for admission; a job not named keeps waiting for one.
     pub verdicts: Vec<(JobId, Verdict)>,
-    /// Who runs. Order matters to nobody but the reader.
+    /// Who runs. The order matters to quotas alone: who comes last waits first.
     pub run: Vec<Run>,
     /// When the policy wants to be asked again.
     pub wake: Wake,
@@ -29,9 +29,9 @@ pub enum Verdict {
 /// One job that shall run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The job.
+    /// Its number; one job has at most one line in a plan.
     pub job: JobId,
-    /// With what.
+    /// What it holds while it runs.
     pub what: Hold,
 }
 

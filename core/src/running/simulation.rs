@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::check::{PlanViolation, check};
+use crate::check::PlanViolation;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::event::{Command, Event};
-use crate::guards;
 use crate::ledger::Ledger;
 use crate::plan::{Plan, Verdict, Wake};
 use crate::policy::{Policy, PolicyError};
 use crate::recorder::Recorder;
+use crate::round::{self, Decision, RoundError};
 use crate::scheduler::{Impact, Scheduler};
 use crate::snapshot::{Guards, Snapshot};
 use crate::table::JobPhase;
@@ -41,7 +41,7 @@ pub struct RunSettings {
     /// Rounds in a row in which nothing runs, starts or is still to come, before the run is given up.
     pub max_idle_rounds: u32,
     /// Rounds in a row in which no job arrives or ends and no node comes or goes, before the run is given up: a policy
-    /// that moves jobs faster than they can start would go on for ever.
+    /// that moves jobs faster than they can start would never end.
     pub max_stalled_rounds: u32,
 }
 
@@ -82,19 +82,19 @@ pub enum SimulationError {
     Policy {
         /// Simulated time.
         now: Time,
-        /// Which decision.
+        /// How many decisions came before this one.
         decision: u64,
-        /// What went wrong.
+        /// As the policy explains it.
         error: PolicyError,
     },
-    /// The policy's plan cannot be.
+    /// The policy's plan cannot be carried out.
     #[error("at {now} s, decision {decision}: the plan cannot be carried out: {violation}")]
     Violation {
         /// Simulated time.
         now: Time,
-        /// Which decision.
+        /// How many decisions came before this one.
         decision: u64,
-        /// What is wrong with it.
+        /// The first rule that the plan breaks.
         violation: PlanViolation,
     },
 }
@@ -289,18 +289,11 @@ impl<'a> Simulation<'a> {
         self.now = now;
         let decision = self.n_decisions;
         let snapshot = self.scheduler.snapshot(now);
-        let mut plan = self.policy.decide(&snapshot).map_err(|error| SimulationError::Policy {
-            now,
-            decision,
-            error,
-        })?;
-        guards::mend(&snapshot, &mut plan);
-        let (wake, notes) = (plan.wake, std::mem::take(&mut plan.notes));
-        let checked = check(&snapshot, plan).map_err(|violation| SimulationError::Violation {
-            now,
-            decision,
-            violation,
-        })?;
+        let Decision { checked, wake, notes } =
+            round::decide(&snapshot, self.policy).map_err(|error| match error {
+                RoundError::Policy(error) => SimulationError::Policy { now, decision, error },
+                RoundError::Violation(violation) => SimulationError::Violation { now, decision, violation },
+            })?;
         drop(snapshot);
         let commands = self.scheduler.commit(now, checked);
         self.carry_out(&commands);
@@ -325,7 +318,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Ends the run and closes the books.
+    /// Ends the run; what it leaves.
     pub fn close(self) -> Ledger {
         let jobs = self.scheduler.jobs();
         let why = |job| match jobs.row(job).map(|row| jobs.phase(row)) {
@@ -338,7 +331,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Admits every job that asks: what a policy without admission control does.
+/// Admits every job that asks: for policies without admission control.
 pub fn admit_all(snapshot: &Snapshot, plan: &mut Plan) {
     let jobs = &snapshot.jobs;
     if jobs.n_asking() == 0 {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use rota_core::time::Span;
+use rota_transport::logging::{self, DEFAULT_FILTER, LogFilter};
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
@@ -65,9 +66,13 @@ pub(crate) struct HeadRunArgs {
     /// Seconds of jobs' time in a real second: emulated jobs only
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
+    /// What is logged to standard error: a level (error, warn, info, debug, trace, off), or levels by target such as
+    /// `info,rota_head=debug`
+    #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
+    pub log: LogFilter,
 }
 
-/// Runs the head until it is told to end.
+/// Runs the head until a user or a signal ends it.
 pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
     if args.round <= Span::ZERO {
         bail!("--round {}: rounds must be apart", args.round);
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         bail!("--quota {twice}: given twice");
     }
     let set = parse_set(&args.set)?;
+    logging::init(args.log.clone())?;
     rota_head::run(&HeadSettings {
         listen: args.listen,
         state: args.state.clone(),
@@ -108,7 +114,8 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             // A tenth for clocks that do not run alike, and a moment for what is on its way.
             margin: Span(args.lease.0 / 10) + Span(500_000),
         },
-    })
+    })?;
+    Ok(())
 }
 
 fn parse_quota(text: &str) -> Result<(String, u32), String> {

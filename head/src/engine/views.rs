@@ -1,4 +1,4 @@
-//! How things stand, as people are shown it: the head, jobs, nodes, what happened, what would happen.
+//! What people are shown: the head, jobs, nodes, what happened, what another policy would do.
 
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
@@ -8,11 +8,11 @@ use rota_transport::message::{
 };
 use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
 
-use super::books::{JobRecord, Standing};
-use super::engine::{Engine, failed};
-use super::fleet::LaunchPhase;
-use super::record::Record;
-use super::state::Moment;
+use super::Engine;
+use super::refusal::Refusal;
+use crate::cluster_state::{JobRecord, Standing};
+use crate::record::Record;
+use crate::state::{Agent, LaunchPhase, Moment};
 
 /// Jobs or lines of the journal in one message.
 const PER_MESSAGE: usize = 200;
@@ -21,25 +21,25 @@ const MOST_EVENTS: usize = 5_000;
 /// Bytes of a long text in one message.
 const TEXT_PIECE_BYTES: usize = 200_000;
 
-/// How things stand.
+/// The head at a glance.
 pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
-    let books = &engine.state.books;
-    let jobs = books.scheduler.jobs();
-    let up = books.scheduler.cluster().nodes().iter().zip(&books.scheduler.nodes().is_up);
+    let cluster = engine.state.cluster();
+    let jobs = cluster.scheduler().jobs();
+    let up = cluster.scheduler().cluster().nodes().iter().zip(&cluster.scheduler().nodes().is_up);
     let up: Vec<_> = up.filter(|(_, is_up)| **is_up).map(|(node, _)| node).collect();
-    let busy = up.iter().map(|node| engine.state.fleet.busy(node.id).len()).sum();
+    let busy = up.iter().map(|node| engine.state.launches().busy(node.id).len()).sum();
     Status {
         version: Text::cut(env!("CARGO_PKG_VERSION")),
-        epoch: engine.state.epoch,
+        epoch: engine.state.agents().epoch(),
         now: moment.now,
         is_ready: engine.is_ready,
-        policy: Text::cut(&books.chosen.policy),
+        policy: Text::cut(&cluster.policy().name),
         trouble: Text::cut(&trouble(engine)),
-        round: Wait::cut(engine.rounds.round),
-        time_scale: engine.state.time_scale,
-        n_rounds: books.n_rounds,
+        round: Wait::cut(engine.timer.settings().round),
+        time_scale: engine.state.time_scale(),
+        n_rounds: cluster.n_rounds(),
         n_nodes_up: up.len() as u32,
-        n_nodes: books.nodes.len() as u32,
+        n_nodes: cluster.nodes().len() as u32,
         n_gpus_busy: busy,
         n_gpus_up: up.iter().map(|node| node.n_gpus).sum(),
         n_waiting: (jobs.len() - jobs.n_running()) as u32,
@@ -47,39 +47,35 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     }
 }
 
-/// What is wrong: the disk alone, as nothing is decided without it, else the policy's failure and a text that was refused.
+/// What is wrong: the disk alone, as nothing is decided without it, else what is wrong with the policy.
 fn trouble(engine: &Engine) -> String {
-    if let Some(disk) = &engine.disk_trouble {
-        return disk.clone();
-    }
-    let policy = [&engine.trouble, &engine.refused].into_iter().filter(|text| !text.is_empty());
-    policy.map(String::as_str).collect::<Vec<_>>().join("; ")
+    engine.disk_trouble.clone().unwrap_or_else(|| engine.decider.trouble())
 }
 
 /// Jobs as people see them.
-pub(super) fn jobs(engine: &mut Engine, which: &WhichJobs) -> Vec<ToUser> {
+pub(super) fn jobs(engine: &Engine, which: &WhichJobs) -> Result<Vec<ToUser>, Refusal> {
     if let WhichJobs::These(these) = which
-        && let Some(none) = these.iter().find(|id| engine.state.books.job(**id).is_none())
+        && let Some(none) = these.iter().find(|id| engine.state.cluster().job(**id).is_none())
     {
-        return vec![failed(&format!("job {none}: there is no such job"))];
+        return Err(Refusal::NoSuchJob(*none));
     }
     let is_wanted = |id: &JobId, job: &JobRecord| match which {
         WhichJobs::Active => !job.standing.is_over(),
         WhichJobs::All => true,
         WhichJobs::These(these) => these.contains(id),
     };
-    let all = engine.state.books.jobs.iter().enumerate().map(|(index, job)| (JobId::from(index), job));
+    let all = engine.state.cluster().jobs().iter().enumerate().map(|(index, job)| (JobId::from(index), job));
     let views: Vec<_> =
         all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, id, job)).collect();
     let mut answers: Vec<_> = views.chunks(PER_MESSAGE).map(|some| ToUser::Jobs(some.to_vec())).collect();
     answers.push(ToUser::End);
-    answers
+    Ok(answers)
 }
 
 fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
-    let books = &engine.state.books;
-    let live = engine.state.fleet.newest(id);
-    let row = books.scheduler.jobs().row(id);
+    let cluster = engine.state.cluster();
+    let live = engine.state.launches().newest(id);
+    let row = cluster.scheduler().jobs().row(id);
     let state = match (job.standing, live.map(|(_, live)| &live.phase)) {
         (Standing::Finished, _) => JobStateView::Finished,
         (Standing::Declined, _) => JobStateView::Declined,
@@ -91,20 +87,20 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
             JobStateView::Starting
         }
         (_, Some(LaunchPhase::Stopping | LaunchPhase::Failing { .. })) => JobStateView::Stopping,
-        (_, None) => match row.map(|row| books.scheduler.jobs().phase(row)) {
+        (_, None) => match row.map(|row| cluster.scheduler().jobs().phase(row)) {
             Some(JobPhase::Asking) | None => JobStateView::Asking,
             Some(JobPhase::Waiting | JobPhase::Running) => JobStateView::Waiting,
         },
     };
-    let held = row.map(|row| books.scheduler.jobs().allocation(row));
-    let node_name = |node: NodeId| Text::cut(books.nodes.get(node.index()).map_or("", String::as_str));
+    let held = row.map(|row| cluster.scheduler().jobs().allocation(row));
+    let node_name = |node: NodeId| Text::cut(cluster.node_name(node));
     let count = |count: f64| Iterations::new(count.clamp(0.0, 1e15)).unwrap_or(Iterations::NONE);
     let reported = live.map_or(0.0, |(_, live)| live.iterations + live.skipped);
-    let done = if job.standing.is_over() { job.done } else { books.done(id).max(reported) };
+    let done = if job.standing.is_over() { job.done } else { cluster.done(id).max(reported) };
     JobView {
         id,
         name: job.request.name.clone(),
-        user: Name::new(job.user.as_str()).expect("whoever sent it had a name"),
+        user: Name::new(job.user.as_str()).expect("the sender's name was checked when it connected"),
         model: job.request.model.clone(),
         state,
         reason: Text::cut(&job.reason),
@@ -125,44 +121,45 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
 
 /// Nodes as people see them.
 pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
-    let books = &engine.state.books;
-    let view = |(name, agent): (&Name, &super::state::Agent)| {
-        let node = agent.node.and_then(|node| books.scheduler.cluster().node(node));
-        let is_drained = agent.node.is_some_and(|node| books.drained.contains(&node));
-        let is_up =
-            agent.node.is_some_and(|node| books.scheduler.nodes().is_up.get(node.index()) == Some(&true));
+    let cluster = engine.state.cluster();
+    let view = |(name, agent): (&Name, &Agent)| {
+        let node = agent.node().and_then(|node| cluster.scheduler().cluster().node(node));
+        let is_drained = agent.node().is_some_and(|node| cluster.is_drained(node));
+        let is_up = agent.node().is_some_and(|node| cluster.is_up(node));
         let state = match () {
             () if is_drained => NodeStateView::Drained,
             () if !is_up => NodeStateView::Lost,
-            () if agent.is_silent => NodeStateView::Silent,
+            () if agent.is_silent() => NodeStateView::Silent,
             () => NodeStateView::Up,
         };
-        let on_node = agent.node.map(|node| engine.state.fleet.on_node(node)).unwrap_or_default();
+        let on_node = agent.node().map(|node| engine.state.launches().on_node(node)).unwrap_or_default();
         NodeView {
             name: name.clone(),
             state,
             gpu_type: Text::cut(node.map_or("", |node| {
-                books.scheduler.cluster().gpu_types().get(node.gpu_type.index()).map_or("", String::as_str)
+                cluster
+                    .scheduler()
+                    .cluster()
+                    .gpu_types()
+                    .get(node.gpu_type.index())
+                    .map_or("", String::as_str)
             })),
             n_gpus: node.map_or(0, |node| node.n_gpus),
-            n_busy: agent.node.map_or(0, |node| engine.state.fleet.busy(node).len()),
+            n_busy: agent.node().map_or(0, |node| engine.state.launches().busy(node).len()),
             cpus: node.map_or(0.0, |node| node.host.cpus()),
             mem_bytes: node.map_or(0, |node| node.host.mem_bytes),
-            version: agent.version.clone(),
-            since: agent.since,
+            version: agent.version().clone(),
+            since: agent.since(),
             jobs: on_node.into_iter().map(|attempt| attempt.job).collect(),
-            reason: Text::cut(&agent.reason),
+            reason: Text::cut(agent.reason()),
         }
     };
-    engine.state.agents.iter().map(view).collect()
+    engine.state.agents().iter().map(view).collect()
 }
 
 /// What happened, from one line of the journal on.
-pub(super) fn events(engine: &Engine, from: u64) -> Vec<ToUser> {
-    let lines = match engine.store.journal(from, MOST_EVENTS) {
-        Ok(lines) => lines,
-        Err(error) => return vec![failed(&error.to_string())],
-    };
+pub(super) fn events(engine: &Engine, from: u64) -> Result<Vec<ToUser>, Refusal> {
+    let lines = engine.store.journal(from, MOST_EVENTS)?;
     let view = |(index, time, record): &(u64, rota_core::time::Time, Record)| EventView {
         index: *index,
         time: *time,
@@ -172,15 +169,12 @@ pub(super) fn events(engine: &Engine, from: u64) -> Vec<ToUser> {
     let mut answers: Vec<_> =
         lines.chunks(PER_MESSAGE).map(|some| ToUser::Events(some.iter().map(view).collect())).collect();
     answers.push(ToUser::End);
-    answers
+    Ok(answers)
 }
 
 /// The whole journal as lines of JSON: time in microseconds, then the record.
-pub(super) fn journal(engine: &Engine) -> Vec<ToUser> {
-    let lines = match engine.store.journal(0, usize::MAX >> 1) {
-        Ok(lines) => lines,
-        Err(error) => return vec![failed(&error.to_string())],
-    };
+pub(super) fn journal(engine: &Engine) -> Result<Vec<ToUser>, Refusal> {
+    let lines = engine.store.journal(0, usize::MAX >> 1)?;
     let mut text = String::new();
     for (_, time, record) in lines {
         if let Ok(body) = serde_json::to_string(&(time, &record)) {
@@ -188,7 +182,7 @@ pub(super) fn journal(engine: &Engine) -> Vec<ToUser> {
             text.push('\n');
         }
     }
-    in_pieces(&text)
+    Ok(in_pieces(&text))
 }
 
 /// A text of any length.
@@ -206,7 +200,7 @@ pub(super) fn in_pieces(text: &str) -> Vec<ToUser> {
 
 /// What another policy would change.
 pub(super) fn what_if_text(engine: &Engine, plan: &Plan) -> String {
-    let jobs = engine.state.books.scheduler.jobs();
+    let jobs = engine.state.cluster().scheduler().jobs();
     let mut lines = Vec::new();
     for run in &plan.run {
         let Some(row) = jobs.row(run.job) else { continue };

@@ -10,7 +10,7 @@ use rota_transport::value::{
     GpuShare, Gpus, HostAmount, Iterations, Name, Rate, Text, TimeScale, ValueError, Wait,
 };
 
-use super::books::JobRecord;
+use crate::cluster_state::JobRecord;
 
 /// The launch of a job on each of its nodes.
 pub(super) fn launches(
@@ -61,13 +61,13 @@ pub(super) fn launches(
     Ok(found)
 }
 
-/// A share of a host as agents are told it.
+/// A share of a host as it goes to agents.
 pub(super) fn amount(host: &Host) -> Result<HostAmount, ValueError> {
     HostAmount::new(*host)
 }
 
-/// Iterations per second with an allocation, as agents are told it.
-pub(super) fn rate(job: &JobRecord, allocation: &Allocation, cluster: &Cluster) -> Result<Rate, ValueError> {
+/// Iterations per second with an allocation, as they go to agents.
+pub(crate) fn rate(job: &JobRecord, allocation: &Allocation, cluster: &Cluster) -> Result<Rate, ValueError> {
     Rate::new(job.spec.rate(allocation, cluster))
 }
 

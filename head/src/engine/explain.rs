@@ -7,16 +7,16 @@ use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
 use rota_core::time::Time;
 
-use super::books::Standing;
-use super::engine::Engine;
-use super::fleet;
-use super::state::Moment;
+use super::Engine;
+use super::refusal::Refusal;
+use crate::cluster_state::Standing;
+use crate::state::{LaunchPhase, Moment};
 
 /// In words.
-pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<String, String> {
-    let snapshot = engine.state.books.scheduler.snapshot(moment.now);
-    let books = &engine.state.books;
-    let job = books.job(id).ok_or_else(|| format!("job {id}: there is no such job"))?;
+pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<String, Refusal> {
+    let snapshot = engine.state.snapshot(moment);
+    let cluster = engine.state.cluster();
+    let job = cluster.job(id).ok_or(Refusal::NoSuchJob(id))?;
     let name = format!("job {id} `{}`", job.request.name);
     let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
     let ended = job.ended.unwrap_or(moment.now);
@@ -31,18 +31,18 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         Standing::Declined => return Ok(format!("{name} was declined{reason}")),
         Standing::Cancelled | Standing::Failed => return Ok(format!("{name} has ended{reason}")),
         Standing::Held => {
-            let (here, wanted) = (engine.state.n_agents_here(), engine.rounds.wait_for);
+            let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
             return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
         }
         Standing::Active => {}
     }
     let Some(row) = snapshot.jobs.row(id) else { return Ok(format!("{name} is unknown to the scheduler")) };
     if snapshot.jobs.phase(row) == JobPhase::Running {
-        let phase = engine.state.fleet.newest(id).map(|(_, live)| live.phase.clone());
+        let phase = engine.state.launches().newest(id).map(|(_, live)| live.phase.clone());
         let how = match phase {
-            Some(fleet::LaunchPhase::Running) => "runs",
-            Some(fleet::LaunchPhase::Fetching) => "has GPUs and waits for its checkpoint to be copied",
-            Some(fleet::LaunchPhase::Waiting) => "has GPUs and waits until those who hold them are gone",
+            Some(LaunchPhase::Running) => "runs",
+            Some(LaunchPhase::Fetching) => "has GPUs and waits for its checkpoint to be copied",
+            Some(LaunchPhase::Waiting) => "has GPUs and waits until the jobs that held them are gone",
             _ => "is being started",
         };
         let rate = job.spec.rate(snapshot.jobs.allocation(row), &snapshot.cluster);
@@ -64,7 +64,7 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     let needs = job.spec.gpus.min();
     let held: u32 = (0..snapshot.jobs.len()).map(|row| snapshot.jobs.allocation(row).n_gpus()).sum();
     let free = snapshot.n_gpus_up().saturating_sub(held);
-    let policy = &books.chosen.policy;
+    let policy = &cluster.policy().name;
     let mut text = match snapshot.jobs.phase(row) {
         JobPhase::Asking => format!("{name} has not been admitted by {policy}{reason}"),
         _ => format!("{name} waits{reason}"),
@@ -87,7 +87,8 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     Ok(text)
 }
 
-/// How slow it is, what it holds of what it can use, and who holds more than its share beside it; empty at its best speed.
+/// How slow it is, what it holds of what it can use, and which jobs on its nodes hold more than their share; empty at its
+/// best speed.
 fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
     let jobs = &snapshot.jobs;
     let (held, wanted) = (jobs.allocation(row), jobs.demand_per_gpu(row));

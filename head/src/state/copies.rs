@@ -7,14 +7,14 @@ use rota_core::ids::NodeId;
 use rota_transport::message::{Attempt, Outcome, Task};
 use rota_transport::value::{Name, Piece};
 
-use super::fleet::LaunchPhase;
-use super::state::{Moment, State};
+use super::launches::LaunchPhase;
+use super::{Moment, State};
 
 /// Copies under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Copies {
-    /// Whether checkpoints are copied at all.
-    pub(super) is_on: bool,
+    /// Whether checkpoints are copied at all; without it, nodes share a path for them.
+    is_on: bool,
     under_way: BTreeMap<Attempt, Copy>,
 }
 
@@ -30,14 +30,20 @@ struct Copy {
     is_end: bool,
 }
 
+impl Copies {
+    pub(super) fn new(is_on: bool) -> Self {
+        Copies { is_on, under_way: BTreeMap::new() }
+    }
+}
+
 impl State {
     /// Begins to copy what a launch needs, if it needs something; whether it must wait for that.
     pub(super) fn fetch_checkpoint(&mut self, moment: Moment, attempt: Attempt) -> bool {
-        let Some(job) = self.books.job(attempt.job).filter(|_| self.copies.is_on) else { return false };
-        // A path that the job names is the job's affair.
+        let Some(job) = self.cluster.job(attempt.job).filter(|_| self.copies.is_on) else { return false };
+        // A job that names a path of its own sees to its checkpoints itself.
         let is_ours = job.request.start.checkpoint_directory.as_str().is_empty();
         let Some(source) = job.ran_on.filter(|_| is_ours) else { return false };
-        let Some(live) = self.fleet.lives.get_mut(&attempt) else { return false };
+        let Some(live) = self.launches.get_mut(attempt) else { return false };
         let nodes = live.allocation.slices.iter().map(|slice| slice.node);
         let targets: Vec<_> = nodes.filter(|node| *node != source).collect();
         if targets.is_empty() {
@@ -46,11 +52,11 @@ impl State {
         live.phase = LaunchPhase::Fetching;
         let copy = Copy { source, targets, offset: 0, n_writing: 0, is_end: false };
         self.copies.under_way.insert(attempt, copy);
-        let is_here = self.agents.values().any(|agent| agent.node == Some(source) && agent.is_known);
+        let is_here = self.agents.has_inventory_of(source);
         match is_here {
             true => drop(self.order(moment, source, Task::ReadCheckpoint { attempt, offset: 0 })),
             false => {
-                let name = self.books.nodes.get(source.index()).cloned().unwrap_or_default();
+                let name = self.cluster.node_name(source).to_owned();
                 self.copy_failed(moment, attempt, &format!("it is on {name}, which is not there"));
             }
         }
@@ -59,7 +65,7 @@ impl State {
 
     /// A piece was read: it goes to every node that needs it.
     fn piece_read(&mut self, moment: Moment, attempt: Attempt, at: u64, piece: Piece, is_end: bool) {
-        if self.fleet.lives.get(&attempt).is_none_or(|live| live.phase != LaunchPhase::Fetching) {
+        if self.launches.get(attempt).is_none_or(|live| live.phase != LaunchPhase::Fetching) {
             // The launch was given up meanwhile.
             self.copies.under_way.remove(&attempt);
             return;
@@ -88,7 +94,7 @@ impl State {
             return;
         }
         self.copies.under_way.remove(&attempt);
-        if self.fleet.lives.get(&attempt).is_some_and(|live| live.phase == LaunchPhase::Fetching) {
+        if self.launches.get(attempt).is_some_and(|live| live.phase == LaunchPhase::Fetching) {
             self.start(moment, attempt);
         }
     }
@@ -119,7 +125,7 @@ impl State {
         }
     }
 
-    /// A node is lost: whoever waits for what it has waits in vain.
+    /// A node is lost: copies from it or to it fail.
     pub(super) fn copies_lost(&mut self, moment: Moment, node: NodeId) {
         let is_hit = |(_, copy): &(&Attempt, &Copy)| copy.source == node || copy.targets.contains(&node);
         let hit: Vec<_> = self.copies.under_way.iter().filter(is_hit).map(|(attempt, _)| *attempt).collect();

@@ -1,0 +1,173 @@
+//! What each record does to the cluster's state.
+
+use std::sync::Arc;
+
+use rota_core::event::{Command, Event, StopCause};
+use rota_core::ids::JobId;
+use rota_core::job::JobSpec;
+use rota_core::time::Time;
+
+use super::{ClusterState, CurrentPolicy, Standing};
+use crate::pace::bounded;
+use crate::record::Record;
+
+impl ClusterState {
+    /// What a record changes outside the scheduler; the event for the scheduler, if the record is one.
+    pub(super) fn fold(&mut self, now: Time, record: &Record) -> Option<Event> {
+        match record {
+            Record::JobReceived { job, user, key, request } => {
+                self.receive(now, *job, user, *key, request);
+                None
+            }
+            Record::JobSubmitted { job } => {
+                let known = self.jobs.get_mut(job.index())?;
+                self.held.remove(job);
+                known.standing = Standing::Active;
+                Some(Event::JobSubmitted(Arc::clone(&known.spec)))
+            }
+            Record::JobStarted { job, incarnation } => {
+                let known = self.jobs.get_mut(job.index())?;
+                known.started.get_or_insert(now);
+                if known.last_launch.0 == *incarnation {
+                    known.ran_on = known.last_launch.1.first().copied();
+                }
+                None
+            }
+            Record::JobProgressed { job, incarnation, done } => {
+                Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
+            }
+            Record::JobPaced { job, pace } => {
+                let known = self.jobs.get_mut(job.index())?;
+                let factor = bounded(*pace) / known.pace;
+                known.pace = bounded(*pace);
+                let profile = Arc::new(known.spec.profile.at_pace(factor));
+                known.spec = Arc::new(JobSpec { profile, ..(*known.spec).clone() });
+                Some(Event::JobCorrected(Arc::clone(&known.spec)))
+            }
+            Record::JobCheckpointed { job, done, .. } => {
+                self.keep(*job, *done)?;
+                None
+            }
+            Record::JobStopped { job, incarnation, done } => {
+                let done = self.keep(*job, *done)?;
+                Some(Event::JobStopped { job: *job, incarnation: *incarnation, done })
+            }
+            Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
+                let done = self.keep(*job, *done)?;
+                let known = self.jobs.get_mut(job.index())?;
+                known.n_failures += u32::from(*is_failure);
+                known.reason.clone_from(reason);
+                Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
+            }
+            Record::JobFinished { job, incarnation, done } => {
+                let known = self.jobs.get_mut(job.index())?;
+                (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
+                known.reason.clear();
+                Some(Event::JobFinished { job: *job, incarnation: *incarnation })
+            }
+            Record::JobCancelled { job, user } => {
+                self.end(now, *job, Standing::Cancelled, format!("cancelled by {user}"))
+            }
+            Record::JobFailed { job, reason } => self.end(now, *job, Standing::Failed, reason.clone()),
+            Record::NodeJoined { name, rack, has, .. } => {
+                self.nodes.push(name.clone());
+                let group = Arc::new(has.to_group());
+                Some(Event::NodeJoined { name: name.as_str().into(), rack: *rack, group })
+            }
+            Record::NodeLost { node, .. } => Some(Event::NodeLost { node: *node }),
+            Record::NodeReturned { node } => Some(Event::NodeReturned { node: *node }),
+            Record::GpuLost { node, gpu, .. } => Some(Event::GpuLost { node: *node, gpu: *gpu }),
+            Record::GpuReturned { node, gpu } => Some(Event::GpuReturned { node: *node, gpu: *gpu }),
+            Record::NodeDrained { node, is_drained, .. } => {
+                self.drained.retain(|known| known != node);
+                if *is_drained {
+                    self.drained.push(*node);
+                    return Some(Event::NodeLost { node: *node });
+                }
+                None
+            }
+            Record::PolicySet { policy, set, .. } => {
+                // The same policy with a new text keeps its memory.
+                if (&self.policy.name, &self.policy.set) != (policy, set) {
+                    let (name, set) = (policy.clone(), set.clone());
+                    self.policy = CurrentPolicy { name, set, memory: String::new() };
+                }
+                self.wake(now)
+            }
+            Record::RoundBegan { round, protects } => {
+                self.n_rounds = *round;
+                if let Some(span) = protects {
+                    self.scheduler.set_min_run(*span);
+                }
+                (self.changed, self.is_woken) = (None, false);
+                None
+            }
+            Record::TimeJumped { jobs } => {
+                for (job, incarnation, done) in jobs {
+                    let known = self.jobs.get_mut(job.index());
+                    if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
+                        known.skipped += done;
+                    }
+                }
+                None
+            }
+            // The policy is asked again at once, with the memory of its last accepted plan.
+            Record::PlanOvertaken { .. } => self.wake(now),
+            Record::HeadStarted { .. }
+            | Record::PolicyFailed { .. }
+            | Record::Planned { .. }
+            | Record::Noted { .. } => None,
+        }
+    }
+
+    /// A round is due as soon as one may be held.
+    fn wake(&mut self, now: Time) -> Option<Event> {
+        self.changed.get_or_insert(now);
+        self.is_woken = true;
+        None
+    }
+
+    /// Work that survives grows: a late report of an older launch takes nothing back.
+    fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
+        let known = self.jobs.get_mut(job.index())?;
+        known.done = known.done.max(done);
+        Some(known.done)
+    }
+
+    fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
+        let known = self.jobs.get_mut(job.index())?;
+        let was_held = self.held.remove(&job);
+        (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
+        (!was_held).then_some(Event::JobCancelled { job })
+    }
+
+    /// What orders mean for the jobs they are about.
+    pub(super) fn note_orders(&mut self, now: Time, orders: &[Command]) {
+        orders.iter().for_each(|order| self.note_order(now, order));
+    }
+
+    fn note_order(&mut self, now: Time, order: &Command) {
+        match order {
+            Command::Decline { job, reason } => {
+                if let Some(known) = self.jobs.get_mut(job.index()) {
+                    (known.standing, known.ended) = (Standing::Declined, Some(now));
+                    known.reason.clone_from(reason);
+                }
+            }
+            Command::Start { job, incarnation, allocation } => {
+                if let Some(known) = self.jobs.get_mut(job.index()) {
+                    let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
+                    known.last_launch = (*incarnation, nodes);
+                    known.skipped = 0.0;
+                    known.reason.clear();
+                }
+            }
+            Command::Stop { job, cause: StopCause::Preempted | StopCause::NodeLost, .. } => {
+                if let Some(known) = self.jobs.get_mut(job.index()) {
+                    known.n_preemptions += 1;
+                }
+            }
+            Command::Stop { .. } | Command::Admit { .. } | Command::Resize { .. } => {}
+        }
+    }
+}

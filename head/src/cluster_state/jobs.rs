@@ -1,0 +1,145 @@
+//! What is kept of a job, and how a request becomes one.
+
+use std::sync::Arc;
+
+use rota_core::ids::{Incarnation, JobId, NodeId, TenantId};
+use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
+use rota_core::profile::Profile;
+use rota_core::resources::Host;
+use rota_core::time::Time;
+use rota_transport::message::JobRequest;
+
+use super::ClusterState;
+
+/// Seconds that a job is assumed to run when its request does not say how long.
+const UNKNOWN_WORK_S: f64 = 86_400.0;
+
+/// A job from its reception on.
+#[derive(Clone, Debug)]
+pub struct JobRecord {
+    /// The name in the sender's certificate.
+    pub user: String,
+    /// As the user asked for it.
+    pub request: Arc<JobRequest>,
+    /// As the scheduler sees it; its speed is corrected by what it reports.
+    pub spec: Arc<JobSpec>,
+    /// How far it has come.
+    pub standing: Standing,
+    /// Why it waits, was declined or has ended, for people; empty if there is nothing to add.
+    pub reason: String,
+    /// When it first held GPUs with every rank up.
+    pub started: Option<Time>,
+    /// When it finished or was declined, cancelled or given up.
+    pub ended: Option<Time>,
+    /// Launches that ended by its own fault.
+    pub n_failures: u32,
+    /// Times it was stopped in favour of others or because a node was lost.
+    pub n_preemptions: u32,
+    /// Iterations that survive whatever happens; all of them once it has finished.
+    pub done: f64,
+    /// How many times as fast as its profile it has shown itself to be; 1 until it has shown anything.
+    pub pace: f64,
+    /// Its last launch, and the nodes of it.
+    pub last_launch: (Incarnation, Vec<NodeId>),
+    /// The first node of the last launch that ran: its checkpoints are there, where nodes share no path for them.
+    pub ran_on: Option<NodeId>,
+    /// Iterations that its last launch was credited with when time was passed over.
+    pub skipped: f64,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Taken in; the scheduler does not know it yet.
+    Held,
+    /// The scheduler knows it: it asks, waits or runs.
+    Active,
+    /// Its work is done.
+    Finished,
+    /// Refused by the policy, or larger than the cluster.
+    Declined,
+    /// Cancelled by a user.
+    Cancelled,
+    /// Given up after too many failures.
+    Failed,
+}
+
+impl Standing {
+    /// Whether it has ended.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Standing::Held | Standing::Active)
+    }
+}
+
+impl ClusterState {
+    /// Takes a job in.
+    pub(super) fn receive(&mut self, now: Time, job: JobId, user: &str, key: u64, request: &JobRequest) {
+        let spec = Arc::new(self.spec(now, job, user, request));
+        self.answered.entry((user.to_owned(), key)).or_default().push(job);
+        self.held.insert(job);
+        self.jobs.push(JobRecord {
+            user: user.to_owned(),
+            request: Arc::new(request.clone()),
+            spec,
+            standing: Standing::Held,
+            reason: String::new(),
+            started: None,
+            ended: None,
+            n_failures: 0,
+            n_preemptions: 0,
+            done: 0.0,
+            pace: 1.0,
+            last_launch: (Incarnation(0), Vec::new()),
+            ran_on: None,
+            skipped: 0.0,
+        });
+    }
+
+    /// A job as the scheduler sees it.
+    fn spec(&mut self, now: Time, id: JobId, user: &str, request: &JobRequest) -> JobSpec {
+        let tenant = match request.tenant.as_str() {
+            "" => user,
+            named => named,
+        };
+        let known = self.tenants.iter().position(|known| known == tenant);
+        let tenant = known.unwrap_or_else(|| {
+            self.tenants.push(tenant.to_owned());
+            self.tenants.len() - 1
+        });
+        let model = request.model.as_str();
+        let profile = self.profiles.get(model).cloned();
+        // The iterations of a job without a profile are seconds. What it needs of a host is unknown: it is given the share
+        // of its GPUs, also by policies that go by needs.
+        let demand_per_gpu = self.least_share();
+        let profile =
+            profile.unwrap_or_else(|| Arc::new(Profile { demand_per_gpu, ..Profile::plain(model, 1.0) }));
+        let own = &request.start;
+        let costs = Costs {
+            restart: own.restart.span().max(profile.restart),
+            checkpoint: profile.checkpoint,
+            checkpoint_every: own.checkpoint_every.span(),
+        };
+        let gpu_type = self.scheduler.cluster().gpu_type_id(request.gpu_type.as_str());
+        JobSpec {
+            id,
+            name: request.name.as_str().into(),
+            tenant: TenantId::from(tenant),
+            priority: request.priority,
+            batch: request.batch,
+            gpus: GpuRequest { asked: request.gpus, levels: request.levels.clone().into() },
+            gpu_type,
+            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { UNKNOWN_WORK_S },
+            arrival: now,
+            deadline: request.deadline.map_or(Deadline::None, |wait| Deadline::Strict(now + wait.span())),
+            dataset: None,
+            costs: Some(costs),
+            profile,
+        }
+    }
+
+    /// The share of a host that every node has for each of its GPUs.
+    fn least_share(&self) -> Host {
+        let shares = self.scheduler.cluster().nodes().iter().map(rota_core::cluster::Node::share_per_gpu);
+        shares.reduce(|a, b| a.min(&b)).unwrap_or(Host::NONE)
+    }
+}

@@ -1,0 +1,237 @@
+//! The cluster as the journal's records add up to it: the scheduler, every job ever taken in, and which policy decides.
+//!
+//! It changes by records alone ([`ClusterState::apply`]); its fields are private to this room. A restart and a replay
+//! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
+//! each record does, `jobs` what is kept of a job.
+
+mod fold;
+mod jobs;
+
+pub use jobs::{JobRecord, Standing};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rota_core::check::{CheckedPlan, PlanViolation, check};
+use rota_core::cluster::Cluster;
+use rota_core::event::{Command, Event};
+use rota_core::ids::{Incarnation, JobId, NodeId};
+use rota_core::plan::Plan;
+use rota_core::round::Decision;
+use rota_core::scheduler::{Impact, Scheduler};
+use rota_core::snapshot::Snapshot;
+use rota_core::time::Time;
+use rota_traces::error::InputError;
+use rota_traces::profile::ProfileSet;
+
+use crate::record::{PlanRecord, Record};
+use crate::rules::Rules;
+
+/// What followed from a record.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// The event that the scheduler was given, if the record is one.
+    pub event: Option<Event>,
+    /// What must be ordered.
+    pub orders: Vec<Command>,
+    /// Why a plan in the journal was left out: it does not fit the state that the records before it add up to. The live
+    /// head writes no such plan, so the journal was damaged or edited.
+    pub refused: Option<PlanViolation>,
+}
+
+/// The policy that decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CurrentPolicy {
+    /// Its name, parts joined by `+`; empty before one was set.
+    pub name: String,
+    /// Its parameters.
+    pub set: Vec<(String, String)>,
+    /// Its private memory after its last plan that was accepted.
+    pub memory: String,
+}
+
+/// What is known.
+#[derive(Debug)]
+pub struct ClusterState {
+    scheduler: Scheduler,
+    /// By number.
+    jobs: Vec<JobRecord>,
+    /// Jobs that were taken in and have not reached the scheduler.
+    held: BTreeSet<JobId>,
+    /// Names of nodes, by number.
+    nodes: Vec<String>,
+    /// Nodes that an operator took out of service.
+    drained: Vec<NodeId>,
+    policy: CurrentPolicy,
+    /// Decisions asked for so far.
+    n_rounds: u64,
+    changed: Option<Time>,
+    is_woken: bool,
+    /// Requests that were answered, by sender and key.
+    answered: BTreeMap<(String, u64), Vec<JobId>>,
+    profiles: Arc<ProfileSet>,
+    /// Names of tenants, by number.
+    tenants: Vec<String>,
+}
+
+impl ClusterState {
+    /// A cluster in which nothing has happened.
+    pub fn new(rules: &Rules) -> Result<Self, InputError> {
+        let cluster = Arc::new(Cluster::empty("live"));
+        Ok(ClusterState {
+            scheduler: Scheduler::new(cluster, rules.guards(), rules.round, Vec::new()),
+            jobs: Vec::new(),
+            held: BTreeSet::new(),
+            nodes: Vec::new(),
+            drained: Vec::new(),
+            policy: CurrentPolicy::default(),
+            n_rounds: 0,
+            changed: None,
+            is_woken: false,
+            answered: BTreeMap::new(),
+            profiles: rules.profile_set()?,
+            tenants: rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect(),
+        })
+    }
+
+    /// Takes a record in. A plan is checked here: it comes from a journal, which may be damaged.
+    pub fn apply(&mut self, now: Time, record: &Record) -> Applied {
+        if let Record::Planned { plan, memory, .. } = record {
+            let mut plan = Plan::from(plan);
+            plan.notes.clear();
+            // The snapshot is dropped before the commit, or what changes would be copied.
+            let checked = check(&self.scheduler.snapshot(now), plan);
+            return match checked {
+                Ok(checked) => self.commit(now, checked, memory),
+                Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
+            };
+        }
+        let event = self.fold(now, record);
+        let mut orders = Vec::new();
+        if let Some(event) = &event
+            && self.scheduler.handle(now, event, &mut orders) == Impact::Changed
+        {
+            self.changed.get_or_insert(now);
+            // The round that ordered a launch to stop knew that it would.
+            self.is_woken |= !matches!(event, Event::JobStopped { .. });
+        }
+        self.note_orders(now, &orders);
+        Applied { event, orders, refused: None }
+    }
+
+    /// Takes in a plan that was accepted just now, without another check; the record to be written for it. Applying that
+    /// record does the same.
+    pub fn plan(&mut self, now: Time, round: u64, decision: Decision, memory: String) -> (Record, Applied) {
+        let plan = PlanRecord::from(&decision);
+        let applied = self.commit(now, decision.checked, &memory);
+        (Record::Planned { round, plan, memory }, applied)
+    }
+
+    fn commit(&mut self, now: Time, checked: CheckedPlan, memory: &str) -> Applied {
+        let orders = self.scheduler.commit(now, checked);
+        memory.clone_into(&mut self.policy.memory);
+        // What happened while the policy decided has left its own mark.
+        if !orders.is_empty() {
+            self.changed.get_or_insert(now);
+        }
+        self.note_orders(now, &orders);
+        Applied { orders, ..Applied::default() }
+    }
+
+    /// What a policy sees at this moment.
+    pub fn snapshot(&mut self, now: Time) -> Snapshot {
+        self.scheduler.snapshot(now)
+    }
+
+    /// The scheduler's state.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Every job, by number.
+    pub fn jobs(&self) -> &[JobRecord] {
+        &self.jobs
+    }
+
+    /// A job by number.
+    pub fn job(&self, id: JobId) -> Option<&JobRecord> {
+        self.jobs.get(id.index())
+    }
+
+    /// Jobs that were taken in and have not reached the scheduler.
+    pub fn held(&self) -> &BTreeSet<JobId> {
+        &self.held
+    }
+
+    /// Names of nodes, by number.
+    pub fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
+    /// The name of a node; empty for one that never joined.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        self.nodes.get(node.index()).map_or("", String::as_str)
+    }
+
+    /// The number of a node by its name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|known| known == name).map(NodeId::from)
+    }
+
+    /// Whether jobs may run on a node.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.scheduler.nodes().is_up.get(node.index()) == Some(&true)
+    }
+
+    /// Whether an operator took a node out of service.
+    pub fn is_drained(&self, node: NodeId) -> bool {
+        self.drained.contains(&node)
+    }
+
+    /// The policy that decides, with its memory.
+    pub fn policy(&self) -> &CurrentPolicy {
+        &self.policy
+    }
+
+    /// Rounds begun so far.
+    pub fn n_rounds(&self) -> u64 {
+        self.n_rounds
+    }
+
+    /// Since when jobs, nodes or what is held differ from what the policy was last asked about.
+    pub fn changed(&self) -> Option<Time> {
+        self.changed
+    }
+
+    /// Whether something came from outside since then: a job, an end, a node, a policy; not what a plan itself moved.
+    pub fn is_woken(&self) -> bool {
+        self.is_woken
+    }
+
+    /// The jobs of a request that was answered before.
+    pub fn answered(&self, user: &str, key: u64) -> Option<&[JobId]> {
+        self.answered.get(&(user.to_owned(), key)).map(Vec::as_slice)
+    }
+
+    /// Models that jobs may name.
+    pub fn profiles(&self) -> &ProfileSet {
+        &self.profiles
+    }
+
+    /// Names of the tenants, by number.
+    pub fn tenants(&self) -> &[String] {
+        &self.tenants
+    }
+
+    /// The current launch of a job that the scheduler knows.
+    pub fn incarnation(&self, id: JobId) -> Option<Incarnation> {
+        let jobs = self.scheduler.jobs();
+        jobs.row(id).map(|row| jobs.incarnation(row))
+    }
+
+    /// What is known of a job's progress now, in iterations.
+    pub fn done(&self, id: JobId) -> f64 {
+        let jobs = self.scheduler.jobs();
+        jobs.row(id).map_or_else(|| self.job(id).map_or(0.0, |job| job.done), |row| jobs.done(row))
+    }
+}

@@ -1,0 +1,185 @@
+//! A policy that was loaded: its script, its memory, and the files it came from.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use rota_core::policy::{Policy as _, PolicyError};
+use rota_core::round::{self, Decision, RoundError};
+use rota_core::snapshot::Snapshot;
+use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError};
+use sha2::{Digest as _, Sha256};
+
+/// How long a decision may take.
+const DECISION_ALARM: Duration = Duration::from_secs(60);
+
+/// A decision that could not be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecideError {
+    /// The policy failed, or its plan breaks a rule.
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    /// A fault in the program, not in the script.
+    #[error("the policy panicked")]
+    Panicked,
+    /// None was chosen yet.
+    #[error("there is no policy")]
+    NoPolicy,
+}
+
+/// A policy that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyUseError {
+    /// It cannot be found, or does not compile.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A parameter does not exist, or cannot have the value.
+    #[error("{key}={value}: {error}")]
+    Set {
+        /// The parameter.
+        key: String,
+        /// As it was given.
+        value: String,
+        /// What is wrong with it.
+        error: SetError,
+    },
+    /// Its memory cannot be read back.
+    #[error(transparent)]
+    Memory(#[from] PolicyError),
+    /// It was tried on the present state, and failed.
+    #[error("a dry run failed: {0}")]
+    DryRun(DecideError),
+    /// It was asked what it would do, and failed.
+    #[error(transparent)]
+    Decide(#[from] DecideError),
+    /// There is none to read again.
+    #[error("there is no policy")]
+    NoPolicy,
+    /// A changed file was not used.
+    #[error("{0}; the old text decides on")]
+    OldTextStays(Box<PolicyUseError>),
+}
+
+/// Which policy was chosen.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyChosen {
+    pub(crate) policy: String,
+    pub(crate) set: Vec<(String, String)>,
+    /// A checksum of its scripts' texts.
+    pub(crate) digest: String,
+}
+
+/// A policy that decides.
+pub(crate) struct LoadedPolicy {
+    chosen: PolicyChosen,
+    script: ScriptPolicy,
+    files: Vec<(PathBuf, Option<SystemTime>)>,
+    /// The last round it decided, and its memory before.
+    before: Option<(u64, String)>,
+}
+
+impl LoadedPolicy {
+    /// A policy with its parameters and memory, after a dry run on the snapshot if there is one.
+    pub(crate) fn load(
+        policy: &str,
+        set: &[(String, String)],
+        memory: &str,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Self, PolicyUseError> {
+        let mut script = load_script(policy, set)?;
+        if let Some(snapshot) = snapshot {
+            decide_safely(&mut script, snapshot).map_err(PolicyUseError::DryRun)?;
+        }
+        // Also when it is empty: the dry run left its own.
+        script.restore_memory(memory)?;
+        let mut hasher = Sha256::new();
+        let mut files = Vec::new();
+        for (_, file, _) in script.stages() {
+            let path = PathBuf::from(file);
+            if let Ok(text) = std::fs::read(&path) {
+                hasher.update(&text);
+                let at = modified(&path);
+                files.push((path, at));
+            }
+        }
+        let digest = format!("{:x}", hasher.finalize());
+        let chosen = PolicyChosen { policy: policy.to_owned(), set: set.to_vec(), digest };
+        Ok(LoadedPolicy { chosen, script, files, before: None })
+    }
+
+    /// The same policy as its files are now. It keeps its memory, and what it can take back of it.
+    pub(crate) fn load_again(&self, snapshot: Option<&Snapshot>) -> Result<Self, PolicyUseError> {
+        let PolicyChosen { policy, set, .. } = &self.chosen;
+        let again = Self::load(policy, set, &self.script.memory(), snapshot)?;
+        Ok(LoadedPolicy { before: self.before.clone(), ..again })
+    }
+
+    /// Which it is.
+    pub(crate) fn chosen(&self) -> &PolicyChosen {
+        &self.chosen
+    }
+
+    /// Its private memory as text.
+    pub(crate) fn memory(&self) -> String {
+        self.script.memory()
+    }
+
+    /// Decides a round; its memory afterwards. A decision that fails leaves no trace in it.
+    pub(crate) fn decide(
+        &mut self,
+        round: u64,
+        snapshot: &Snapshot,
+    ) -> Result<(Decision, String), DecideError> {
+        self.before = Some((round, self.script.memory()));
+        match decide_safely(&mut self.script, snapshot) {
+            Ok(decision) => Ok((decision, self.script.memory())),
+            Err(error) => {
+                self.forget(round);
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the memory back to what it was before a round, if that was the last.
+    pub(crate) fn forget(&mut self, round: u64) {
+        if let Some((_, memory)) = self.before.take_if(|(last, _)| *last == round)
+            && let Err(error) = self.script.restore_memory(&memory)
+        {
+            // The text is the policy's own, so this is a fault of the program; the policy goes on with what it has.
+            tracing::error!("the policy's memory before round {round} cannot be restored: {error}");
+        }
+    }
+
+    /// Whether files changed since the last look. Each change is noticed once, whether the new text is good or bad.
+    pub(crate) fn notice_changed_files(&mut self) -> bool {
+        let mut is_changed = false;
+        for (file, known) in &mut self.files {
+            let now = modified(file);
+            is_changed |= now != *known;
+            *known = now;
+        }
+        is_changed
+    }
+}
+
+fn modified(file: &PathBuf) -> Option<SystemTime> {
+    std::fs::metadata(file).and_then(|meta| meta.modified()).ok()
+}
+
+/// A script with its parameters.
+pub(crate) fn load_script(policy: &str, set: &[(String, String)]) -> Result<ScriptPolicy, PolicyUseError> {
+    let limits = Limits { alarm: Some(DECISION_ALARM), ..Limits::default() };
+    let mut script = ScriptPolicy::load(policy, limits)?;
+    for (key, value) in set {
+        script.set(key, value).map_err(|error| {
+            let (key, value) = (key.clone(), value.clone());
+            PolicyUseError::Set { key, value, error }
+        })?;
+    }
+    Ok(script)
+}
+
+/// A round's decision; a panic is a failure like any other.
+pub(crate) fn decide_safely(script: &mut ScriptPolicy, snapshot: &Snapshot) -> Result<Decision, DecideError> {
+    let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| round::decide(snapshot, script)));
+    Ok(decided.map_err(|_| DecideError::Panicked)??)
+}

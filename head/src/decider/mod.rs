@@ -1,0 +1,135 @@
+//! The thread in which the policy decides, so that heartbeats are answered while a script or a solver takes its time. It
+//! also watches the scripts' files, and tries other policies on a snapshot.
+//!
+//! `loaded` is a policy with its memory and files, `link` the engine's end of the conversation.
+
+mod link;
+mod loaded;
+
+pub(crate) use link::{DeciderLink, Waiting};
+pub use loaded::DecideError;
+pub use loaded::PolicyUseError;
+pub(crate) use loaded::{LoadedPolicy, PolicyChosen, decide_safely, load_script};
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rota_core::round::Decision;
+use rota_core::snapshot::Snapshot;
+
+/// How often files are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What the decider is asked.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// To decide a round.
+    Decide { round: u64, snapshot: Snapshot },
+    /// To take back what a round left in the policy's memory: its plan was overtaken by events.
+    Forget { round: u64 },
+    /// To choose another policy, if it decides on the snapshot without a fault.
+    Choose {
+        ticket: u64,
+        policy: String,
+        set: Vec<(String, String)>,
+        memory: String,
+        snapshot: Option<Snapshot>,
+    },
+    /// To read the present policy's files again.
+    Reload { ticket: u64, snapshot: Option<Snapshot> },
+    /// What another policy would do.
+    WhatIf { ticket: u64, policy: String, set: Vec<(String, String)>, snapshot: Snapshot },
+}
+
+/// What the decider answers.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A decision, and the policy's memory after it.
+    Decided { round: u64, result: Result<(Decision, String), DecideError> },
+    /// A policy was chosen, or not. Without a ticket it was a file that changed.
+    Chosen { ticket: Option<u64>, result: Result<PolicyChosen, PolicyUseError> },
+    /// What another policy would do.
+    WhatIf { ticket: u64, result: Result<Decision, PolicyUseError> },
+}
+
+/// Answers until all senders of asks are gone.
+pub(crate) fn run(asks: &mpsc::Receiver<Ask>, answer: impl Fn(Answer)) {
+    let mut decider = Decider { policy: None, last: None };
+    loop {
+        match asks.recv_timeout(LOOK_EVERY) {
+            Ok(ask) => {
+                if let Some(found) = decider.answer(ask) {
+                    answer(found);
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                if let Some(result) = decider.reload_if_changed() {
+                    answer(Answer::Chosen { ticket: None, result });
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+struct Decider {
+    policy: Option<LoadedPolicy>,
+    /// The snapshot of the last round, for dry runs of changed files.
+    last: Option<Snapshot>,
+}
+
+impl Decider {
+    fn answer(&mut self, ask: Ask) -> Option<Answer> {
+        Some(match ask {
+            Ask::Decide { round, snapshot } => {
+                let result = match &mut self.policy {
+                    Some(policy) => policy.decide(round, &snapshot),
+                    None => Err(DecideError::NoPolicy),
+                };
+                self.last = Some(snapshot);
+                Answer::Decided { round, result }
+            }
+            Ask::Forget { round } => {
+                if let Some(policy) = &mut self.policy {
+                    policy.forget(round);
+                }
+                return None;
+            }
+            Ask::Choose { ticket, policy, set, memory, snapshot } => {
+                let snapshot = snapshot.or_else(|| self.last.clone());
+                let loaded = LoadedPolicy::load(&policy, &set, &memory, snapshot.as_ref());
+                let result = loaded.map(|loaded| self.use_from_now_on(loaded));
+                Answer::Chosen { ticket: Some(ticket), result }
+            }
+            Ask::Reload { ticket, snapshot } => {
+                Answer::Chosen { ticket: Some(ticket), result: self.reload(snapshot.as_ref()) }
+            }
+            Ask::WhatIf { ticket, policy, set, snapshot } => {
+                let decided = load_script(&policy, &set)
+                    .and_then(|mut script| Ok(decide_safely(&mut script, &snapshot)?));
+                Answer::WhatIf { ticket, result: decided }
+            }
+        })
+    }
+
+    fn use_from_now_on(&mut self, loaded: LoadedPolicy) -> PolicyChosen {
+        let chosen = loaded.chosen().clone();
+        self.policy = Some(loaded);
+        chosen
+    }
+
+    fn reload(&mut self, snapshot: Option<&Snapshot>) -> Result<PolicyChosen, PolicyUseError> {
+        let policy = self.policy.as_ref().ok_or(PolicyUseError::NoPolicy)?;
+        let loaded = policy.load_again(snapshot)?;
+        Ok(self.use_from_now_on(loaded))
+    }
+
+    /// A file changed: the new text decides from now on if it compiles and passes a dry run.
+    fn reload_if_changed(&mut self) -> Option<Result<PolicyChosen, PolicyUseError>> {
+        if !self.policy.as_mut()?.notice_changed_files() {
+            return None;
+        }
+        let last = self.last.clone();
+        Some(self.reload(last.as_ref()).map_err(|error| PolicyUseError::OldTextStays(Box::new(error))))
+    }
+}

@@ -1,0 +1,54 @@
+//! Why a user's request is refused.
+
+use rota_core::ids::JobId;
+use rota_transport::value::{Name, Text};
+
+use crate::store::StoreError;
+
+/// A request that is not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("this program speaks protocol {theirs}, the head {ours}: install the same version of both")]
+    Protocol { theirs: u32, ours: u32 },
+    #[error("job {0}: there is no such job")]
+    NoSuchJob(JobId),
+    #[error("{0}: there is no such node")]
+    NoSuchNode(Name),
+    #[error("job {0} has ended")]
+    JobHasEnded(JobId),
+    #[error("job {0} has not started yet")]
+    JobHasNotStarted(JobId),
+    #[error("job {job}: its output is on {node}, which is not there")]
+    OutputOutOfReach { job: JobId, node: String },
+    #[error("{0} is drained already")]
+    IsDrained(Name),
+    #[error("{0} is not drained")]
+    IsNotDrained(Name),
+    #[error("{0} jobs: 1 to {1} can be submitted at once")]
+    NumberOfJobs(usize, usize),
+    #[error("job `{name}`: {fault}")]
+    Job { name: Text, fault: JobFault },
+    #[error("the head cannot write its journal, no job is taken in: {0}")]
+    Disk(String),
+    #[error("this head's time does not jump: start it with --fast-forward")]
+    NoFastForward,
+    #[error(transparent)]
+    Journal(#[from] StoreError),
+    #[error("the rules cannot be written as JSON: {0}")]
+    Rules(#[from] serde_json::Error),
+}
+
+/// What is wrong with a job that was submitted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JobFault {
+    #[error("no model `{model}` in the head's profiles: there are {known}")]
+    UnknownModel { model: String, known: String },
+    #[error("asks for {0} GPUs")]
+    NumberOfGpus(u32),
+    #[error("GPU levels must ascend from 1, got {0:?}")]
+    Levels(Vec<u32>),
+    #[error("asks for no work: give its iterations, or its time")]
+    NoWork,
+    #[error("has no command")]
+    NoCommand,
+}

@@ -1,0 +1,63 @@
+//! Answers to users: those that leave with the next batch, and users who wait for a job's output.
+
+use std::collections::BTreeMap;
+
+use rota_transport::message::{OrderId, ToUser};
+use rota_transport::value::{LongText, Name};
+use tokio::sync::mpsc;
+
+/// Where a user's answers go.
+pub(crate) type Reply = mpsc::Sender<ToUser>;
+
+/// Answers that have not left.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    ready: Vec<(Reply, Vec<ToUser>)>,
+    /// Users who wait for output, by the order that fetches it.
+    readers: BTreeMap<(Name, OrderId), Reply>,
+}
+
+impl Replies {
+    pub(crate) fn push(&mut self, reply: Reply, answers: Vec<ToUser>) {
+        self.ready.push((reply, answers));
+    }
+
+    /// A user waits for what an order fetches.
+    pub(crate) fn wait_for(&mut self, order: (Name, OrderId), reply: Reply) {
+        self.readers.insert(order, reply);
+    }
+
+    /// An order for output was answered.
+    pub(crate) fn fetched(&mut self, order: (Name, OrderId), answers: Vec<ToUser>) {
+        if let Some(reply) = self.readers.remove(&order) {
+            self.push(reply, answers);
+        }
+    }
+
+    /// Sends everything.
+    pub(crate) fn send_all(&mut self) {
+        send(std::mem::take(&mut self.ready));
+    }
+
+    /// Sends refusals alone: they rest on nothing that had to be written.
+    pub(crate) fn send_refusals(&mut self) {
+        let is_refusal = |answers: &[ToUser]| matches!(answers, [ToUser::Failed(_)]);
+        let (out, kept) = std::mem::take(&mut self.ready).into_iter().partition(|(_, a)| is_refusal(a));
+        self.ready = kept;
+        send(out);
+    }
+}
+
+fn send(replies: Vec<(Reply, Vec<ToUser>)>) {
+    for (reply, answers) in replies {
+        for answer in answers {
+            // The user may be gone.
+            let _ = reply.try_send(answer);
+        }
+    }
+}
+
+/// An answer that says why not.
+pub(crate) fn failed(why: &str) -> ToUser {
+    ToUser::Failed(LongText::cut(why))
+}

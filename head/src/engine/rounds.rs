@@ -1,0 +1,138 @@
+//! Rounds as the engine holds them: the policy is asked, its answer accepted, and other policies chosen.
+
+use rota_core::plan::Wake;
+use rota_core::round::{self, Decision};
+use rota_transport::message::ToUser;
+use rota_transport::value::LongText;
+
+use super::Engine;
+use super::replies::failed;
+use super::views;
+use crate::decider::{Answer, DecideError, PolicyChosen, PolicyUseError};
+use crate::record::Record;
+use crate::state::Moment;
+
+impl Engine {
+    /// When the next round is due, in the head's time; none while no round can be held.
+    pub(super) fn next_round(&self, moment: Moment) -> Option<rota_core::time::Time> {
+        let may_begin = self.is_ready && self.stops_until.is_none();
+        if may_begin { self.timer.next(moment.now, self.state.cluster()) } else { None }
+    }
+
+    pub(super) fn begin_round_if_due(&mut self, moment: Moment) {
+        if !self.is_ready {
+            let n_here = self.state.agents().n_here();
+            self.is_ready = n_here >= self.timer.settings().wait_for;
+            if !self.is_ready {
+                return;
+            }
+            tracing::info!("ready: {n_here} agents are here");
+        }
+        self.state.release_held(moment);
+        let is_due = self.next_round(moment).is_some_and(|at| at <= moment.now);
+        let is_soon = self.timer.not_before().is_some_and(|real| moment.real < real);
+        if !is_due || is_soon || self.disk_trouble.is_some() {
+            return;
+        }
+        self.state.note_progress(moment);
+        let round = self.state.cluster().n_rounds() + 1;
+        let protects = Some(self.timer.begin(moment, round));
+        self.state.record(moment, Record::RoundBegan { round, protects });
+        let snapshot = self.state.snapshot(moment);
+        self.decider.decide(round, snapshot);
+    }
+
+    pub(super) fn take_answer(&mut self, moment: Moment, answer: Answer) {
+        match answer {
+            Answer::Decided { round, result } => {
+                if self.timer.is_answered(round) {
+                    match result {
+                        Ok((decision, memory)) => self.take_decision(moment, round, decision, memory),
+                        Err(error) => self.policy_failed(moment, &error),
+                    }
+                }
+            }
+            Answer::Chosen { ticket, result } => self.policy_chosen(moment, ticket, result),
+            Answer::WhatIf { ticket, result } => {
+                let Some(waiting) = self.decider.redeem(ticket) else { return };
+                let answers = match result {
+                    Ok(decision) => {
+                        let text = views::what_if_text(self, decision.checked.plan());
+                        vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
+                    }
+                    Err(error) => vec![failed(&error.to_string())],
+                };
+                self.replies.push(waiting.reply, answers);
+            }
+        }
+    }
+
+    /// Accepts a decision, if the world is still the one it was taken for.
+    fn take_decision(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
+        if self.stops_until.is_some() {
+            return;
+        }
+        let accepted = round::accept(&self.state.snapshot(moment), decision);
+        match accepted {
+            Ok(decision) => {
+                self.decider.has_decided();
+                self.timer.wake_at(decision.wake);
+                self.state.plan(moment, round, decision, memory);
+            }
+            // Something happened while the policy decided; it is asked again at once.
+            Err(violation) => {
+                tracing::debug!("round {round} was overtaken by events: {violation}");
+                self.decider.forget(round);
+                self.state.record(moment, Record::PlanOvertaken { round, reason: violation.to_string() });
+            }
+        }
+    }
+
+    fn policy_failed(&mut self, moment: Moment, error: &DecideError) {
+        self.timer.wake_at(Wake::NextRound);
+        let reason = error.to_string();
+        if self.decider.has_failed(&reason) {
+            tracing::warn!("the policy failed, what runs is kept: {reason}");
+            self.state.record(moment, Record::PolicyFailed { reason });
+        }
+    }
+
+    fn policy_chosen(
+        &mut self,
+        moment: Moment,
+        ticket: Option<u64>,
+        result: Result<PolicyChosen, PolicyUseError>,
+    ) {
+        let waiting = ticket.and_then(|ticket| self.decider.redeem(ticket));
+        let user = match &waiting {
+            Some(waiting) => waiting.user.to_string(),
+            None if ticket.is_some() => "the head's start".into(),
+            None => "a changed file".into(),
+        };
+        let known = self.state.cluster().policy();
+        let is_known = |chosen: &PolicyChosen| chosen.policy == known.name && chosen.set == known.set;
+        let answers = match result {
+            // After a restart the same policy decides on: nothing to write down.
+            Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
+            Ok(PolicyChosen { policy, set, digest }) => {
+                tracing::info!("policy {policy} decides from the next round on, set by {user}");
+                self.decider.has_chosen();
+                let text = format!("policy {policy} decides from the next round on");
+                self.state.record(moment, Record::PolicySet { policy, set, user, digest });
+                vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
+            }
+            Err(error) => {
+                let text = format!("the policy was not taken: {error}");
+                tracing::warn!("{text}");
+                self.state.record(moment, Record::Noted { text: text.clone() });
+                if waiting.is_none() {
+                    self.decider.has_refused(&text);
+                }
+                vec![failed(&error.to_string())]
+            }
+        };
+        if let Some(waiting) = waiting {
+            self.replies.push(waiting.reply, answers);
+        }
+    }
+}

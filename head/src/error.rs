@@ -1,0 +1,64 @@
+//! Why a head cannot run.
+
+use rota_traces::error::InputError;
+use rota_transport::identity::IdentityError;
+use rota_transport::quic::ListenError;
+use rota_transport::value::ValueError;
+
+use crate::decider::PolicyUseError;
+use crate::store::StoreError;
+
+/// A head that could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    /// Its state directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its key or certificate cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Profiles that cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A time scale out of range.
+    #[error("--time-scale: {0}")]
+    TimeScale(ValueError),
+    /// The policy that it should start with.
+    #[error("policy {policy}: {error}")]
+    Policy {
+        /// Its name, as it was given.
+        policy: String,
+        /// Why it cannot be used.
+        error: PolicyUseError,
+    },
+    /// Threads or signals that the system does not give.
+    #[error("the system refuses {what}: {error}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// As the system says it.
+        error: std::io::Error,
+    },
+    /// The listener is bound, and has no address.
+    #[error("the listener has no address")]
+    NoAddress,
+}
+
+/// A journal that cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// Profiles in its rules that cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A policy that cannot be used any more, or never could.
+    #[error("policy {policy}: {error}")]
+    Policy {
+        /// Its name.
+        policy: String,
+        /// Why it cannot be used.
+        error: PolicyUseError,
+    },
+}

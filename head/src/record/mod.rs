@@ -1,0 +1,257 @@
+//! What the head writes down: facts, rounds and plans, as lines of JSON that an operator can query.
+//!
+//! The journal is enough: a [`ClusterState`](crate::ClusterState) folded from it equals the one that the live head had, and
+//! a replay asks the policy again at every `RoundBegan`. What agents and users are sent is not here; it follows from the
+//! state. `plan` is how a plan is written, `text` how a record reads.
+
+mod plan;
+mod text;
+
+pub use plan::{PlanRecord, WakeRecord};
+
+use rota_core::cluster::NodeGroup;
+use rota_core::ids::{Incarnation, JobId, NodeId};
+use rota_core::resources::Host;
+use rota_core::time::Span;
+use rota_transport::message::{Epoch, JobRequest};
+use serde::{Deserialize, Serialize};
+
+use crate::rules::Rules;
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Record {
+    /// The head started.
+    HeadStarted {
+        /// Rises by one with every start.
+        epoch: Epoch,
+        /// The program's version.
+        version: String,
+        /// What its decisions depend on; absent in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rules: Option<Box<Rules>>,
+    },
+    /// A job was taken in: from here on it is not lost.
+    JobReceived {
+        /// Its number, counted from 0 in the order of reception.
+        job: JobId,
+        /// The name in the sender's certificate.
+        user: String,
+        /// The sender's key for the whole request: sent twice, it is answered with the same jobs.
+        key: u64,
+        /// As the user asked for it.
+        request: Box<JobRequest>,
+    },
+    /// A job that was taken in reached the scheduler.
+    JobSubmitted {
+        /// Its number.
+        job: JobId,
+    },
+    /// Every rank of a launch runs.
+    JobStarted {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+    },
+    /// A job reported progress.
+    JobProgressed {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Iterations since the job's first launch.
+        done: f64,
+    },
+    /// A job turned out faster or slower than its profile says.
+    JobPaced {
+        /// Its number.
+        job: JobId,
+        /// How many times as fast as its profile it is thought to be from now on.
+        pace: f64,
+    },
+    /// A job has written a checkpoint: that much survives.
+    JobCheckpointed {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Iterations in it.
+        done: f64,
+    },
+    /// A job that was ordered to stop is gone from all its nodes.
+    JobStopped {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Iterations that survive.
+        done: f64,
+    },
+    /// A launch ended before its work was done.
+    JobRequeued {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Iterations that survive.
+        done: f64,
+        /// What ended it, for people.
+        reason: String,
+        /// Whether the job is to blame.
+        is_failure: bool,
+    },
+    /// A job did its work.
+    JobFinished {
+        /// Its number.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Iterations it reported.
+        done: f64,
+    },
+    /// A job was withdrawn.
+    JobCancelled {
+        /// Its number.
+        job: JobId,
+        /// The user who asked for it.
+        user: String,
+    },
+    /// A job was given up after too many failures.
+    JobFailed {
+        /// Its number.
+        job: JobId,
+        /// In words.
+        reason: String,
+    },
+    /// A node came for the first time.
+    NodeJoined {
+        /// Its number, counted from 0 in the order of joining.
+        node: NodeId,
+        /// The name in its agent's certificate.
+        name: String,
+        /// Its rack, as its agent was told.
+        rack: u32,
+        /// GPUs and host, as its agent found them.
+        has: NodeHas,
+    },
+    /// A node is gone, and its lease over.
+    NodeLost {
+        /// Its number.
+        node: NodeId,
+        /// In words.
+        reason: String,
+    },
+    /// A node is back.
+    NodeReturned {
+        /// Its number.
+        node: NodeId,
+    },
+    /// An operator took a node out of service, or back into it.
+    NodeDrained {
+        /// Its number.
+        node: NodeId,
+        /// Whether it is out of service.
+        is_drained: bool,
+        /// The user who asked for it.
+        user: String,
+    },
+    /// Another policy decides from here on.
+    PolicySet {
+        /// Its name, parts joined by `+`.
+        policy: String,
+        /// Its parameters, in the order they were given.
+        set: Vec<(String, String)>,
+        /// The user who asked for it.
+        user: String,
+        /// A checksum of its scripts.
+        digest: String,
+    },
+    /// A policy could not decide: what runs was kept.
+    PolicyFailed {
+        /// As the policy, or the check of its plan, explains it.
+        reason: String,
+    },
+    /// A GPU cannot be used any more; its node's others go on.
+    GpuLost {
+        /// The node it belongs to.
+        node: NodeId,
+        /// Its number on the node, counted from 0.
+        gpu: u32,
+        /// In words.
+        reason: String,
+    },
+    /// A GPU that could not be used is back.
+    GpuReturned {
+        /// The node it belongs to.
+        node: NodeId,
+        /// Its number on the node, counted from 0.
+        gpu: u32,
+    },
+    /// The policy was asked.
+    RoundBegan {
+        /// Rounds are counted from 1 over all starts of the head.
+        round: u64,
+        /// Jobs that have run for less are not stopped by its answer; absent leaves it to the head's rule.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protects: Option<Span>,
+    },
+    /// The policy answered, and its plan was accepted.
+    Planned {
+        /// The number in its `RoundBegan`.
+        round: u64,
+        /// What it wants to run.
+        plan: PlanRecord,
+        /// The policy's private memory after it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        memory: String,
+    },
+    /// Something happened while the policy decided, and its plan does not fit any more. The policy is asked again, with
+    /// the memory it had before.
+    PlanOvertaken {
+        /// The number in its `RoundBegan`.
+        round: u64,
+        /// The rule that the plan breaks now.
+        reason: String,
+    },
+    /// The head's time passed over a stretch in which nothing happened.
+    TimeJumped {
+        /// Iterations that launches are credited with for it.
+        jobs: Vec<(JobId, Incarnation, f64)>,
+    },
+    /// Something else that an operator should know.
+    Noted {
+        /// In words.
+        text: String,
+    },
+}
+
+/// What a node has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeHas {
+    /// The GPUs' type, as profiles name it.
+    pub gpu_type: String,
+    /// How many GPUs it has.
+    pub n_gpus: u32,
+    /// Memory of one GPU.
+    pub gpu_mem_bytes: u64,
+    /// CPUs, memory and storage rate that jobs may use.
+    pub host: Host,
+}
+
+impl NodeHas {
+    /// As a group of one.
+    pub fn to_group(&self) -> NodeGroup {
+        NodeGroup {
+            count: 1,
+            racks: 1,
+            gpu_type: self.gpu_type.clone(),
+            n_gpus: self.n_gpus,
+            gpu_mem_bytes: self.gpu_mem_bytes,
+            host: self.host,
+            cache_bytes: 0,
+            fetch_bps: 0,
+        }
+    }
+}

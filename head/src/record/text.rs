@@ -1,0 +1,86 @@
+//! Records in words: their kind as the journal names it, and a sentence for people.
+
+use super::Record;
+
+impl Record {
+    /// Its kind in a word, as in the journal.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Record::HeadStarted { .. } => "head-started",
+            Record::JobReceived { .. } => "job-received",
+            Record::JobSubmitted { .. } => "job-submitted",
+            Record::JobStarted { .. } => "job-started",
+            Record::JobProgressed { .. } => "job-progressed",
+            Record::JobPaced { .. } => "job-paced",
+            Record::JobCheckpointed { .. } => "job-checkpointed",
+            Record::JobStopped { .. } => "job-stopped",
+            Record::JobRequeued { .. } => "job-requeued",
+            Record::JobFinished { .. } => "job-finished",
+            Record::JobCancelled { .. } => "job-cancelled",
+            Record::JobFailed { .. } => "job-failed",
+            Record::NodeJoined { .. } => "node-joined",
+            Record::NodeLost { .. } => "node-lost",
+            Record::NodeReturned { .. } => "node-returned",
+            Record::NodeDrained { .. } => "node-drained",
+            Record::GpuLost { .. } => "gpu-lost",
+            Record::GpuReturned { .. } => "gpu-returned",
+            Record::PolicySet { .. } => "policy-set",
+            Record::PolicyFailed { .. } => "policy-failed",
+            Record::RoundBegan { .. } => "round-began",
+            Record::Planned { .. } => "planned",
+            Record::PlanOvertaken { .. } => "plan-overtaken",
+            Record::TimeJumped { .. } => "time-jumped",
+            Record::Noted { .. } => "noted",
+        }
+    }
+
+    /// In words, for people.
+    pub fn to_text(&self) -> String {
+        match self {
+            Record::HeadStarted { epoch, version, .. } => format!("head {version} started, epoch {epoch}"),
+            Record::JobReceived { job, user, request, .. } => {
+                format!("job {job} `{}` of {user} asks for {} GPUs", request.name, request.gpus)
+            }
+            Record::JobSubmitted { job } => format!("job {job} has reached the scheduler"),
+            Record::JobStarted { job, incarnation } => format!("job {job} runs, launch {incarnation}"),
+            Record::JobProgressed { job, done, .. } => format!("job {job} has done {done:.1} iterations"),
+            Record::JobPaced { job, pace } => {
+                format!(
+                    "job {job} runs at {pace:.2} times the speed of its profile: its estimate was corrected"
+                )
+            }
+            Record::JobCheckpointed { job, done, .. } => {
+                format!("job {job} has a checkpoint at {done:.1} iterations")
+            }
+            Record::JobStopped { job, done, .. } => {
+                format!("job {job} has stopped with {done:.1} iterations")
+            }
+            Record::JobRequeued { job, done, reason, .. } => {
+                format!("job {job} waits again with {done:.1} iterations: {reason}")
+            }
+            Record::JobFinished { job, done, .. } => format!("job {job} is finished, {done:.1} iterations"),
+            Record::JobCancelled { job, user } => format!("job {job} was cancelled by {user}"),
+            Record::JobFailed { job, reason } => format!("job {job} is given up: {reason}"),
+            Record::NodeJoined { name, has, .. } => format!("{name} joined with {} GPUs", has.n_gpus),
+            Record::NodeLost { node, reason } => format!("node {node} is lost: {reason}"),
+            Record::NodeReturned { node } => format!("node {node} is back"),
+            Record::NodeDrained { node, is_drained: true, user } => {
+                format!("node {node} is drained by {user}")
+            }
+            Record::NodeDrained { node, user, .. } => format!("node {node} is back in service, by {user}"),
+            Record::GpuLost { node, gpu, reason } => {
+                format!("GPU {gpu} of node {node} is out of service: {reason}")
+            }
+            Record::GpuReturned { node, gpu } => format!("GPU {gpu} of node {node} is back"),
+            Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
+            Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
+            Record::RoundBegan { round, .. } => format!("round {round}"),
+            Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
+            Record::PlanOvertaken { round, reason } => {
+                format!("round {round} was overtaken by events and is held again: {reason}")
+            }
+            Record::TimeJumped { jobs } => format!("time was passed over, {} jobs ran", jobs.len()),
+            Record::Noted { text } => text.clone(),
+        }
+    }
+}

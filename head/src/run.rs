@@ -1,0 +1,209 @@
+//! A head from its start to its end: the journal is folded, the threads are started, the door is opened.
+
+use std::sync::{Arc, mpsc as std_mpsc};
+use std::time::Duration;
+
+use rota_core::time::Time;
+use rota_transport::identity::{Credentials, Role};
+use rota_transport::quic::Listener;
+use rota_transport::value::TimeScale;
+use tokio::sync::mpsc;
+
+use crate::clock::{self, Clock};
+use crate::cluster_state::ClusterState;
+use crate::decider::{self, Answer, Ask, DeciderLink};
+use crate::engine::{Engine, Input, RoundSettings, RoundTimer};
+use crate::error::HeadError;
+use crate::record::Record;
+use crate::serve;
+use crate::settings::HeadSettings;
+use crate::state::{State, StateSettings};
+use crate::store::{Store, StoreError, Write};
+
+/// Inputs that may wait for the engine.
+const MOST_INPUTS: usize = 16_384;
+/// The policy of a head that was given none, now or before.
+const DEFAULT_POLICY: &str = "las+tune";
+/// Scripts and solvers recurse deeply.
+const DECIDER_STACK_BYTES: usize = 64 << 20;
+
+/// Runs a head until a user or a signal ends it.
+pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
+    let mut store = Store::open(&settings.state)?;
+    let credentials = Credentials::load_for(&settings.credentials, Role::Head)?;
+    let scale = settings.rules.time_scale;
+    let time_scale = TimeScale::new(scale).map_err(HeadError::TimeScale)?;
+    let mut cluster = ClusterState::new(&settings.rules)?;
+    let folded = fold(&store, &mut cluster)?;
+    let epoch = store.next_epoch()?;
+    let clock = Clock::new(start_time(&store, folded.last, scale)?, scale);
+    let moment = clock.moment();
+    let rules = Some(Box::new(settings.rules.clone()));
+    let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into(), rules };
+    let noted = folded.refused.into_iter().map(|text| Record::Noted { text });
+    let writes: Vec<_> =
+        [started].into_iter().chain(noted).map(|record| Write::Record(moment.now, record)).collect();
+    store.commit(&writes)?;
+    let first = first_policy(settings, &cluster)?;
+    let copies_checkpoints = settings.copies_checkpoints;
+    let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };
+    let state = State::new(state_settings, cluster, store.seen()?, moment);
+    let timer = RoundTimer::new(RoundSettings {
+        round: settings.rules.round,
+        wakes_early: !settings.rules.is_on_grid,
+        least_gap: settings.least_gap,
+        wait_for: settings.wait_for,
+        min_run: settings.rules.min_run,
+    });
+    let system = |what| move |error| HeadError::System { what, error };
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().map_err(system("a runtime"))?;
+    let (inputs, received) = mpsc::channel(MOST_INPUTS);
+    let (asks, asked) = std_mpsc::channel();
+    // The receiver is in scope: this cannot fail.
+    let _ = asks.send(first);
+    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, DeciderLink::new(asks));
+    let answers = inputs.clone();
+    let thread = std::thread::Builder::new().name("decider".into()).stack_size(DECIDER_STACK_BYTES);
+    let decider = thread.spawn(move || {
+        decider::run(&asked, |answer: Answer| {
+            // The engine is gone when the head ends.
+            let _ = answers.blocking_send(Input::Decider(answer));
+        });
+    });
+    let decider = decider.map_err(system("a thread"))?;
+    runtime.block_on(attend(settings, credentials, engine, inputs, received))?;
+    // It may be deep in a decision whose answer is not needed any more: it ends with the process.
+    drop(decider);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(())
+}
+
+async fn attend(
+    settings: &HeadSettings,
+    credentials: Credentials,
+    engine: Engine,
+    inputs: mpsc::Sender<Input>,
+    received: mpsc::Receiver<Input>,
+) -> Result<(), HeadError> {
+    let listener = Arc::new(Listener::bind(settings.listen, credentials)?);
+    if let Some(warning) = listener.warning() {
+        tracing::warn!("{warning}");
+    }
+    let address = listener.address().ok_or(HeadError::NoAddress)?;
+    tracing::info!("head listens at {address}, state in {}", settings.state.display());
+    let door = tokio::spawn(serve::serve(Arc::clone(&listener), inputs.clone()));
+    let signals = tokio::spawn(async move {
+        match signal().await {
+            Ok(name) => {
+                tracing::info!("{name}: the head ends, jobs go on for their lease");
+                let _ = inputs.send(Input::Shutdown).await;
+            }
+            Err(error) => tracing::error!("signals cannot be received: {error}"),
+        }
+    });
+    engine.run(received).await;
+    signals.abort();
+    // Answers of the last batch are still on their way.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    door.abort();
+    listener.close("the head ends");
+    let _ = tokio::time::timeout(Duration::from_secs(1), listener.closed()).await;
+    Ok(())
+}
+
+/// Waits for a signal to end.
+async fn signal() -> std::io::Result<&'static str> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok("SIGTERM"),
+        result = tokio::signal::ctrl_c() => result.map(|()| "SIGINT"),
+    }
+}
+
+/// The first thing that the decider is asked: the policy to begin with. One that does not even compile ends the start.
+fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, HeadError> {
+    let known = cluster.policy().clone();
+    let (policy, set, memory) = match &settings.policy {
+        Some((policy, set)) => (policy.clone(), set.clone(), String::new()),
+        None if !known.name.is_empty() => (known.name, known.set, known.memory),
+        None => (DEFAULT_POLICY.to_owned(), Vec::new(), String::new()),
+    };
+    match decider::load_script(&policy, &set) {
+        Ok(_) => Ok(Ask::Choose { ticket: 0, policy, set, memory, snapshot: None }),
+        Err(error) => Err(HeadError::Policy { policy, error }),
+    }
+}
+
+/// What was found when the journal was read.
+struct Folded {
+    /// The time of its last record.
+    last: Time,
+    /// Plans that did not fit, in words: they are logged, and noted in the journal for those who look there.
+    refused: Vec<String>,
+}
+
+/// Folds the journal into the cluster's state.
+fn fold(store: &Store, cluster: &mut ClusterState) -> Result<Folded, StoreError> {
+    let (mut from, mut folded) = (0, Folded { last: Time::ZERO, refused: Vec::new() });
+    loop {
+        let lines = store.journal(from, 10_000)?;
+        let Some((line, _, _)) = lines.last() else { return Ok(folded) };
+        from = line + 1;
+        for (line, time, record) in &lines {
+            if let Some(violation) = cluster.apply(*time, record).refused {
+                let text =
+                    format!("journal line {line}: its plan does not fit and was left out: {violation}");
+                tracing::error!("{text}");
+                folded.refused.push(text);
+            }
+            folded.last = folded.last.max(*time);
+        }
+    }
+}
+
+/// The head's time now: since its state directory was made, the hours of its absence included.
+fn start_time(store: &Store, last: Time, scale: f64) -> Result<Time, StoreError> {
+    let now_us = clock::calendar_us();
+    let born_us = match store.meta("born_us")?.and_then(|text| text.parse::<i64>().ok()) {
+        Some(born_us) => born_us,
+        None => {
+            store.set_meta("born_us", &now_us.to_string())?;
+            now_us
+        }
+    };
+    let by_calendar = Time(((now_us - born_us).max(0) as f64 * scale) as i64);
+    // A calendar that was set back must not turn time back.
+    Ok(by_calendar.max(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_core::ids::JobId;
+    use rota_core::plan::Plan;
+
+    use super::*;
+    use crate::record::PlanRecord;
+    use crate::rules::{ProfileText, Rules};
+
+    #[test]
+    fn a_plan_in_the_journal_that_does_not_fit_is_reported_with_its_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(folder.path()).expect("opened");
+        let plan = PlanRecord { run: vec![(JobId(7), None)], ..PlanRecord::from(&Plan::default()) };
+        let records = [
+            Record::RoundBegan { round: 1, protects: None },
+            Record::Planned { round: 1, plan, memory: "{}".into() },
+            Record::RoundBegan { round: 2, protects: None },
+        ];
+        let writes: Vec<_> = records.into_iter().map(|record| Write::Record(Time(5), record)).collect();
+        store.commit(&writes).expect("written");
+        let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+        let mut cluster = ClusterState::new(&rules).expect("good rules");
+        let folded = fold(&store, &mut cluster).expect("read");
+        let expected = "journal line 2: its plan does not fit and was left out: \
+                        job 7: is not active, so a plan cannot run it";
+        assert_eq!(folded.refused, [expected]);
+        assert_eq!((cluster.n_rounds(), cluster.policy().memory.as_str()), (2, ""), "the rest is read");
+    }
+}

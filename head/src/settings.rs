@@ -1,0 +1,32 @@
+//! How a head runs, as its options say.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use rota_core::time::Span;
+use rota_transport::session::Terms;
+
+use crate::rules::Rules;
+
+/// How a head runs.
+#[derive(Clone, Debug)]
+pub struct HeadSettings {
+    /// Address and port of its UDP socket.
+    pub listen: SocketAddr,
+    /// Its state directory; made if it is not there.
+    pub state: PathBuf,
+    /// The folder with its key and certificate.
+    pub credentials: PathBuf,
+    /// The policy of a new state directory, or a change of it: name and parameters.
+    pub policy: Option<(String, Vec<(String, String)>)>,
+    /// What decisions depend on; written to the journal at every start.
+    pub rules: Rules,
+    /// Real time between two rounds at least.
+    pub least_gap: Span,
+    /// Agents that must be there before the first round.
+    pub wait_for: usize,
+    /// Lease and heartbeat that it agrees on with agents.
+    pub terms: Terms,
+    /// Whether checkpoints are copied to the node that a job moves to.
+    pub copies_checkpoints: bool,
+}

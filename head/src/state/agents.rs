@@ -1,0 +1,247 @@
+//! The agents and the session with each: who is connected, who is silent, which node is whose.
+
+use std::collections::BTreeMap;
+
+use rota_core::ids::NodeId;
+use rota_core::time::Time;
+use rota_transport::message::{Attempt, Epoch, Hello, OrderId, Task, ToHead};
+use rota_transport::session::{HeadOutput, HeadSession, SeenReports, SessionError, Terms};
+use rota_transport::value::{Name, Text};
+
+use super::Moment;
+use super::outbox::Outbox;
+
+/// What the head knows of an agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    session: HeadSession,
+    node: Option<NodeId>,
+    address: Text,
+    version: Text,
+    is_silent: bool,
+    /// Whether its inventory was heard since it connected.
+    is_known: bool,
+    since: Time,
+    reason: String,
+}
+
+impl Agent {
+    /// The node it keeps; none before it has joined.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.node
+    }
+
+    pub(crate) fn version(&self) -> &Text {
+        &self.version
+    }
+
+    /// Whether its heartbeats have stopped.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// Whether what it has and runs was heard since it connected.
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Since when it is as it is, in the head's time.
+    pub(crate) fn since(&self) -> Time {
+        self.since
+    }
+
+    /// What is wrong with it, for people; empty if nothing is.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    pub(super) fn set_reason(&mut self, reason: String) {
+        self.reason = reason;
+    }
+
+    pub(super) fn joined(&mut self, now: Time, hello: Hello) {
+        (self.address, self.version) = (hello.address, hello.version);
+        (self.since, self.reason) = (now, String::new());
+    }
+
+    pub(super) fn gave_inventory(&mut self) {
+        self.is_known = true;
+    }
+
+    pub(super) fn fell_silent(&mut self, now: Time) {
+        (self.is_silent, self.since) = (true, now);
+        self.reason = "no heartbeat; its lease is not over".into();
+    }
+
+    pub(super) fn lost_its_lease(&mut self, now: Time) {
+        self.is_known = false;
+        (self.since, self.reason) = (now, "its lease is over".into());
+    }
+
+    /// Whether it was ordered to launch this and has not answered.
+    pub(super) fn awaits_launch(&self, attempt: Attempt) -> bool {
+        self.session.awaits_launch(attempt)
+    }
+}
+
+/// All agents that ever connected.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    epoch: Epoch,
+    terms: Terms,
+    by_name: BTreeMap<Name, Agent>,
+}
+
+impl Agents {
+    pub(super) fn new(epoch: Epoch, terms: Terms) -> Self {
+        Agents { epoch, terms, by_name: BTreeMap::new() }
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Agent)> {
+        self.by_name.iter()
+    }
+
+    pub(crate) fn get(&self, name: &Name) -> Option<&Agent> {
+        self.by_name.get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &Name) -> Option<&mut Agent> {
+        self.by_name.get_mut(name)
+    }
+
+    pub(super) fn names(&self) -> Vec<Name> {
+        self.by_name.keys().cloned().collect()
+    }
+
+    /// Agents that are connected and have said what they have.
+    pub(crate) fn n_here(&self) -> usize {
+        self.by_name.values().filter(|agent| agent.session.is_open() && agent.is_known).count()
+    }
+
+    /// Whether a node's agent can be sent something now.
+    pub(crate) fn is_open(&self, node: NodeId) -> bool {
+        self.by_name.values().any(|agent| agent.node == Some(node) && agent.session.is_open())
+    }
+
+    /// Whether a node's agent has said what it has.
+    pub(super) fn has_inventory_of(&self, node: NodeId) -> bool {
+        self.by_name.values().any(|agent| agent.node == Some(node) && agent.is_known)
+    }
+
+    pub(super) fn node_of(&self, name: &Name) -> Option<NodeId> {
+        self.by_name.get(name).and_then(|agent| agent.node)
+    }
+
+    /// Where other nodes reach a node; empty if its agent never said.
+    pub(super) fn address_of(&self, node: Option<NodeId>) -> Text {
+        let agent = self.by_name.values().find(|agent| agent.node == node);
+        agent.map_or_else(|| Text::cut(""), |agent| agent.address.clone())
+    }
+
+    /// An agent that an earlier head knew: it may hold a lease until it is heard of, or the lease is over.
+    pub(super) fn expect(&mut self, name: &Name, node: Option<NodeId>, seen: SeenReports, moment: Moment) {
+        self.insert(name, node, seen, Some(moment));
+    }
+
+    fn insert(&mut self, name: &Name, node: Option<NodeId>, seen: SeenReports, expected: Option<Moment>) {
+        let lease_from = expected.map(|moment| moment.real);
+        let agent = Agent {
+            session: HeadSession::new(name.clone(), self.epoch, self.terms, seen, lease_from),
+            node,
+            address: Text::cut(""),
+            version: Text::cut(""),
+            is_silent: expected.is_some(),
+            is_known: false,
+            since: expected.map_or(Time::ZERO, |moment| moment.now),
+            reason: "not heard of since the head started".into(),
+        };
+        self.by_name.insert(name.clone(), agent);
+    }
+
+    pub(super) fn connected(&mut self, name: &Name, node: Option<NodeId>) {
+        if !self.by_name.contains_key(name) {
+            self.insert(name, node, SeenReports::default(), None);
+        }
+        if let Some(agent) = self.by_name.get_mut(name) {
+            agent.session.connected();
+        }
+    }
+
+    pub(super) fn disconnected(&mut self, name: &Name) {
+        if let Some(agent) = self.by_name.get_mut(name) {
+            agent.session.disconnected();
+            agent.is_known = false;
+        }
+    }
+
+    pub(super) fn join(&mut self, name: &Name, node: NodeId) {
+        if let Some(agent) = self.by_name.get_mut(name) {
+            agent.node = Some(node);
+        }
+    }
+
+    /// What follows from a message, and whether the session can go on.
+    pub(super) fn heard(
+        &mut self,
+        real: Time,
+        name: &Name,
+        message: ToHead,
+    ) -> (Vec<HeadOutput>, Result<(), SessionError>) {
+        let mut out = Vec::new();
+        let Some(agent) = self.by_name.get_mut(name) else { return (out, Ok(())) };
+        let result = agent.session.handle(real, message, &mut out);
+        agent.is_silent = false;
+        (out, result)
+    }
+
+    /// What follows from the passing of time.
+    pub(super) fn tick(&mut self, real: Time, name: &Name) -> Vec<HeadOutput> {
+        let mut out = Vec::new();
+        if let Some(agent) = self.by_name.get_mut(name) {
+            agent.session.tick(real, &mut out);
+        }
+        out
+    }
+
+    /// When `tick` has something to do, in real time.
+    pub(super) fn timeout(&self) -> Option<Time> {
+        self.by_name.values().filter_map(|agent| agent.session.timeout()).min()
+    }
+
+    /// Gives a node's agent an order; none if no agent keeps the node.
+    pub(super) fn order(
+        &mut self,
+        real: Time,
+        node: NodeId,
+        task: Task,
+        outbox: &mut Outbox,
+    ) -> Option<(Name, OrderId)> {
+        let (name, agent) = self.by_name.iter_mut().find(|(_, agent)| agent.node == Some(node))?;
+        let mut out = Vec::new();
+        let order = agent.session.order(real, task, &mut out);
+        send_all(name, out, outbox);
+        Some((name.clone(), order))
+    }
+
+    /// An agent's reports are on the disk: it may forget them.
+    pub(super) fn acknowledge(&mut self, name: &Name, seen: SeenReports, outbox: &mut Outbox) {
+        if let Some(agent) = self.by_name.get_mut(name) {
+            let mut out = Vec::new();
+            agent.session.acknowledge(seen, &mut out);
+            send_all(name, out, outbox);
+        }
+    }
+}
+
+/// Orders and acknowledgements lead to messages and nothing else.
+fn send_all(name: &Name, outputs: Vec<HeadOutput>, outbox: &mut Outbox) {
+    for output in outputs {
+        if let HeadOutput::Send(message) = output {
+            outbox.send(name, message);
+        }
+    }
+}

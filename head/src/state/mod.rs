@@ -1,0 +1,271 @@
+//! The head between its inputs: the cluster's state, sessions with agents, launches under way.
+//!
+//! No socket, disk or clock: times are arguments, and what shall happen outside is left in the outbox. The engine writes
+//! first and sends afterwards, so that nothing leaves the head that could be forgotten.
+//!
+//! `agents` are the sessions, `launches` what may be alive on nodes, `outbox` what leaves. `nodes`, `reports` and
+//! `progress` take in what agents say; `launching` and `copies` order what shall happen, by way of `launch_orders`.
+
+mod agents;
+mod copies;
+#[cfg(test)]
+mod hostile_agents;
+pub(crate) mod launch_orders;
+mod launches;
+mod launching;
+mod nodes;
+mod outbox;
+mod progress;
+mod reports;
+
+pub(crate) use agents::{Agent, Agents};
+pub(crate) use launches::{LaunchPhase, Launches, LiveLaunch};
+pub(crate) use outbox::Outbox;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rota_core::event::Command;
+use rota_core::ids::NodeId;
+use rota_core::round::Decision;
+use rota_core::snapshot::Snapshot;
+use rota_core::time::Time;
+use rota_transport::message::{Attempt, Epoch, KeepWork, OrderId, Task, ToHead};
+use rota_transport::session::{HeadOutput, SeenReports, SessionError, Terms};
+use rota_transport::value::{Name, TimeScale};
+
+use crate::cluster_state::ClusterState;
+use crate::record::Record;
+use crate::store::Write;
+use copies::Copies;
+use launches::Rank;
+
+/// Both times of a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The head's time: that of jobs, rounds and the journal.
+    pub(crate) now: Time,
+    /// Real time since the head started: that of leases and heartbeats.
+    pub(crate) real: Time,
+}
+
+/// What a state is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StateSettings {
+    pub(crate) epoch: Epoch,
+    pub(crate) terms: Terms,
+    pub(crate) time_scale: TimeScale,
+    pub(crate) copies_checkpoints: bool,
+}
+
+/// The head's state.
+#[derive(Debug)]
+pub(crate) struct State {
+    time_scale: TimeScale,
+    cluster: ClusterState,
+    launches: Launches,
+    copies: Copies,
+    agents: Agents,
+    outbox: Outbox,
+}
+
+impl State {
+    /// The state after a start: the cluster as the journal has it, and agents that may hold a lease.
+    pub(crate) fn new(
+        settings: StateSettings,
+        cluster: ClusterState,
+        seen: Vec<(Name, SeenReports)>,
+        moment: Moment,
+    ) -> Self {
+        let mut agents = Agents::new(settings.epoch, settings.terms);
+        let seen: BTreeMap<_, _> = seen.into_iter().collect();
+        for (index, name) in cluster.nodes().iter().enumerate() {
+            let Ok(name) = Name::new(name.as_str()) else { continue };
+            let seen = seen.get(&name).copied().unwrap_or_default();
+            agents.expect(&name, Some(NodeId::from(index)), seen, moment);
+        }
+        let launches = expected_launches(&cluster);
+        State {
+            time_scale: settings.time_scale,
+            cluster,
+            launches,
+            copies: Copies::new(settings.copies_checkpoints),
+            agents,
+            outbox: Outbox::default(),
+        }
+    }
+
+    pub(crate) fn cluster(&self) -> &ClusterState {
+        &self.cluster
+    }
+
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
+    pub(crate) fn launches(&self) -> &Launches {
+        &self.launches
+    }
+
+    pub(crate) fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    pub(crate) fn time_scale(&self) -> TimeScale {
+        self.time_scale
+    }
+
+    /// What a policy sees at this moment.
+    pub(crate) fn snapshot(&mut self, moment: Moment) -> Snapshot {
+        self.cluster.snapshot(moment.now)
+    }
+
+    /// Takes a record in, has it written, and carries out what follows from it.
+    pub(crate) fn record(&mut self, moment: Moment, record: Record) {
+        let orders = self.cluster.apply(moment.now, &record).orders;
+        self.outbox.record(moment.now, record);
+        self.follow(moment, orders);
+    }
+
+    /// The same for a plan that was accepted at this moment.
+    pub(crate) fn plan(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
+        let (record, applied) = self.cluster.plan(moment.now, round, decision, memory);
+        self.outbox.record(moment.now, record);
+        self.follow(moment, applied.orders);
+    }
+
+    /// Carries orders out. An order may end a launch; that is a record, and more orders may follow from it: a queue
+    /// that this loop empties.
+    fn follow(&mut self, moment: Moment, mut orders: Vec<Command>) {
+        let mut records = VecDeque::new();
+        loop {
+            self.announce_sizes(moment, &orders);
+            for order in orders {
+                records.extend(self.carry_out(moment, order));
+            }
+            let Some(record) = records.pop_front() else { return };
+            orders = self.cluster.apply(moment.now, &record).orders;
+            self.outbox.record(moment.now, record);
+        }
+    }
+
+    /// An agent connected.
+    pub(crate) fn connected(&mut self, name: &Name) {
+        self.agents.connected(name, self.cluster.node(name.as_str()));
+    }
+
+    /// An agent's connection is gone.
+    pub(crate) fn disconnected(&mut self, name: &Name) {
+        self.agents.disconnected(name);
+    }
+
+    /// An agent said something.
+    pub(crate) fn heard(&mut self, moment: Moment, name: &Name, message: ToHead) -> Result<(), SessionError> {
+        let (outputs, result) = self.agents.heard(moment.real, name, message);
+        self.take_outputs(moment, name, outputs);
+        result
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, moment: Moment) {
+        for name in self.agents.names() {
+            let outputs = self.agents.tick(moment.real, &name);
+            self.take_outputs(moment, &name, outputs);
+        }
+    }
+
+    /// When `tick` has something to do, in real time.
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        self.agents.timeout()
+    }
+
+    /// Writes are on the disk: agents may forget what they reported.
+    pub(crate) fn written(&mut self, writes: &[Write]) {
+        for write in writes {
+            if let Write::Seen(name, seen) = write {
+                self.agents.acknowledge(name, *seen, &mut self.outbox);
+            }
+        }
+    }
+
+    /// Gives a node's agent an order; none if no agent keeps the node.
+    pub(crate) fn order(&mut self, moment: Moment, node: NodeId, task: Task) -> Option<(Name, OrderId)> {
+        self.agents.order(moment.real, node, task, &mut self.outbox)
+    }
+
+    /// Jobs that were held until the head was ready reach the scheduler.
+    pub(crate) fn release_held(&mut self, moment: Moment) {
+        let held: Vec<_> = self.cluster.held().iter().copied().collect();
+        for job in held {
+            self.record(moment, Record::JobSubmitted { job });
+        }
+    }
+
+    /// Gives launches iterations for time that was passed over; those whose work is done by that end here.
+    pub(crate) fn credit(&mut self, moment: Moment, credited: Vec<(Attempt, f64)>) {
+        let jobs = credited.iter().map(|(attempt, done)| (attempt.job, attempt.incarnation, *done)).collect();
+        self.record(moment, Record::TimeJumped { jobs });
+        for (attempt, done) in credited {
+            let Some(live) = self.launches.get_mut(attempt) else { continue };
+            live.credit(done);
+            let in_all = live.iterations + live.skipped;
+            let Some(job) = self.cluster.job(attempt.job) else { continue };
+            let work = job.spec.estimated_work;
+            // Sums of fractions do not meet the work to the last digit.
+            if in_all >= work * (1.0 - 1e-9) {
+                let Attempt { job, incarnation } = attempt;
+                self.record(moment, Record::JobFinished { job, incarnation, done: work });
+                if let Some(end) = self.stop(moment, attempt, KeepWork::No) {
+                    self.record(moment, end);
+                }
+            }
+        }
+    }
+
+    fn take_outputs(&mut self, moment: Moment, name: &Name, outputs: Vec<HeadOutput>) {
+        for output in outputs {
+            match output {
+                HeadOutput::Send(message) => self.outbox.send(name, message),
+                HeadOutput::Joined { hello, .. } => {
+                    if let Some(agent) = self.agents.get_mut(name) {
+                        agent.joined(moment.now, *hello);
+                    }
+                }
+                HeadOutput::Inventory(inventory) => self.take_inventory(moment, name, &inventory),
+                HeadOutput::OrderDone { order, task, outcome } => {
+                    self.order_done(moment, name, order, &task, outcome);
+                }
+                HeadOutput::Fact { seen, fact } => {
+                    self.take_fact(moment, name, fact);
+                    self.outbox.seen(name, seen);
+                }
+                HeadOutput::Log(chunk) => self.outbox.log(name, chunk.order, Ok(chunk)),
+                HeadOutput::Silent => {
+                    if let Some(agent) = self.agents.get_mut(name) {
+                        agent.fell_silent(moment.now);
+                    }
+                }
+                HeadOutput::LeaseOver => self.lose(moment, name),
+            }
+        }
+    }
+}
+
+/// What runs by the journal was ordered by an earlier head: the nodes' inventories will tell.
+fn expected_launches(cluster: &ClusterState) -> Launches {
+    let mut launches = Launches::default();
+    let jobs = cluster.scheduler().jobs();
+    for row in 0..jobs.len() {
+        let allocation = jobs.allocation(row);
+        if allocation.is_empty() {
+            continue;
+        }
+        let mut live = LiveLaunch::new(allocation.clone());
+        live.phase = LaunchPhase::Starting;
+        live.ranks.values_mut().for_each(|rank| *rank = Rank::Ordered);
+        let attempt = Attempt { job: jobs.id(row), incarnation: jobs.incarnation(row) };
+        (live.begun, live.skipped) =
+            cluster.job(attempt.job).map_or((0.0, 0.0), |job| (job.done, job.skipped));
+        launches.insert(attempt, live);
+    }
+    launches
+}

@@ -1,0 +1,121 @@
+//! What agents say of their nodes: who joined, what it has, what is out of service, who is lost.
+
+use rota_core::allocation::GpuSet;
+use rota_core::cluster::MAX_GPUS_PER_NODE;
+use rota_core::ids::NodeId;
+use rota_core::resources::Host;
+use rota_transport::message::{Inventory, OnHeadLost};
+use rota_transport::value::Name;
+
+use super::{Moment, State};
+use crate::record::{NodeHas, Record};
+
+impl State {
+    /// Compares what a node says it has and runs with what is known.
+    pub(super) fn take_inventory(&mut self, moment: Moment, name: &Name, inventory: &Inventory) {
+        let Some(node) = self.settle_node(moment, name, inventory) else { return };
+        for info in &inventory.attempts {
+            self.take_attempt(moment, node, info);
+        }
+        // What the node does not know of is gone, unless it was only just ordered.
+        for attempt in self.launches.on_node(node) {
+            let is_there = inventory.attempts.iter().any(|info| info.attempt == attempt);
+            let is_on_its_way = self.agents.get(name).is_some_and(|agent| agent.awaits_launch(attempt));
+            if !is_there && !is_on_its_way {
+                self.fail(moment, attempt, format!("{name} does not know of it any more"), false);
+                self.rank_gone(attempt, node, false);
+                self.conclude(moment, attempt);
+            }
+        }
+    }
+
+    /// A node as its agent describes it: new, back, or other than it was.
+    fn settle_node(&mut self, moment: Moment, name: &Name, inventory: &Inventory) -> Option<NodeId> {
+        let first = inventory.gpus.first();
+        let has = NodeHas {
+            gpu_type: first.map_or_else(String::new, |gpu| gpu.model.to_string()),
+            n_gpus: inventory.gpus.len() as u32,
+            gpu_mem_bytes: first.map_or(0, |gpu| gpu.mem_bytes),
+            host: inventory.host.map_or(Host::NONE, |host| host.host()),
+        };
+        let known = self.agents.node_of(name);
+        if known.is_none() && (1..=MAX_GPUS_PER_NODE).contains(&has.n_gpus) {
+            let node = NodeId::from(self.cluster.nodes().len());
+            self.agents.join(name, node);
+            let (name, rack) = (name.to_string(), inventory.rack);
+            self.record(moment, Record::NodeJoined { node, name, rack, has: has.clone() });
+        }
+        let node = self.agents.node_of(name);
+        let expected =
+            node.and_then(|node| self.cluster.scheduler().cluster().node(node)).map_or(0, |n| n.n_gpus);
+        let agent = self.agents.get_mut(name)?;
+        agent.gave_inventory();
+        if has.n_gpus != expected {
+            let reason = format!("has {} GPUs, {expected} were expected", has.n_gpus);
+            agent.set_reason(reason.clone());
+            if let Some(node) = node.filter(|node| self.cluster.is_up(*node)) {
+                self.record(moment, Record::NodeLost { node, reason: format!("{name} {reason}") });
+            }
+            return node;
+        }
+        let node = node?;
+        if !self.cluster.is_up(node) && !self.cluster.is_drained(node) {
+            self.record(moment, Record::NodeReturned { node });
+        }
+        for (gpu, info) in (0..expected).zip(&inventory.gpus) {
+            let reason = (!info.is_healthy).then_some("its agent says that it cannot be used");
+            self.gpu_is(moment, name, node, gpu, reason);
+        }
+        Some(node)
+    }
+
+    /// A GPU is out of service for a reason, or in service. Only a change is recorded.
+    pub(super) fn gpu_is(
+        &mut self,
+        moment: Moment,
+        name: &Name,
+        node: NodeId,
+        gpu: u32,
+        reason: Option<&str>,
+    ) {
+        let bad = self.cluster.scheduler().nodes().bad_gpus.get(&node);
+        match (reason, bad.is_some_and(|bad| bad.contains(gpu))) {
+            (Some(reason), false) => {
+                let reason = reason.to_owned();
+                self.record(moment, Record::GpuLost { node, gpu, reason });
+            }
+            (None, true) => self.record(moment, Record::GpuReturned { node, gpu }),
+            _ => return,
+        }
+        let bad = self.cluster.scheduler().nodes().bad_gpus.get(&node).copied();
+        let numbers: Vec<_> = bad.into_iter().flat_map(GpuSet::iter).map(|gpu| gpu.to_string()).collect();
+        if let Some(agent) = self.agents.get_mut(name) {
+            agent.set_reason(match (numbers.as_slice(), reason) {
+                ([], _) => String::new(),
+                ([one], Some(reason)) => format!("GPU {one} is out of service: {reason}"),
+                _ => format!("GPUs {} are out of service", numbers.join(", ")),
+            });
+        }
+    }
+
+    /// An agent's lease is over: what it ran is stopped, except what its owner wanted kept.
+    pub(super) fn lose(&mut self, moment: Moment, name: &Name) {
+        let Some(agent) = self.agents.get_mut(name) else { return };
+        agent.lost_its_lease(moment.now);
+        let Some(node) = agent.node() else { return };
+        for attempt in self.launches.on_node(node) {
+            let keeps = self.cluster.job(attempt.job).map(|job| job.request.start.on_head_lost);
+            if keeps != Some(OnHeadLost::Keep) {
+                self.rank_gone(attempt, node, false);
+            }
+        }
+        if self.cluster.is_up(node) {
+            let reason = format!("{name} was not heard of for its whole lease");
+            self.record(moment, Record::NodeLost { node, reason });
+        }
+        self.copies_lost(moment, node);
+        for attempt in self.launches.attempts() {
+            self.conclude(moment, attempt);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What shall happen outside: records to be written, messages to be sent once they are, output for those who asked for it.
+
+use rota_core::time::Time;
+use rota_transport::message::{LogChunk, OrderId, ToAgent};
+use rota_transport::session::SeenReports;
+use rota_transport::value::Name;
+
+use crate::record::Record;
+use crate::store::Write;
+
+/// A piece of a job's output, or why there is none.
+pub(crate) type LogAnswer = Result<LogChunk, String>;
+
+/// Filled by the state, emptied by the engine.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    writes: Vec<Write>,
+    sends: Vec<(Name, ToAgent)>,
+    logs: Vec<(Name, OrderId, LogAnswer)>,
+}
+
+impl Outbox {
+    pub(super) fn record(&mut self, time: Time, record: Record) {
+        self.writes.push(Write::Record(time, record));
+    }
+
+    /// An agent's reports are in the journal up to this one, once this is written.
+    pub(super) fn seen(&mut self, name: &Name, seen: SeenReports) {
+        self.writes.push(Write::Seen(name.clone(), seen));
+    }
+
+    pub(super) fn send(&mut self, name: &Name, message: ToAgent) {
+        self.sends.push((name.clone(), message));
+    }
+
+    /// An answer to an order for output.
+    pub(super) fn log(&mut self, name: &Name, order: OrderId, answer: LogAnswer) {
+        self.logs.push((name.clone(), order, answer));
+    }
+
+    pub(crate) fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    pub(crate) fn take_writes(&mut self) -> Vec<Write> {
+        std::mem::take(&mut self.writes)
+    }
+
+    pub(crate) fn take_sends(&mut self) -> Vec<(Name, ToAgent)> {
+        std::mem::take(&mut self.sends)
+    }
+
+    pub(crate) fn take_logs(&mut self) -> Vec<(Name, OrderId, LogAnswer)> {
+        std::mem::take(&mut self.logs)
+    }
+}
