@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use rota_core::policy::Policy;
 
-use crate::limits::Limits;
+use crate::commands::sample::{Size, snapshot};
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
-use crate::sample::{Size, snapshot};
 
 /// Decisions timed for each size.
 const N_DECISIONS: usize = 50;

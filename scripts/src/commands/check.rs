@@ -3,9 +3,9 @@
 use rota_core::check::check as check_plan;
 use rota_core::policy::Policy;
 
-use crate::limits::Limits;
+use crate::commands::sample::{Size, snapshot};
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
-use crate::sample::{Size, snapshot};
 
 /// Compiles a policy and tries it on an empty, a half full and an overfull cluster. The error is made for people.
 pub fn check(name: &str) -> Result<String, String> {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::error::LoadError;
-use crate::limits::Limits;
-use crate::parameters::SetError;
+use crate::language::error::LoadError;
+use crate::language::limits::Limits;
+use crate::language::parameters::SetError;
 use crate::policy::ScriptPolicy;
 use crate::scenario::{self, Report, ScenarioError};
 

@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rhai::Engine;
 
-use crate::engine::{add_packages, set_limits};
-use crate::error::{Explainer, ScriptError};
-use crate::limits::Limits;
-use crate::part::Part;
-use crate::reference::{Entry, Registrar};
-use crate::session::Shared;
+use crate::language::engine::{add_packages, set_limits};
+use crate::language::error::{Explainer, ScriptError};
+use crate::language::limits::Limits;
+use crate::language::reference::{Entry, Registrar};
+use crate::language::session::Shared;
+use crate::policy::part::Part;
 
 /// One setting of a run, in the words of the command line.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use rhai::{Array, Dynamic, Map};
 
 use super::{Setting, Settings};
-use crate::session::{Outcome, fail};
+use crate::language::session::{Outcome, fail};
 use crate::values::type_label;
 
 /// Runs that one sweep may describe.

@@ -6,8 +6,8 @@ use rhai::{Array, Dynamic, ImmutableString, Map};
 
 use super::settings::{combinations, settings};
 use super::{Comparison, Desk, Interval};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::type_label;
 
 /// A run as a script holds it: a promise whose figures wait for it.

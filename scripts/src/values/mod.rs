@@ -6,6 +6,7 @@ mod nodes;
 mod plans;
 mod view;
 
+pub(crate) use columns::rank;
 use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
 use nodes::{cluster, gpu_types, placement, share};
 use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
@@ -24,8 +25,8 @@ pub(crate) use view::View;
 
 use std::sync::Arc;
 
-use crate::reference::Registrar;
-use crate::session::Shared;
+use crate::language::reference::Registrar;
+use crate::language::session::Shared;
 
 /// Registers every type and verb.
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {

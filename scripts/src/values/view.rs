@@ -7,8 +7,8 @@ use rota_core::table::JobPhase;
 
 use super::cluster::{ClusterValue, RoomValue};
 use super::{FillValue, JobValue, Jobs, Queue, Rows};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 
 /// One instant, as a stage sees it.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::fmt;
 
 pub use table::Defect;
 
-use crate::nearest;
+use crate::language::nearest;
 
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

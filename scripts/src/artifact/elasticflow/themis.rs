@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::job::{Job, Run};
 use super::overhead::{RestartCount, cost};
 use super::{ArtifactError, Case, Defect, Defects};
-use crate::fairness::{Claim, fair_shares};
+use crate::models::fairness::{Claim, fair_shares};
 
 /// What this scheduler keeps of a job.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use rota_core::policy::PolicyError;
 use rota_core::time::Time;
 
-use crate::error::LoadError;
+use crate::language::error::LoadError;
 
 /// A run that the original cannot do, or gives up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

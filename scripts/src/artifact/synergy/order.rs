@@ -8,13 +8,13 @@ use rota_core::snapshot::Snapshot;
 
 use super::scheme::OrderName;
 use crate::artifact::{Defect, Defects};
-use crate::engine;
-use crate::error::{Explainer, LoadError};
-use crate::limits::Limits;
-use crate::part::{Part, Stage};
-use crate::reference::Entry;
-use crate::session::{Session, Shared};
-use crate::shipped;
+use crate::language::engine;
+use crate::language::error::{Explainer, LoadError};
+use crate::language::limits::Limits;
+use crate::language::reference::Entry;
+use crate::language::session::{Session, Shared};
+use crate::policy::part::{Part, Stage};
+use crate::policy::shipped;
 use crate::values::{Queue, View};
 
 /// One of the original's orders as a script, with the verbs and limits of every policy script.

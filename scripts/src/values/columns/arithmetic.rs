@@ -1,7 +1,7 @@
 //! Arithmetic and comparisons of columns with columns and numbers: one pass over the numbers each.
 
-use crate::reference::Registrar;
-use crate::session::Outcome;
+use crate::language::reference::Registrar;
+use crate::language::session::Outcome;
 use crate::values::Column;
 
 /// Two columns into one; the buffer of either is reused when nobody else holds it.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rota_core::table::Field;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::Jobs;
 
 /// Numbers, one for each job of a set.

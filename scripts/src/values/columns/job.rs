@@ -9,8 +9,8 @@ use rota_core::profile::Shape;
 use rota_core::resources::Host;
 use rota_core::table::{Field, JobPhase};
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::type_label;
 
 /// Fields that are whole numbers when read of one job.

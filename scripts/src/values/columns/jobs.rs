@@ -6,10 +6,10 @@ use rhai::{FnPtr, ImmutableString, NativeCallContext};
 use rota_core::resources::Host;
 use rota_core::table::Field;
 
-use crate::rank;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::cluster::ClusterValue;
+use crate::values::rank;
 use crate::values::{Column, JobValue, Queue, RoomValue, deadlines};
 
 /// A set of jobs of one decision.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rhai::{Array, Dynamic, ImmutableString};
 
-use crate::rank::{self, Key};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
+use crate::values::rank::{self, Key};
 use crate::values::{Column, JobValue, number, type_label};
 
 /// The most keys `rank` takes.

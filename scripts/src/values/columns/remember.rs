@@ -2,8 +2,8 @@
 
 use rhai::{Dynamic, Map};
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, Jobs, number};
 
 fn to_map(column: &Column) -> Outcome<Map> {

@@ -1,8 +1,8 @@
 //! Orders that need more than arithmetic on columns: Gittins indices and finish-time fair shares.
 
-use crate::fairness::{Claim, fair_shares};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::fairness::{Claim, fair_shares};
 use crate::values::Column;
 
 /// Points that stand for a distribution: more would change no order worth having.

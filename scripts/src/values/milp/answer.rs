@@ -7,8 +7,8 @@ use rota_solvers::Solution;
 
 use super::Cell;
 use super::linear::{Linear, Shape};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::Column;
 
 /// An answer.

@@ -9,7 +9,7 @@ use rota_solvers::Variable;
 
 use super::Cell;
 use super::operators::combine;
-use crate::session::{Outcome, fail};
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs, number, type_label};
 
 /// What there is one expression for.

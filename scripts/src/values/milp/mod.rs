@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rhai::{Dynamic, ImmutableString, Map};
 use rota_solvers::{Kind, Limits, Model, ModelError, Sense, Start, write_lp};
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
+use crate::policy::solving;
 use crate::values::{number, type_label};
 use answer::MilpAnswer;
 use linear::{Constraint, Linear, Relation, Shape};

@@ -4,8 +4,8 @@
 use rhai::{Array, Dynamic, ImmutableString};
 
 use super::linear::{Building, Constraint, Linear, Relation};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs};
 
 /// `a + sign * b`, place by place.

@@ -10,8 +10,8 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::table::JobPhase;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::JobValue;
 
 /// The cluster as bought.

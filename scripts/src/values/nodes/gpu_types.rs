@@ -9,10 +9,10 @@ use rota_core::ids::GpuTypeId;
 use rota_core::place::Consolidate;
 use rota_core::snapshot::Snapshot;
 
-use crate::nearest;
-use crate::optimum::{fair_rate, leave_only};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
+use crate::models::optimum::{fair_rate, leave_only};
 use crate::values::cluster::ClusterValue;
 use crate::values::{Column, Jobs, PlanValue, View, type_label};
 

@@ -11,8 +11,8 @@ use rota_core::place::{
 };
 use rota_core::room::Room;
 
-use crate::reference::Registrar;
-use crate::session::{Closure, Outcome, Session, Shared, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Closure, Outcome, Session, Shared, fail};
 use crate::values::{JobValue, NodeValue, number, type_label};
 
 /// A strategy for finding GPUs.

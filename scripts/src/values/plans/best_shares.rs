@@ -1,5 +1,5 @@
 //! Plans by a model instead of one job after another, for scripts, and plans that are kept from round to round.
-//! The work is `crate::shares`; here it gets its names.
+//! The work is `crate::models::shares`; here it gets its names.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rota_core::time::Time;
 use rota_core::timeline::{Course, Need, Way};
 use rota_solvers::elasticflow_shares::Pace;
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
-use crate::shares::{self, Newcomer, ShareSettings};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::shares::{self, Newcomer, ShareSettings};
+use crate::policy::solving;
 use crate::values::timeline::{ROWS_PER_PLAN, TimelineValue};
 use crate::values::{Column, number, type_label};
 

@@ -6,8 +6,8 @@ use rota_core::reclaim::Reclaim;
 use rota_core::resources::Host;
 use rota_core::room::Room;
 
-use crate::reference::Registrar;
-use crate::session::{Closure, Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Closure, Outcome, fail};
 use crate::values::placement::Failure;
 use crate::values::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, type_label};
 

@@ -1,4 +1,4 @@
-//! Leases for scripts: `view.leases(this.book, …)`. The reckoning is in [`crate::leases`]; here it gets its names.
+//! Leases for scripts: `view.leases(this.book, …)`. The reckoning is in [`crate::models::leases`]; here it gets its names.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rota_core::table::Field;
 use rota_core::time::Span;
 use rota_solvers::chronus_leases::LeaseGoal;
 
-use crate::leases::{Book, Saving, TermOptions, Terms};
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
+use crate::models::leases::{Book, Saving, TermOptions, Terms};
+use crate::policy::solving;
 use crate::values::{Column, JobValue, Jobs, Queue, View, number};
 
 /// Operations that one promise counts for: plans are walked lease by lease.

@@ -2,12 +2,12 @@
 
 use rhai::{Dynamic, Map};
 
-use crate::limits::Meter;
-use crate::nearest;
-use crate::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
-use crate::solving;
+use crate::language::limits::Meter;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
+use crate::policy::solving;
 use crate::values::{PlanValue, Queue, View, number, type_label};
 
 /// What was found.

@@ -10,9 +10,9 @@ use rota_core::ids::NodeId;
 use rota_core::plan::{Hold, Plan, Run, Verdict, Wake};
 use rota_core::time::Time;
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
 use crate::values::share::checked;
 use crate::values::{JobValue, number, type_label};
 

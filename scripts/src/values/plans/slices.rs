@@ -15,8 +15,8 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{PlanValue, Queue, View};
 
 /// A gang in its frame.

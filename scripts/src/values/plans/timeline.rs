@@ -12,8 +12,8 @@ use rota_core::table::{Field, JobPhase};
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Ahead, Planned, Refusal, Way};
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::{Column, JobValue, Jobs, Queue, VerdictValue, View};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.

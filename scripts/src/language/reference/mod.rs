@@ -7,7 +7,7 @@ pub use render::{definitions, entries, reference};
 
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Position};
 
-use crate::session::Outcome;
+use crate::language::session::Outcome;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,12 @@
 //! A policy made of scripts: what can be asked of it and set, and one decision from beginning to end.
 
+pub(crate) mod compose;
+pub(crate) mod part;
+pub mod shipped;
+pub(crate) mod solving;
+mod stages;
+pub(crate) mod variant;
+
 use std::sync::Arc;
 
 use rhai::Engine;
@@ -8,17 +15,17 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 
-use crate::compose::{self, Source};
-use crate::error::{LoadError, ScriptError};
-use crate::limits::Limits;
-use crate::parameters::{Parameter, SetError};
-use crate::part::{Part, Stage};
-use crate::private::{self, Private};
-use crate::reference::Entry;
-use crate::session::{Session, Shared};
-use crate::trace::Trace;
+use crate::language::error::{LoadError, ScriptError};
+use crate::language::limits::Limits;
+use crate::language::parameters::{Parameter, SetError};
+use crate::language::private::{self, Private};
+use crate::language::reference::Entry;
+use crate::language::session::{Session, Shared};
+use crate::language::trace::Trace;
+use crate::language::{engine, trace};
+use crate::policy::compose::Source;
+use crate::policy::part::{Part, Stage};
 use crate::values::Placement;
-use crate::{engine, trace};
 
 /// A policy made of one or more scripts.
 pub struct ScriptPolicy {

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::error::LoadError;
-use crate::part::{Part, Stage};
-use crate::{nearest, shipped};
+use crate::language::error::LoadError;
+use crate::language::nearest;
+use crate::policy::part::{Part, Stage};
+use crate::policy::shipped;
 
 /// The text of a part.
 #[derive(Clone, Debug)]

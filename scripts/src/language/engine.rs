@@ -9,10 +9,12 @@ use rhai::packages::{
 };
 use rhai::{Engine, OptimizationLevel};
 
-use crate::limits::Limits;
-use crate::reference::{Entry, Registrar};
-use crate::session::{Outcome, Shared, fail};
-use crate::{parameters, values, variant};
+use crate::language::limits::Limits;
+use crate::language::parameters;
+use crate::language::reference::{Entry, Registrar};
+use crate::language::session::{Outcome, Shared, fail};
+use crate::policy::variant;
+use crate::values;
 
 /// An engine with everything a policy may use, and the table of it.
 pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {

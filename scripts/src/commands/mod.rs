@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod list;
 mod new;
+pub mod sample;
 mod test;
 
 pub use bench::{Timing, bench};
@@ -14,5 +15,5 @@ pub use list::{list, show};
 pub use new::{NewError, STARTER, new};
 pub use test::{TestError, test};
 
-pub use crate::reference::definitions as defs;
+pub use crate::language::reference::definitions as defs;
 pub use crate::scenario::Report;

@@ -1,6 +1,6 @@
 //! The scripts that come with Rota, built into the program, and the names they answer to.
 
-use crate::part::header;
+use crate::policy::part::header;
 
 /// What a shipped script is for; also its folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ macro_rules! shipped {
             role: Role::$role,
             name: $name,
             file: concat!($folder, "/", $name, ".rhai"),
-            source: include_str!(concat!("../", $folder, "/", $name, ".rhai")),
+            source: include_str!(concat!("../../", $folder, "/", $name, ".rhai")),
         }),*),*];
     };
 }

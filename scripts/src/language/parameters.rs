@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rhai::{Dynamic, ImmutableString};
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Shared, fail};
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Shared, fail};
+use crate::policy::variant::Variant;
 use crate::values::number;
-use crate::variant::Variant;
 
 /// One parameter of a script.
 #[derive(Clone, Debug, PartialEq)]

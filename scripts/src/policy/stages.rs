@@ -6,11 +6,11 @@ use rhai::{CallFnOptions, Dynamic, FuncArgs, Scope};
 use rota_core::plan::{Plan, Verdict};
 use rota_core::table::JobPhase;
 
-use crate::error::{Explainer, ScriptError, at};
-use crate::part::Stage;
+use crate::language::error::{Explainer, ScriptError, at};
+use crate::language::session::Session;
 use crate::policy::ScriptPolicy;
-use crate::rank;
-use crate::session::Session;
+use crate::policy::part::Stage;
+use crate::values::rank;
 use crate::values::{
     FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, View, type_label,
 };

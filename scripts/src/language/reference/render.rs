@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{Entry, Kind};
-use crate::engine;
-use crate::limits::Limits;
-use crate::part::Stage;
+use crate::language::engine;
+use crate::language::limits::Limits;
+use crate::policy::part::Stage;
 
 /// Every type, field and verb a script can use.
 pub fn entries() -> Vec<Entry> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rota_solvers::{Highs, Limits, Solver};
 
-use crate::limits::Meter;
+use crate::language::limits::Meter;
 use crate::policy::ScriptPolicy;
 
 /// A solve without an alarm ends by nodes and gap, so that answers repeat; this is for solvers gone astray.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rhai::{AST, Engine, Position, Scope};
 
-use crate::error::{Explainer, LoadError, at};
-use crate::parameters::{Declarations, Parameter};
-use crate::reference::Entry;
-use crate::session::Shared;
+use crate::language::error::{Explainer, LoadError, at};
+use crate::language::parameters::{Declarations, Parameter};
+use crate::language::reference::Entry;
+use crate::language::session::Shared;
 
 /// What a script can decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

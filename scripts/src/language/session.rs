@@ -10,10 +10,10 @@ use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
 
-use crate::leases::Book;
-use crate::limits::{Limits, Meter};
-use crate::parameters::{Declarations, Parameter};
-use crate::solving::Solving;
+use crate::language::limits::{Limits, Meter};
+use crate::language::parameters::{Declarations, Parameter};
+use crate::models::leases::Book;
+use crate::policy::solving::Solving;
 use crate::values::{Judged, Placement, Rows};
 
 /// The result of anything a script calls.

@@ -8,7 +8,7 @@ use rhai::{Dynamic, Engine};
 use rota_core::ids::JobId;
 use rota_core::table::Field;
 
-use crate::session::{Closure, Outcome, Shared, fail};
+use crate::language::session::{Closure, Outcome, Shared, fail};
 use crate::values::{Column, JobValue, Jobs, Queue, number, type_label};
 
 /// `rank` calls of one decision whose order is remembered.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use crate::memory;
+use crate::language::memory;
 
 /// How many closures may call verbs that call closures; each level takes native stack that Rhai does not see.
 const MAX_NESTING: u32 = 4;

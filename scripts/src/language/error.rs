@@ -4,10 +4,10 @@ use std::fmt;
 
 use rhai::{EvalAltResult, ParseErrorType, Position};
 
-use crate::limits::{Meter, Reached};
-use crate::nearest;
-use crate::part::Part;
-use crate::reference::{self, Entry, UnknownField};
+use crate::language::limits::{Meter, Reached};
+use crate::language::nearest;
+use crate::language::reference::{self, Entry, UnknownField};
+use crate::policy::part::Part;
 
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum LoadError {
         stage: &'static str,
     },
     /// A file that is no part of a policy.
-    #[error("{file}: defines no stage: write at least one of {}", crate::part::STAGE_SIGNATURES)]
+    #[error("{file}: defines no stage: write at least one of {}", crate::policy::part::STAGE_SIGNATURES)]
     NoStage {
         /// The file.
         file: String,

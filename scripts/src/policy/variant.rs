@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rhai::{Engine, ImmutableString, Map, Position};
 
-use crate::error::{LoadError, at};
-use crate::parameters::{Declarations, Parameter};
-use crate::part::Part;
-use crate::reference::{Entry, Registrar};
-use crate::session::{Outcome, Shared, fail};
-use crate::{nearest, shipped};
+use crate::language::error::{LoadError, at};
+use crate::language::nearest;
+use crate::language::parameters::{Declarations, Parameter};
+use crate::language::reference::{Entry, Registrar};
+use crate::language::session::{Outcome, Shared, fail};
+use crate::policy::part::Part;
+use crate::policy::shipped;
 
 /// What a script said it is like.
 #[derive(Clone, Debug)]

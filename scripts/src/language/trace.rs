@@ -9,10 +9,10 @@ use rhai::debugger::{DebuggerCommand, DebuggerEvent};
 use rhai::{Engine, Position};
 use rota_core::snapshot::Snapshot;
 
-use crate::compose::Source;
-use crate::error::ScriptError;
-use crate::limits::Limits;
+use crate::language::error::ScriptError;
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
+use crate::policy::compose::Source;
 
 /// Operations of the second run: enough to be where it went wrong, few enough to end in some ten milliseconds.
 const MAX_OPERATIONS: u64 = 100_000;
@@ -49,7 +49,7 @@ impl Trace {
 
 /// The error with the place the script had reached, as far as a second run can tell.
 pub(crate) fn locate(policy: &ScriptPolicy, snapshot: &Snapshot, error: ScriptError) -> ScriptError {
-    let part = |part: &crate::part::Part| Source {
+    let part = |part: &crate::policy::part::Part| Source {
         name: part.name.clone(),
         file: part.file.clone(),
         text: part.source.to_string(),
