@@ -94,7 +94,7 @@ impl Track {
         true
     }
 
-    /// Adds what was seen to the books: what each job held, and the rounds.
+    /// Adds what was seen to the ledger: what each job held, and the rounds.
     pub(super) fn write(self, ledger: &mut Ledger) {
         for ((outcome, service), stops) in ledger.outcomes.iter_mut().zip(&self.service).zip(&self.stops) {
             (outcome.service, outcome.preemptions) = (*service, *stops);

@@ -18,6 +18,14 @@ use crate::values;
 
 /// An engine with everything a policy may use, and the table of it.
 pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {
+    build_with(limits, |_| {})
+}
+
+/// The same with verbs of its own, which no other script can use.
+pub(crate) fn build_with(
+    limits: Limits,
+    own_verbs: impl FnOnce(&mut Registrar<'_>),
+) -> (Engine, Arc<Shared>, Vec<Entry>) {
     let shared = Shared::new(limits);
     let mut engine = Engine::new_raw();
     add_packages(&mut engine);
@@ -26,6 +34,7 @@ pub(crate) fn build(limits: Limits) -> (Engine, Arc<Shared>, Vec<Entry>) {
     values::register(&mut registrar, &shared);
     parameters::register(&mut registrar, &shared);
     variant::register(&mut registrar, &shared);
+    own_verbs(&mut registrar);
     let notes = Arc::clone(&shared);
     registrar
         .function("print(value)", "A line for the record of this round (`debug` too); nothing is printed.")

@@ -67,7 +67,7 @@ pub struct ScriptError {
     /// The file, or the name of a shipped script.
     pub file: String,
     /// Line and column, from 1, where they are known.
-    pub place: Option<(u16, u16)>,
+    pub position: Option<(u16, u16)>,
     /// The line's text.
     pub line_text: String,
     /// What went wrong.
@@ -82,7 +82,7 @@ impl std::error::Error for ScriptError {}
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
+        match self.position {
             Some((line, column)) => {
                 writeln!(f, "{}:{line}:{column}: {}", self.file, self.message)?;
                 let margin = " ".repeat(line.to_string().len());
@@ -137,7 +137,7 @@ impl Explainer<'_> {
         let is_field = matches!(&error, EvalAltResult::ErrorRuntime(value, _) if value.is::<UnknownField>());
         let (message, hint) = self.words(error, part);
         let mut explained = at(part, position, message, hint, stage);
-        if let (true, Some((_, column))) = (is_field, &mut explained.place) {
+        if let (true, Some((_, column))) = (is_field, &mut explained.position) {
             // Rhai points at the dot before a field.
             *column += u16::from(explained.line_text.chars().nth(usize::from(*column) - 1) == Some('.'));
         }
@@ -233,10 +233,10 @@ pub(crate) fn at(
     stage: Option<&'static str>,
 ) -> ScriptError {
     let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-    let place = position.line().map(|line| (narrow(line), narrow(position.position().unwrap_or(1))));
+    let at = position.line().map(|line| (narrow(line), narrow(position.position().unwrap_or(1))));
     let text = position.line().and_then(|line| part.source.lines().nth(line - 1));
     let line_text = text.unwrap_or_default().to_owned();
-    ScriptError { file: part.file.clone(), place, line_text, message, hint, stage }
+    ScriptError { file: part.file.clone(), position: at, line_text, message, hint, stage }
 }
 
 /// The error at the bottom of the calls, the file it is in, and the innermost position known.

@@ -218,7 +218,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
              time or progress. Rounds in which nothing changed are then skipped.",
         )
         .register_fn("steady", move || {
-            if let Some(declarations) = &mut host.live().declarations {
+            if let Some(declarations) = &mut host.call_state().declarations {
                 declarations.is_steady = true;
             }
         });
@@ -230,9 +230,9 @@ fn declare(shared: &Shared, name: &str, default: &Dynamic, domain: &Dynamic, abo
     if !domain.contains(&default) {
         return fail(format!("param `{name}`: its default {default} is not {domain}"));
     }
-    let mut live = shared.live();
+    let mut state = shared.call_state();
     // A script with constants runs its top level again before each stage; its parameters stand already.
-    let Some(declarations) = &mut live.declarations else { return Ok(()) };
+    let Some(declarations) = &mut state.declarations else { return Ok(()) };
     if declarations.parameters.iter().any(|p| p.name == name) {
         return fail(format!("param `{name}` is declared twice"));
     }
@@ -291,10 +291,10 @@ fn domain_of(domain: &Dynamic, default: &Value, name: &str) -> Outcome<Domain> {
 }
 
 fn read(shared: &Shared, name: &str) -> Outcome<Dynamic> {
-    let live = shared.live();
-    let declared = match &live.declarations {
+    let state = shared.call_state();
+    let declared = match &state.declarations {
         Some(declarations) => &declarations.parameters,
-        None => match live.parameters.get(live.part) {
+        None => match state.parameters.get(state.part) {
             Some(parameters) => parameters,
             None => return fail(format!("param `{name}` is not declared in this file")),
         },

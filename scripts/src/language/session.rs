@@ -31,14 +31,14 @@ pub(crate) struct Shared {
     pub(crate) meter: Meter,
     /// Who solves models.
     pub(crate) solving: Solving,
-    live: Mutex<Live>,
+    call_state: Mutex<CallState>,
     /// The last book of leases with the text it was remembered as: reading that text again would give the same.
     book: Mutex<Option<(ImmutableString, Arc<Book>)>>,
 }
 
-/// What changes from call to call.
+/// State of the engine that changes while scripts are loaded and called.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct CallState {
     /// The decision under way.
     pub(crate) session: Option<Arc<Session>>,
     /// The part whose code runs.
@@ -62,14 +62,14 @@ impl Shared {
         Arc::new(Shared {
             meter: Meter::new(limits),
             solving: Solving::default(),
-            live: Mutex::default(),
+            call_state: Mutex::default(),
             book: Mutex::default(),
         })
     }
 
     /// Never held while script code runs, so nothing can wait for itself.
-    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn call_state(&self) -> MutexGuard<'_, CallState> {
+        self.call_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a book beside the text that a script remembers it by.
@@ -85,7 +85,7 @@ impl Shared {
 
     /// The decision under way.
     pub(crate) fn session(&self) -> Outcome<Arc<Session>> {
-        match &self.live().session {
+        match &self.call_state().session {
             Some(session) => Ok(Arc::clone(session)),
             None => fail("this works only inside a stage function, not at the top level of a script"),
         }
@@ -94,11 +94,11 @@ impl Shared {
     pub(crate) fn note(&self, line: &str) {
         const MAX_CHARS: usize = 400;
         let most = self.meter.limits().note_lines;
-        let mut live = self.live();
-        match live.notes.len() {
-            n if n < most => live.notes.push(line.chars().take(MAX_CHARS).collect()),
+        let mut state = self.call_state();
+        match state.notes.len() {
+            n if n < most => state.notes.push(line.chars().take(MAX_CHARS).collect()),
             n if n == most => {
-                live.notes.push(format!("(more than {most} lines printed, the rest is left out)"))
+                state.notes.push(format!("(more than {most} lines printed, the rest is left out)"))
             }
             _ => {}
         }
@@ -106,8 +106,8 @@ impl Shared {
 
     /// A closure with the script it was written in.
     pub(crate) fn closure(&self, pointer: FnPtr) -> Closure {
-        let live = self.live();
-        Closure { pointer, script: live.scripts.get(live.part).cloned() }
+        let state = self.call_state();
+        Closure { pointer, script: state.scripts.get(state.part).cloned() }
     }
 }
 

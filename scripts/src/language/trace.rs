@@ -62,7 +62,7 @@ pub(crate) fn locate(policy: &ScriptPolicy, snapshot: &Snapshot, error: ScriptEr
     else {
         return error;
     };
-    copy.shared.live().parameters = policy.shared.live().parameters.clone();
+    copy.shared.call_state().parameters = policy.shared.call_state().parameters.clone();
     copy.memories.clone_from(&policy.memories);
     match copy.decide_or_explain(snapshot) {
         Err(again) if again.stage == error.stage => match trace.last() {

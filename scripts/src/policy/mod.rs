@@ -65,10 +65,10 @@ impl ScriptPolicy {
         for source in sources {
             let (part, parameters) =
                 Part::compile(&engine, &shared, &entries, &source.name, &source.file, &source.text)?;
-            let mut live = shared.live();
-            live.scripts.push(Arc::clone(&part.script));
-            live.parameters.push(parameters);
-            drop(live);
+            let mut state = shared.call_state();
+            state.scripts.push(Arc::clone(&part.script));
+            state.parameters.push(parameters);
+            drop(state);
             parts.push(part);
         }
         compose::refuse_clashes(&parts)?;
@@ -92,24 +92,24 @@ impl ScriptPolicy {
 
     /// The parameters of all parts: (part, parameter).
     pub fn params(&self) -> Vec<(String, Parameter)> {
-        let live = self.shared.live();
-        let by_part = self.parts.iter().zip(&live.parameters);
+        let state = self.shared.call_state();
+        let by_part = self.parts.iter().zip(&state.parameters);
         by_part.flat_map(|(part, list)| list.iter().map(|p| (part.name.clone(), p.clone()))).collect()
     }
 
     /// Sets a parameter: `key` is its name, or `part.name` where several parts have it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
-        let mut live = self.shared.live();
+        let mut state = self.shared.call_state();
         let (wanted_part, name) = key.split_once('.').map_or((None, key), |(part, name)| (Some(part), name));
         let is_wanted = |part: &Part| wanted_part.is_none_or(|wanted| part.name == wanted);
         let mut found: Vec<(&str, &mut Parameter)> = Vec::new();
-        for (part, list) in self.parts.iter().zip(&mut live.parameters).filter(|(part, _)| is_wanted(part)) {
+        for (part, list) in self.parts.iter().zip(&mut state.parameters).filter(|(part, _)| is_wanted(part)) {
             found.extend(list.iter_mut().filter(|p| p.name == name).map(|p| (part.name.as_str(), p)));
         }
         match found.as_mut_slice() {
             [(_, parameter)] => parameter.set(value),
             [] => {
-                let names: Vec<&str> = live.parameters.iter().flatten().map(|p| p.name.as_str()).collect();
+                let names: Vec<&str> = state.parameters.iter().flatten().map(|p| p.name.as_str()).collect();
                 Err(SetError::unknown(key, self.name.clone(), &names))
             }
             several => {
@@ -172,7 +172,7 @@ impl ScriptPolicy {
             }
             Err(error) => {
                 self.memories = before.unwrap_or_else(|| vec![Private::default(); self.parts.len()]);
-                match (error.place, &self.trace) {
+                match (error.position, &self.trace) {
                     (None, None) => Err(trace::locate(self, snapshot, error)),
                     _ => Err(error),
                 }
@@ -184,10 +184,10 @@ impl ScriptPolicy {
         let room = self.room.take().filter(|room| std::ptr::eq(room.cluster(), &*snapshot.cluster));
         let session = Session::new(snapshot, &self.shared, room);
         self.shared.meter.start();
-        let mut live = self.shared.live();
-        live.session = Some(Arc::clone(&session));
-        live.n_rank_calls = 0;
-        live.notes.clear();
+        let mut state = self.shared.call_state();
+        state.session = Some(Arc::clone(&session));
+        state.n_rank_calls = 0;
+        state.notes.clear();
         session
     }
 
@@ -196,8 +196,8 @@ impl ScriptPolicy {
         let mut stage = session.stage();
         stage.placement = Placement::FirstFit;
         self.room = stage.room.take();
-        let mut live = self.shared.live();
-        live.session = None;
-        std::mem::take(&mut live.notes)
+        let mut state = self.shared.call_state();
+        state.session = None;
+        std::mem::take(&mut state.notes)
     }
 }

@@ -103,11 +103,11 @@ impl Part {
         script.set_source(file);
         part.stages = part.find_stages(&script)?;
         part.script = Arc::new(script);
-        shared.live().declarations = Some(Declarations::default());
+        shared.call_state().declarations = Some(Declarations::default());
         shared.meter.start();
         let mut scope = Scope::new();
         let ran = engine.run_ast_with_scope(&mut scope, &part.script);
-        let declared = shared.live().declarations.take().unwrap_or_default();
+        let declared = shared.call_state().declarations.take().unwrap_or_default();
         ran.map_err(|error| explainer.explain(*error, &part, None))?;
         if let Some(variant) = &declared.variant {
             return variant.compile(engine, shared, entries, &part, &declared);

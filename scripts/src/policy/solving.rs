@@ -1,5 +1,8 @@
-//! Who solves the models of a policy: HiGHS in this process, unless the program that runs the policy says otherwise
-//! (a live head uses a process it can kill).
+//! The solver of a policy's models: HiGHS in this process, unless [`ScriptPolicy::use_solver`] sets another.
+//!
+//! A solve in this process cannot be killed. It ends by its limits of nodes, gap and time, which HiGHS checks itself; a
+//! solve that does not check them holds up the thread that decides. Only `rota solve` runs models in a child process
+//! that is killed when it overruns.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +13,8 @@ use rota_solvers::{Highs, Limits, Solver};
 use crate::language::limits::Meter;
 use crate::policy::ScriptPolicy;
 
-/// A solve without an alarm ends by nodes and gap, so that answers repeat; this is for solvers gone astray.
+/// Without an alarm a solve is meant to end by nodes and gap, because these give the same answer on every machine; this
+/// time limit is for a solve that reaches neither.
 const NO_ALARM: Duration = Duration::from_secs(3600);
 
 /// Limits of a solve under the limits of its script.

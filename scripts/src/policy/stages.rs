@@ -132,7 +132,7 @@ impl ScriptPolicy {
     }
 
     fn call(&mut self, part: usize, stage: Stage, args: impl FuncArgs) -> Result<Dynamic, ScriptError> {
-        self.shared.live().part = part;
+        self.shared.call_state().part = part;
         let script = &self.parts[part];
         let memory = &mut self.memories[part];
         let options = CallFnOptions::new().eval_ast(script.has_constants).bind_this_ptr(memory.value());
@@ -154,7 +154,7 @@ impl ScriptPolicy {
     /// An error about what a stage returned: it stands at the stage's function.
     fn returned(&self, error: rhai::EvalAltResult, part: usize, stage: Stage) -> ScriptError {
         let mut explained = self.explain(error, part, stage);
-        if explained.place.is_none() {
+        if explained.position.is_none() {
             let part = &self.parts[part];
             explained = at(part, part.position_of(stage), explained.message, explained.hint, explained.stage);
         }

@@ -83,7 +83,7 @@ fn declare(shared: &Shared, name: &str, defaults: &Map) -> Outcome<()> {
         let hint = hint.unwrap_or_else(|| "`rota policy list` shows all".to_owned());
         return fail(format!("no shipped policy `{name}`: {hint}"));
     };
-    if let Some(declarations) = &mut shared.live().declarations {
+    if let Some(declarations) = &mut shared.call_state().declarations {
         let defaults = defaults.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         declarations.variant = Some(Variant { of, defaults });
     }

@@ -111,14 +111,14 @@ const LIMITS: Limits = Limits {
 };
 
 /// What verbs share while a script runs.
-pub(crate) struct Desk {
+pub(crate) struct StudyHost {
     pub(crate) batch: Arc<dyn Batch>,
     pub(crate) options: StudyOptions,
     /// Parameters that the script has declared so far, with what they are.
     pub(crate) declared: Mutex<Vec<String>>,
 }
 
-impl Desk {
+impl StudyHost {
     /// Before the first run: a parameter that nobody declared is a typing error.
     pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), String> {
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,8 +138,8 @@ pub fn run(
     batch: Arc<dyn Batch>,
     options: StudyOptions,
 ) -> Result<(), ScriptError> {
-    let desk = Arc::new(Desk { batch, options, declared: Mutex::default() });
-    let (engine, shared, entries) = build(&desk);
+    let host = Arc::new(StudyHost { batch, options, declared: Mutex::default() });
+    let (engine, shared, entries) = build(&host);
     let mut part = Part::alone(file, source);
     let explain = |error, part: &Part| {
         Explainer { parts: &[], entries: &entries, meter: &shared.meter }.explain(error, part, None)
@@ -148,9 +148,9 @@ pub fn run(
     part.script = Arc::new(script);
     shared.meter.start();
     engine.run_ast(&part.script).map_err(|error| explain(*error, &part))?;
-    desk.refuse_unknown_parameters().map_err(|message| ScriptError {
+    host.refuse_unknown_parameters().map_err(|message| ScriptError {
         file: file.to_owned(),
-        place: None,
+        position: None,
         line_text: String::new(),
         message,
         hint: None,
@@ -160,17 +160,18 @@ pub fn run(
 
 /// Everything a study can use, for the documentation.
 pub fn entries() -> Vec<Entry> {
-    let desk = Desk { batch: Arc::new(Nobody), options: StudyOptions::default(), declared: Mutex::default() };
-    build(&Arc::new(desk)).2
+    let host =
+        StudyHost { batch: Arc::new(Nobody), options: StudyOptions::default(), declared: Mutex::default() };
+    build(&Arc::new(host)).2
 }
 
-fn build(desk: &Arc<Desk>) -> (Engine, Arc<Shared>, Vec<Entry>) {
+fn build(host: &Arc<StudyHost>) -> (Engine, Arc<Shared>, Vec<Entry>) {
     let shared = Shared::new(LIMITS);
     let mut engine = Engine::new_raw();
     add_packages(&mut engine);
     set_limits(&mut engine, &shared);
     let mut registrar = Registrar::new(&mut engine);
-    verbs::register(&mut registrar, desk);
+    verbs::register(&mut registrar, host);
     let entries = registrar.into_entries();
     (engine, shared, entries)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 use super::settings::{combinations, settings};
-use super::{Comparison, Desk, Interval};
+use super::{Comparison, Interval, StudyHost};
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 use crate::values::type_label;
@@ -14,34 +14,34 @@ use crate::values::type_label;
 #[derive(Clone)]
 pub(super) struct RunValue {
     id: usize,
-    desk: Arc<Desk>,
+    host: Arc<StudyHost>,
 }
 
 impl RunValue {
     fn figure(&self, name: &str) -> Outcome<Option<f64>> {
-        self.desk.batch.figure(self.id, name).or_else(fail)
+        self.host.batch.figure(self.id, name).or_else(fail)
     }
 }
 
-pub(super) fn register(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
-    runs(registrar, desk);
-    statistics(registrar, desk);
-    parameters(registrar, desk);
+pub(super) fn register(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
+    runs(registrar, host);
+    statistics(registrar, host);
+    parameters(registrar, host);
 }
 
-fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
+fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar.class::<RunValue>(
         "Run",
         "One run, under way or done. Reading a figure waits for it; every number of `summary.json` is one: `avg_jct_s`, `p99_jct_s`, `deadline_ratio`, `gpu_util`, … A figure that the run does not have is `()`.",
     );
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "run(settings) -> Run",
             "Takes a run on and goes on at once. The names are the options of `rota simulate` with `_` for `-`: `#{ policy: \"las+tune\", jobs_per_hour: 8, seed: 3, set: #{ threshold: 5 } }`. Equal settings are one run.",
         )
         .register_fn("run", move |map: Map| submit(&at, settings(map)?));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "sweep(settings) -> Array",
@@ -53,10 +53,10 @@ fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
         });
     registrar
         .field("Run", "ok: bool", "Whether the run came to its end; waits for it.")
-        .register_get("ok", |run: &mut RunValue| run.desk.batch.failure(run.id).is_none());
+        .register_get("ok", |run: &mut RunValue| run.host.batch.failure(run.id).is_none());
     registrar
         .field("Run", "error: String", "Why the run failed, or nothing; waits for it.")
-        .register_get("error", |run: &mut RunValue| run.desk.batch.failure(run.id).unwrap_or_default());
+        .register_get("error", |run: &mut RunValue| run.host.batch.failure(run.id).unwrap_or_default());
     registrar.method("Run", "run[name]", "A figure by its name, as after a dot.").register_indexer_get(
         |run: &mut RunValue, name: ImmutableString| -> Outcome<Dynamic> {
             Ok(run.figure(&name)?.map_or(Dynamic::UNIT, Dynamic::from))
@@ -64,13 +64,13 @@ fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
     );
 }
 
-fn submit(desk: &Arc<Desk>, settings: super::Settings) -> Outcome<RunValue> {
-    desk.refuse_unknown_parameters().or_else(fail)?;
-    let id = desk.batch.submit(settings).or_else(fail)?;
-    Ok(RunValue { id, desk: Arc::clone(desk) })
+fn submit(host: &Arc<StudyHost>, settings: super::Settings) -> Outcome<RunValue> {
+    host.refuse_unknown_parameters().or_else(fail)?;
+    let id = host.batch.submit(settings).or_else(fail)?;
+    Ok(RunValue { id, host: Arc::clone(host) })
 }
 
-fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
+fn statistics(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar
         .function("mean(runs, figure) -> float", "The mean of a figure over runs; waits for them.")
         .register_fn("mean", |runs: Array, name: ImmutableString| -> Outcome<f64> {
@@ -88,7 +88,7 @@ fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
     registrar.engine().register_fn("percentile", |runs: Array, name: ImmutableString, percent: i64| {
         percentile(&runs, &name, percent as f64)
     });
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "interval(runs, figure) -> Map",
@@ -100,7 +100,7 @@ fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
                 None => fail("interval: no runs"),
             }
         });
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "compare(baseline, other, figure) -> Map",
@@ -168,32 +168,32 @@ fn comparison_map(comparison: &Comparison) -> Map {
     map
 }
 
-fn parameters(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
-    let at = Arc::clone(desk);
+fn parameters(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
+    let at = Arc::clone(host);
     registrar
         .function("title(text)", "The heading of the study.")
         .register_fn("title", move |text: ImmutableString| at.batch.title(&text));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function("is_quick() -> bool", "Whether `--quick` asks for a small form of the study.")
         .register_fn("is_quick", move || at.options.is_quick);
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "param(name, default)",
             "A parameter that `--set name=value` sets; it has the type of its default. Declare all of them before the first run.",
         )
         .register_fn("param", move |name: ImmutableString, default: Dynamic| parameter(&at, &name, default));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function("print(value)", "A line for who watches, and for the report.")
         .on_print(move |line| at.batch.say(line));
 }
 
-fn parameter(desk: &Desk, name: &str, default: Dynamic) -> Outcome<Dynamic> {
-    let mut declared = desk.declared.lock().unwrap_or_else(PoisonError::into_inner);
+fn parameter(host: &StudyHost, name: &str, default: Dynamic) -> Outcome<Dynamic> {
+    let mut declared = host.declared.lock().unwrap_or_else(PoisonError::into_inner);
     declared.push(name.to_owned());
-    let Some(text) = desk.options.set.get(name) else { return Ok(default) };
+    let Some(text) = host.options.set.get(name) else { return Ok(default) };
     let value = match () {
         () if default.is_string() => Some(text.clone().into()),
         () if default.is_int() => text.parse::<i64>().ok().map(Dynamic::from),

@@ -32,7 +32,7 @@ impl View {
             return Queue { session: Arc::clone(&self.0), rows: Arc::clone(rows) };
         }
         let jobs = self.jobs();
-        let rows = jobs.places_by_id().map(|place| jobs.row_at(place) as u32).collect();
+        let rows = jobs.positions_by_id().map(|position| jobs.row_at(position) as u32).collect();
         Queue::new(&self.0, rows)
     }
 

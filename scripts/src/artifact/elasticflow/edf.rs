@@ -174,7 +174,7 @@ fn try_arrival(state: &mut State, timeline: &mut Timeline, arrival: u32) -> bool
     };
     let draft = draft(state, timeline, &mut list);
     if !draft.late.iter().all(|id| late_anyway.contains(id)) {
-        state.books.decline(arrival);
+        state.accounts.decline(arrival);
         return false;
     }
     state.take_in(&[arrival]);

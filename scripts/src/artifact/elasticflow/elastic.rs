@@ -101,7 +101,7 @@ fn admit_group(state: &mut State, timeline: &mut Timeline, group: &[u32]) {
             state.take_in(&[id]);
             state.runnable.push(id);
         } else {
-            state.books.decline(id);
+            state.accounts.decline(id);
         }
     }
     enter(state, timeline, &[]);

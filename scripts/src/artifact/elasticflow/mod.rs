@@ -13,6 +13,7 @@
 //! is in `plans`; its event list is in `events`. The differences from the shipped policies and what they do to the
 //! numbers stand in docs/fidelity.md.
 
+mod accounts;
 mod deadlines;
 mod edf;
 mod elastic;
@@ -192,7 +193,7 @@ struct Case {
     machines: Machines,
     slot: Span,
     defects: Defects,
-    books: job::Books,
+    accounts: accounts::Accounts,
 }
 
 impl Case {
@@ -213,8 +214,8 @@ pub fn run(
     }
     let machines = Machines::of(cluster)?;
     let jobs = job::jobs_of(workload, cluster, settings)?;
-    let books = job::Books::new(jobs.len(), machines.n_gpus, settings.keeps_timeline);
-    let case = Case { jobs, machines, slot, defects: settings.defects, books };
+    let accounts = accounts::Accounts::new(jobs.len(), machines.n_gpus, settings.keeps_timeline);
+    let case = Case { jobs, machines, slot, defects: settings.defects, accounts };
     match settings.scheduler {
         Scheduler::ElasticFlow => elastic::run(case, elastic::Admission::Deadlines),
         Scheduler::ElasticFlowOpen => elastic::run(case, elastic::Admission::None),

@@ -28,7 +28,7 @@ struct Lease {
 /// Runs to the end.
 pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     let mut restarts = RestartCount::new(&case);
-    let Case { mut jobs, machines, slot, defects, mut books } = case;
+    let Case { mut jobs, machines, slot, defects, mut accounts } = case;
     let fresh = |job: &Job| Lease {
         left_s: job.duration.as_secs_f64(),
         last: None,
@@ -57,7 +57,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
         }
         for id in ending.drain(..) {
             let (job, end) = (&jobs[id as usize], leases[id as usize].end);
-            books.finish(id, job, None, end, end > job.deadline);
+            accounts.finish(id, job, None, end, end > job.deadline);
             runnable.retain(|j| *j != id);
         }
         let clock = if defects.has(Defect::ThemisClock) { last_event } else { now };
@@ -81,10 +81,10 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
             }
         }
         let holding = |id: &u32| jobs[*id as usize].holding(*id, jobs[*id as usize].asked, SmallVec::new());
-        books.round(now, &jobs, &runnable, chosen.iter().map(holding).collect());
+        accounts.round(now, &jobs, &runnable, chosen.iter().map(holding).collect());
         now = now + slot;
     }
-    Ok(books.close(&jobs))
+    Ok(accounts.close(&jobs))
 }
 
 /// The first round at or after `time`; idle rounds before it change nothing.

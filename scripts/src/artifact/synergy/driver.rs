@@ -19,8 +19,8 @@ use rota_core::table::{Field, JobTable};
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 
+use super::accounts::Accounts;
 use super::attach::{Attached, Models, Server};
-use super::books::Books;
 use super::error::ArtifactError;
 use super::order::ScriptedOrder;
 use super::scheme::{Allocation, OrderName, Placement, Scheme};
@@ -67,7 +67,7 @@ pub fn run(
         driver.round(now)?;
         observe(&driver.progress(now));
     }
-    Ok(driver.books.close())
+    Ok(driver.accounts.close())
 }
 
 /// Whom a walk tries, and in what order.
@@ -100,7 +100,7 @@ struct Driver<'a> {
     /// Jobs whose speed of the last round was not the one attached to them: the next order still goes by it.
     slowed: Vec<JobId>,
     last_round: Option<Time>,
-    books: Books,
+    accounts: Accounts,
 }
 
 impl<'a> Driver<'a> {
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         };
         Ok(Driver {
             room: Room::new(&snapshot),
-            books: Books::new(workload, &snapshot.cluster, settings),
+            accounts: Accounts::new(workload, &snapshot.cluster, settings),
             placement: match scheme.placement {
                 Placement::FirstFit => Box::new(FirstFit),
                 Placement::Consolidate => Box::new(Consolidate::default()),
@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
 
     fn progress(&self, now: Time) -> Progress {
         let (n_ended, n_jobs) = (self.n_finished, self.workload.jobs.len());
-        Progress { now, n_ended, n_jobs, n_decisions: self.books.n_rounds() }
+        Progress { now, n_ended, n_jobs, n_decisions: self.accounts.n_rounds() }
     }
 
     /// The next round; an idle gap is jumped over. `None` when all jobs have ended, or none of those left fits an
@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
         self.arrive(now);
         self.finish(now);
         if self.snapshot.jobs.is_empty() {
-            self.books.idle(now);
+            self.accounts.idle(now);
         } else {
             let order = self.order(now)?;
             let (walked, granted) = self.walk(&order);
@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
             if !self.has(Defect::PlacedAnew) {
                 self.settle(&granted);
             }
-            self.books.round(now, &self.snapshot.jobs, granted);
+            self.accounts.round(now, &self.snapshot.jobs, granted);
         }
         self.last_round = Some(now);
         Ok(())
@@ -221,7 +221,7 @@ impl<'a> Driver<'a> {
             jobs.set(row, Field::StorageDemand, attached.demand[2]);
             // The original appends to the list that it sorts in place: who is new stands behind everybody.
             jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
-            self.books.arrived(now, job);
+            self.accounts.arrived(now, job);
             self.n_arrived += 1;
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Driver<'a> {
             if let Some(end) = self.ends[job.index()] {
                 let end = if self.has(Defect::LateEnds) { now } else { end };
                 self.jobs_mut().remove(row);
-                self.books.finished(end, job);
+                self.accounts.finished(end, job);
                 self.n_finished += 1;
             } else {
                 self.jobs_mut().set(row, Field::Since, now.as_secs_f64());

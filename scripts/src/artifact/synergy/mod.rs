@@ -12,8 +12,8 @@
 //! model, the straight line for capped demands, jobs cut to exactly the proportional share. Not reproduced: the run
 //! that ends in an idle gap, and racks whose node numbers collide.
 
+mod accounts;
 mod attach;
-mod books;
 #[cfg(test)]
 mod defect_tests;
 mod driver;

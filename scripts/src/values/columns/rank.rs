@@ -16,8 +16,8 @@ const MAX_HINTS: usize = 4;
 
 /// One key of `rank`.
 pub(crate) struct Key {
-    /// Its place among the arguments, 1 first.
-    pub(crate) place: usize,
+    /// Its position among the arguments, 1 first.
+    pub(crate) position: usize,
     /// Its numbers.
     pub(crate) column: Column,
 }
@@ -54,8 +54,8 @@ pub(crate) fn by_arrival(shared: &Shared, jobs: &Jobs) -> Queue {
 pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Queue> {
     let session = &jobs.session;
     let mut keyed = Vec::with_capacity(jobs.len());
-    for place in jobs.places_by_id() {
-        let job = JobValue::new(session, jobs.row_at(place) as u32);
+    for position in jobs.positions_by_id() {
+        let job = JobValue::new(session, jobs.row_at(position) as u32);
         let id = job.id();
         let value = key.call(engine, session.meter(), (job.clone(),))?;
         let Some(numbers) = numbers(&value) else {
@@ -121,10 +121,10 @@ fn refuse_nan(key: &Key) -> Outcome<()> {
     }
     match values.iter().position(|v| v.is_nan()) {
         None => Ok(()),
-        Some(place) => {
+        Some(position) => {
             let jobs = &key.column.jobs;
-            let id = jobs.session.snapshot.jobs.id(jobs.row_at(place));
-            fail(format!("rank: key {} of job {id} is not a number (NaN)", key.place))
+            let id = jobs.session.snapshot.jobs.id(jobs.row_at(position));
+            fail(format!("rank: key {} of job {id} is not a number (NaN)", key.position))
         }
     }
 }
@@ -145,16 +145,16 @@ fn start(shared: &Shared, jobs: &Jobs, key: Option<&[f64]>) -> Vec<Item> {
     let table = &jobs.session.snapshot.jobs;
     let mut items = Vec::with_capacity(jobs.len());
     if !jobs.is_all() {
-        items.extend((0..jobs.len()).map(|place| {
-            let row = jobs.row_at(place);
-            Item::new(key.map_or(0.0, |k| k[place]), table.id(row), row)
+        items.extend((0..jobs.len()).map(|position| {
+            let row = jobs.row_at(position);
+            Item::new(key.map_or(0.0, |k| k[position]), table.id(row), row)
         }));
         return items;
     }
-    let mut live = shared.live();
-    let call = live.n_rank_calls;
+    let mut state = shared.call_state();
+    let call = state.n_rank_calls;
     let mut is_listed = vec![false; table.len()];
-    if let Some(hint) = live.rank_hints.get_mut(call) {
+    if let Some(hint) = state.rank_hints.get_mut(call) {
         for id in hint.iter() {
             if let Some(row) = table.row(JobId(*id)) {
                 is_listed[row] = true;
@@ -174,8 +174,8 @@ fn sort(items: &mut [Item], keys: &[&[f64]], jobs: &Jobs) {
     let Some((_, rest)) = keys.split_first().filter(|(_, rest)| !rest.is_empty()) else { return };
     for group in items.chunk_by_mut(|a, b| a.key_bits() == b.key_bits()).filter(|group| group.len() > 1) {
         for item in group.iter_mut() {
-            let place = jobs.place_of(item.row() as usize).unwrap_or_default();
-            *item = Item::new(rest[0][place], item.id(), item.row() as usize);
+            let position = jobs.position_of(item.row() as usize).unwrap_or_default();
+            *item = Item::new(rest[0][position], item.id(), item.row() as usize);
         }
         sort(group, rest, jobs);
     }
@@ -185,16 +185,16 @@ fn remember(shared: &Shared, jobs: &Jobs, items: &[Item]) {
     if !jobs.is_all() {
         return;
     }
-    let mut live = shared.live();
-    let call = live.n_rank_calls;
-    live.n_rank_calls += 1;
+    let mut state = shared.call_state();
+    let call = state.n_rank_calls;
+    state.n_rank_calls += 1;
     if call >= MAX_HINTS {
         return;
     }
-    if live.rank_hints.len() <= call {
-        live.rank_hints.resize(call + 1, Vec::new());
+    if state.rank_hints.len() <= call {
+        state.rank_hints.resize(call + 1, Vec::new());
     }
-    let hint = &mut live.rank_hints[call];
+    let hint = &mut state.rank_hints[call];
     hint.clear();
     hint.extend(items.iter().map(|item| item.id().0));
 }

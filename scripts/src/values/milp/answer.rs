@@ -43,9 +43,11 @@ impl MilpAnswer {
             ));
         }
         self.cell.session.meter().charge(linear.n_terms())?;
-        let at = |place: usize| {
-            let terms = linear.terms(place).iter();
-            terms.fold(linear.number(place), |sum, (x, by)| sum + by * self.solution.value(*x).unwrap_or(0.0))
+        let at = |position: usize| {
+            let terms = linear.terms(position).iter();
+            terms.fold(linear.number(position), |sum, (x, by)| {
+                sum + by * self.solution.value(*x).unwrap_or(0.0)
+            })
         };
         match linear.shape() {
             Shape::One => Ok(Dynamic::from(at(0))),

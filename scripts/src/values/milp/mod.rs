@@ -77,10 +77,10 @@ impl MilpValue {
         self.0.take(shape.len(), 0)?;
         let mut variables = vec![None; shape.len()];
         let mut model = self.0.model();
-        for place in shape.places_by_id() {
-            let name = shape.name_of(name, place);
-            let made = model.variable(&name, kind, low.number(place), high.number(place));
-            variables[place] = Some(made.or_else(wrong)?);
+        for position in shape.positions_by_id() {
+            let name = shape.name_of(name, position);
+            let made = model.variable(&name, kind, low.number(position), high.number(position));
+            variables[position] = Some(made.or_else(wrong)?);
         }
         drop(model);
         Linear::of_variables(&self.0, shape, variables.into_iter().flatten())
@@ -92,15 +92,15 @@ impl MilpValue {
         self.0.take(linear.shape().len(), linear.n_terms())?;
         let mut model = self.0.model();
         let name = name.map_or_else(|| format!("row{}", model.n_rows()), str::to_owned);
-        for place in linear.shape().places_by_id() {
-            let side = -linear.number(place);
+        for position in linear.shape().positions_by_id() {
+            let side = -linear.number(position);
             let (low, high) = match relation {
                 Relation::AtMost => (f64::NEG_INFINITY, side),
                 Relation::AtLeast => (side, f64::INFINITY),
                 Relation::Equal => (side, side),
             };
-            let name = linear.shape().name_of(&name, place);
-            model.row(&name, low, high, linear.terms(place).iter().copied()).or_else(wrong)?;
+            let name = linear.shape().name_of(&name, position);
+            model.row(&name, low, high, linear.terms(position).iter().copied()).or_else(wrong)?;
         }
         Ok(())
     }

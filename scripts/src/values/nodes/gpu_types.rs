@@ -70,8 +70,8 @@ impl View {
                 return fail(format!("fill_by_type: `{name}` must be a column, got {}", type_label(value)));
             };
             session.meter().charge(column.jobs.len())?;
-            for (place, priority) in column.values().iter().enumerate().filter(|(_, p)| **p > 0.0) {
-                let row = column.jobs.row_at(place);
+            for (position, priority) in column.values().iter().enumerate().filter(|(_, p)| **p > 0.0) {
+                let row = column.jobs.row_at(position);
                 if is_allowed(snapshot, row, index) {
                     pairs.push((*priority, snapshot.jobs.id(row), index, row as u32));
                 }

@@ -44,7 +44,6 @@ enum Give {
 #[derive(Clone, Debug)]
 enum OrElse {
     FairShare,
-    WholeFairShare,
     ReclaimExcess,
     Asked(Closure),
 }
@@ -134,8 +133,8 @@ impl FillValue {
         let Some(column) = &self.gpus else { return Ok(Counts::Asked) };
         let table = &self.queue.session.snapshot.jobs;
         let mut counts = vec![0; table.len()];
-        for (place, value) in column.values().iter().enumerate() {
-            let row = column.jobs.row_at(place);
+        for (position, value) in column.values().iter().enumerate() {
+            let row = column.jobs.row_at(position);
             if value.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(value) {
                 return fail(format!("gpus: job {} cannot get {value} GPUs", table.id(row)));
             }
@@ -190,7 +189,6 @@ impl OrElse {
     fn answer<'a>(&self, ask: &'a mut (dyn FnMut(usize, &Room) -> Option<Host> + 'a)) -> Answer<'a> {
         match self {
             OrElse::FairShare => Answer::FairShare,
-            OrElse::WholeFairShare => Answer::WholeFairShare,
             OrElse::ReclaimExcess => Answer::Reclaim(Reclaim::default()),
             OrElse::Asked(_) => Answer::Ask(ask),
         }
@@ -233,15 +231,13 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         OWNER,
         "or_else(what) -> Fill",
         "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
-         resource), `\"whole_fair_share\"` (exactly that share of all), `\"reclaim_excess\"` (neighbours give back what \
-         they hold beyond theirs), or a closure `|job|` or `|job, room|` that returns a Share, or `()` to give up. \
-         Several are tried in turn.",
+         resource), `\"reclaim_excess\"` (its neighbours give back what they hold beyond theirs), or a closure `|job|` or \
+         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn.",
     );
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
         "fair_share" => Ok(fill.answer(OrElse::FairShare)),
-        "whole_fair_share" => Ok(fill.answer(OrElse::WholeFairShare)),
         "reclaim_excess" => Ok(fill.answer(OrElse::ReclaimExcess)),
-        other => fail(unknown_word("or_else", other, &["fair_share", "whole_fair_share", "reclaim_excess"])),
+        other => fail(unknown_word("or_else", other, &["fair_share", "reclaim_excess"])),
     });
     engine.register_fn("or_else", |fill: FillValue, closure: FnPtr| {
         let closure = fill.queue.session.shared.closure(closure);

@@ -1,4 +1,4 @@
-//! Keeps the books of an artifact run. A lease lasts one round, so a round is all there is to record.
+//! Keeps the accounts of a run. A lease lasts one round, so a round is all there is to record.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use rota_core::workload::Workload;
 
 use super::driver::SynergySettings;
 
-/// Books in progress.
-pub(super) struct Books {
+/// What the ledger of a run will be made of.
+pub(super) struct Accounts {
     ledger: Ledger,
     digest: Digest,
     round: Span,
@@ -37,7 +37,7 @@ struct Open {
     slices: Vec<Slice>,
 }
 
-impl Books {
+impl Accounts {
     pub(super) fn new(workload: &Workload, cluster: &Cluster, settings: &SynergySettings) -> Self {
         let n_jobs = workload.jobs.len();
         let blank = Outcome {
@@ -48,7 +48,7 @@ impl Books {
             preemptions: 0,
             reason: String::new(),
         };
-        Books {
+        Accounts {
             ledger: Ledger { outcomes: vec![blank; n_jobs], ..Ledger::default() },
             digest: Digest::default(),
             round: settings.round,
@@ -163,7 +163,7 @@ impl Books {
         }
     }
 
-    /// Closes the books. Jobs that are left fit no empty cluster.
+    /// The ledger. Jobs that are left do not fit even an empty cluster.
     pub(super) fn close(mut self) -> Ledger {
         for outcome in self.ledger.outcomes.iter_mut().filter(|o| o.status == Status::Unfinished) {
             outcome.reason = "does not fit the empty cluster".into();
