@@ -138,7 +138,7 @@ impl ScriptPolicy {
     /// Private memory as [`Policy::memory`] gave it, put back after a restart.
     pub fn restore_memory(&mut self, text: &str) -> Result<(), PolicyError> {
         self.memories = private::restore(&self.engine, self.parts.len(), text)
-            .map_err(|message| PolicyError { message })?;
+            .map_err(|error| PolicyError { message: error.to_string() })?;
         Ok(())
     }
 

@@ -142,7 +142,9 @@ impl ScriptPolicy {
         let value = result.map_err(|error| self.explain(*error, part, stage))?;
         match checked {
             Ok(()) => Ok(value),
-            Err(message) => Err(at(script, script.position_of(stage), message, None, Some(stage.name()))),
+            Err(error) => {
+                Err(at(script, script.position_of(stage), error.to_string(), None, Some(stage.name())))
+            }
         }
     }
 

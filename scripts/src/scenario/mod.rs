@@ -15,11 +15,13 @@
 //!
 //! A run of this is the truth to compare with; `UPDATE_EXPECT=1` in tests writes it into the file.
 
+mod error;
 mod needs;
 mod parse;
 mod run;
 
-pub use parse::{Scenario, ScenarioError, parse};
+pub use error::{LineError, ScenarioError};
+pub use parse::{Scenario, parse};
 pub use run::{Report, run};
 
 /// The scenarios written in a script's comments: blocks of `//` lines that begin with `scenario:`.

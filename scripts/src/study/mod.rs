@@ -68,12 +68,12 @@ pub struct Comparison {
     pub n_smaller: usize,
 }
 
-/// Who runs what a study asks for.
+/// What runs the runs that a study asks for.
 pub trait Batch: Send + Sync {
     /// Takes a run on, without waiting for it; refuses settings that make no sense. Equal settings are one run.
-    fn submit(&self, settings: Settings) -> Result<usize, String>;
+    fn submit(&self, settings: Settings) -> Result<usize, RunRefused>;
     /// A figure of a run, once it is done; `None` when it has none, as a run without deadlines has no ratio.
-    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, String>;
+    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, FigureError>;
     /// Why a run failed, once it is over; `None` when it did not.
     fn failure(&self, run: usize) -> Option<String>;
     /// The interval of confidence of a mean.
@@ -82,8 +82,48 @@ pub trait Batch: Send + Sync {
     fn compare(&self, baseline: &[f64], other: &[f64]) -> Option<Comparison>;
     /// The heading of the study.
     fn title(&self, text: &str);
-    /// A line for who watches, kept for the report too.
+    /// A line to be shown at once and kept for the report.
     fn say(&self, line: &str);
+}
+
+/// Settings that a batch does not take on, with the reason in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RunRefused(pub String);
+
+/// A figure that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    /// Runs have no figure of that name.
+    #[error("a run has no figure `{name}`: there are {known}")]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are, with commas between them.
+        known: String,
+    },
+    /// The run came to no end.
+    #[error("run {number} failed: {why}; ask for `ok` before its figures")]
+    Failed {
+        /// The number of the run, from 1.
+        number: usize,
+        /// The error of the run.
+        why: String,
+    },
+    /// The run belongs to a shard that another process runs.
+    #[error("run {number} is of another shard")]
+    Elsewhere {
+        /// The number of the run, from 1.
+        number: usize,
+    },
+}
+
+/// A parameter was set that the study has not declared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--set {key}: this study has {known}")]
+pub(crate) struct UnknownParameter {
+    key: String,
+    known: String,
 }
 
 /// How a study is run.
@@ -120,13 +160,15 @@ pub(crate) struct StudyHost {
 
 impl StudyHost {
     /// Before the first run: a parameter that nobody declared is a typing error.
-    pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), String> {
+    pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), UnknownParameter> {
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = self.options.set.keys().find(|key| !declared.contains(key));
         match (unknown, declared.is_empty()) {
             (None, _) => Ok(()),
-            (Some(key), true) => Err(format!("--set {key}: this study has no parameters")),
-            (Some(key), false) => Err(format!("--set {key}: this study has {}", declared.join(", "))),
+            (Some(key), true) => {
+                Err(UnknownParameter { key: key.clone(), known: "no parameters".to_owned() })
+            }
+            (Some(key), false) => Err(UnknownParameter { key: key.clone(), known: declared.join(", ") }),
         }
     }
 }
@@ -148,11 +190,11 @@ pub fn run(
     part.script = Arc::new(script);
     shared.meter.start();
     engine.run_ast(&part.script).map_err(|error| explain(*error, &part))?;
-    host.refuse_unknown_parameters().map_err(|message| ScriptError {
+    host.refuse_unknown_parameters().map_err(|error| ScriptError {
         file: file.to_owned(),
         position: None,
         line_text: String::new(),
-        message,
+        message: error.to_string(),
         hint: None,
         stage: None,
     })
@@ -161,7 +203,7 @@ pub fn run(
 /// Everything a study can use, for the documentation.
 pub fn entries() -> Vec<Entry> {
     let host =
-        StudyHost { batch: Arc::new(Nobody), options: StudyOptions::default(), declared: Mutex::default() };
+        StudyHost { batch: Arc::new(Nothing), options: StudyOptions::default(), declared: Mutex::default() };
     build(&Arc::new(host)).2
 }
 
@@ -177,13 +219,13 @@ fn build(host: &Arc<StudyHost>) -> (Engine, Arc<Shared>, Vec<Entry>) {
 }
 
 /// A batch that takes nothing on, to ask an engine what it offers.
-struct Nobody;
+struct Nothing;
 
-impl Batch for Nobody {
-    fn submit(&self, _: Settings) -> Result<usize, String> {
-        Err("nobody runs anything here".to_owned())
+impl Batch for Nothing {
+    fn submit(&self, _: Settings) -> Result<usize, RunRefused> {
+        Err(RunRefused("this batch runs nothing".to_owned()))
     }
-    fn figure(&self, _: usize, _: &str) -> Result<Option<f64>, String> {
+    fn figure(&self, _: usize, _: &str) -> Result<Option<f64>, FigureError> {
         Ok(None)
     }
     fn failure(&self, _: usize) -> Option<String> {

@@ -19,7 +19,7 @@ pub(super) struct RunValue {
 
 impl RunValue {
     fn figure(&self, name: &str) -> Outcome<Option<f64>> {
-        self.host.batch.figure(self.id, name).or_else(fail)
+        self.host.batch.figure(self.id, name).or_else(|error| fail(error.to_string()))
     }
 }
 
@@ -65,8 +65,8 @@ fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
 }
 
 fn submit(host: &Arc<StudyHost>, settings: super::Settings) -> Outcome<RunValue> {
-    host.refuse_unknown_parameters().or_else(fail)?;
-    let id = host.batch.submit(settings).or_else(fail)?;
+    host.refuse_unknown_parameters().or_else(|error| fail(error.to_string()))?;
+    let id = host.batch.submit(settings).or_else(|error| fail(error.to_string()))?;
     Ok(RunValue { id, host: Arc::clone(host) })
 }
 
