@@ -19,7 +19,7 @@ pub enum TryError {
     Failed {
         /// The instant in words, such as `half full`.
         instant: &'static str,
-        /// The script's error.
+        /// The policy's error, with its position in the script.
         error: PolicyError,
     },
     /// The policy decided what no cluster can do.

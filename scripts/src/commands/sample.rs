@@ -16,7 +16,7 @@ use rota_core::time::{Span, Time};
 
 use crate::{Limits, ScriptPolicy};
 
-/// How large an instant.
+/// How large an instant is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Nodes of 8 GPUs, 24 CPUs and 500 GB.

@@ -23,19 +23,19 @@ pub enum LoadError {
     /// A script file that cannot be read.
     #[error("{path}: {why}")]
     Unreadable {
-        /// The file.
+        /// The path as it was given.
         path: String,
-        /// What the system says.
+        /// The operating system's message.
         why: String,
     },
     /// Two parts that define the same stage.
     #[error("stage `{stage}` is defined by both {first} and {second}: a policy has one of each")]
     DefinedTwice {
-        /// The stage.
+        /// The name of the stage's function.
         stage: &'static str,
-        /// The first file.
+        /// The file of the part that comes first in the policy's name.
         first: String,
-        /// The second file.
+        /// The file of the later part.
         second: String,
     },
     /// `decide` together with a stage it replaces.
@@ -45,15 +45,15 @@ pub enum LoadError {
     DecidesAlready {
         /// The file with `decide`.
         decider: String,
-        /// The other file.
+        /// The file with a stage that `decide` replaces.
         other: String,
-        /// Its stage.
+        /// The stage that `decide` replaces.
         stage: &'static str,
     },
-    /// A file that is no part of a policy.
+    /// A file without a stage.
     #[error("{file}: defines no stage: write at least one of {}", crate::policy::part::STAGE_SIGNATURES)]
     NoStage {
-        /// The file.
+        /// The path, or the name of a shipped script.
         file: String,
     },
     /// A script that does not compile or whose top level fails.
@@ -68,13 +68,13 @@ pub struct ScriptError {
     pub file: String,
     /// Line and column, from 1, where they are known.
     pub position: Option<(u16, u16)>,
-    /// The line's text.
+    /// The text of that line; empty where the position is not known.
     pub line_text: String,
-    /// What went wrong.
+    /// The message, one line in lower case.
     pub message: String,
-    /// What might help.
+    /// A sentence that may help, such as the nearest names.
     pub hint: Option<String>,
-    /// The stage that ran.
+    /// The stage that was running; `None` at the top level.
     pub stage: Option<&'static str>,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for ScriptError {
 }
 
 impl ScriptError {
-    /// The same error at a place found out later; the file must be one of the parts.
+    /// The same error at a position found out later; the file must be one of the parts.
     pub(crate) fn moved_to(self, parts: &[Part], file: &str, position: Position) -> ScriptError {
         match parts.iter().find(|part| part.file == file) {
             Some(part) => at(part, position, self.message, self.hint, self.stage),
@@ -224,7 +224,7 @@ impl Explainer<'_> {
     }
 }
 
-/// An error of a part at a place.
+/// An error of a part at a position.
 pub(crate) fn at(
     part: &Part,
     position: Position,

@@ -24,7 +24,7 @@ pub struct Limits {
     pub operations: u64,
     /// Wall-clock time of one decision. The simulator sets none, so that results do not depend on the machine.
     pub alarm: Option<Duration>,
-    /// Functions calling functions.
+    /// The most functions that may be active at a time.
     pub call_depth: usize,
     /// Variables in one function.
     pub variables: usize,

@@ -39,7 +39,7 @@ pub fn reset_peak() {
 
 #[inline]
 fn count(bytes: i64) {
-    // A thread that is ending has no counter any more; nobody asks it either.
+    // A thread that is ending has no counter any more, and no decision on it needs one.
     let _ = HELD.try_with(|held| {
         let now = held.get() + bytes;
         held.set(now);

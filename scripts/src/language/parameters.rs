@@ -17,15 +17,15 @@ use crate::values::number;
 /// One parameter of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// The word by which `--set` and the script refer to it.
     pub name: String,
-    /// What it is now.
+    /// Its present value, of the default's type and within the domain.
     pub value: Value,
-    /// What it is when nobody sets it.
+    /// Its value when it is not set.
     pub default: Value,
-    /// What it may be.
+    /// The values it may have.
     pub domain: Domain,
-    /// What it means.
+    /// One sentence for `rota policy show`.
     pub about: String,
 }
 
@@ -53,7 +53,7 @@ pub enum Domain {
     OneOf(Vec<String>),
 }
 
-/// A parameter that cannot be set so.
+/// A value that a parameter cannot be set to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// No part has it.
@@ -61,7 +61,7 @@ pub enum SetError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// The policy.
+        /// The policy's name as it was given.
         policy: String,
         /// Nearest names, or those there are.
         hint: String,
@@ -71,19 +71,19 @@ pub enum SetError {
     Ambiguous {
         /// What was asked for.
         name: String,
-        /// The parts.
+        /// Names of the parts that have it, joined by `and`.
         parts: String,
-        /// How to say which.
+        /// One of the parts and the name, as it can be written.
         example: String,
     },
     /// Not of its type, or outside its range.
     #[error("parameter `{name}`: `{value}` is not {expected}")]
     Wrong {
-        /// The parameter.
+        /// The parameter that was to be set.
         name: String,
-        /// What was given.
+        /// The text that was given.
         value: String,
-        /// What it must be.
+        /// The values it may have, in words.
         expected: String,
     },
 }
@@ -98,7 +98,7 @@ pub(crate) struct Declarations {
 }
 
 impl SetError {
-    /// What to say of a name that a policy, or none of several, has among these.
+    /// The error for a name that is not among the known ones, with the nearest of them.
     pub fn unknown(key: &str, policy: String, known: &[&str]) -> Self {
         let name = key.split_once('.').map_or(key, |(_, name)| name);
         let hint = match (nearest::hint(name, known.iter().copied()), known.is_empty()) {
@@ -231,7 +231,7 @@ fn declare(shared: &Shared, name: &str, default: &Dynamic, domain: &Dynamic, abo
         return fail(format!("param `{name}`: its default {default} is not {domain}"));
     }
     let mut state = shared.call_state();
-    // A script with constants runs its top level again before each stage; its parameters stand already.
+    // A script with constants runs its top level again before each stage; its parameters are declared already.
     let Some(declarations) = &mut state.declarations else { return Ok(()) };
     if declarations.parameters.iter().any(|p| p.name == name) {
         return fail(format!("param `{name}` is declared twice"));

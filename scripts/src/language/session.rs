@@ -29,10 +29,10 @@ pub(crate) fn fail<T>(message: impl Into<String>) -> Outcome<T> {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) meter: Meter,
-    /// Who solves models.
+    /// The solver of models.
     pub(crate) solving: Solving,
     call_state: Mutex<CallState>,
-    /// The last book of leases with the text it was remembered as: reading that text again would give the same.
+    /// The last lease book with the text it was remembered as: reading that text again would give the same.
     book: Mutex<Option<(ImmutableString, Arc<Book>)>>,
 }
 
@@ -67,12 +67,12 @@ impl Shared {
         })
     }
 
-    /// Never held while script code runs, so nothing can wait for itself.
+    /// Never held while script code runs, so that it cannot deadlock.
     pub(crate) fn call_state(&self) -> MutexGuard<'_, CallState> {
         self.call_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a book beside the text that a script remembers it by.
+    /// Keeps a lease book with the text that a script remembers it by.
     pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<Book>) {
         *self.book.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, book));
     }

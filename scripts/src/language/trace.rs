@@ -32,7 +32,7 @@ impl Trace {
         engine.register_debugger(
             |_, debugger| debugger,
             move |_, event, _, source, position| {
-                // Leaving a function is an event too, at its closing brace: nobody looks for an error there.
+                // Leaving a function is an event too, at its closing brace: an error there would help no one.
                 if matches!(event, DebuggerEvent::Step) && !position.is_none() {
                     let mut last = trace.0.lock().unwrap_or_else(PoisonError::into_inner);
                     *last = Some((source.unwrap_or_default().to_owned(), position));
@@ -47,7 +47,7 @@ impl Trace {
     }
 }
 
-/// The error with the place the script had reached, as far as a second run can tell.
+/// The error with the position that the script had reached, as far as a second run can tell.
 pub(crate) fn locate(policy: &ScriptPolicy, snapshot: &Snapshot, error: ScriptError) -> ScriptError {
     let part = |part: &crate::policy::part::Part| Source {
         name: part.name.clone(),

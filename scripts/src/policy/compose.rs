@@ -14,7 +14,7 @@ pub struct Source {
     pub name: String,
     /// The file, for messages.
     pub file: String,
-    /// The script.
+    /// The Rhai source.
     pub text: String,
 }
 

@@ -85,7 +85,7 @@ impl ScriptPolicy {
         })
     }
 
-    /// Its name.
+    /// The name it was loaded by, such as `las+tune`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -159,7 +159,7 @@ impl Policy for ScriptPolicy {
 }
 
 impl ScriptPolicy {
-    /// One decision; a script's error as it is, for those who want its parts.
+    /// One decision; a script's error is returned with its parts instead of as text.
     pub fn decide_or_explain(&mut self, snapshot: &Snapshot) -> Result<Plan, ScriptError> {
         let session = self.begin(snapshot);
         let before = self.memories.iter().any(|memory| !memory.is_empty()).then(|| self.memories.clone());

@@ -9,18 +9,18 @@ use crate::language::parameters::{Declarations, Parameter};
 use crate::language::reference::Entry;
 use crate::language::session::Shared;
 
-/// What a script can decide.
+/// A question of a decision that a script can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Who may enter.
+    /// Which jobs are admitted.
     Admit,
-    /// Who comes first.
+    /// In which order jobs are served.
     Order,
-    /// Who gets how much.
+    /// How much each job gets.
     Allocate,
-    /// Where.
+    /// On which GPUs jobs run.
     Place,
-    /// All of these at once, except who may enter.
+    /// Order, allocation and placement at once.
     Decide,
 }
 
@@ -142,7 +142,7 @@ impl Part {
         self.position_of_text(&format!("fn {}(", stage.name()))
     }
 
-    /// Where a text first stands.
+    /// The position of the first occurrence of a text.
     pub(crate) fn position_of_text(&self, wanted: &str) -> Position {
         let place = self.source.lines().enumerate().find_map(|(line, text)| Some((line, text.find(wanted)?)));
         place.map_or(Position::NONE, |(line, column)| {

@@ -7,18 +7,18 @@ use crate::policy::part::header;
 pub enum Role {
     /// Orders, and policies that decide everything.
     Policy,
-    /// Who may enter.
+    /// Which jobs are admitted.
     Admission,
-    /// Who gets how much.
+    /// How much each job gets.
     Allocation,
-    /// Where.
+    /// On which GPUs jobs run.
     Placement,
     /// Batches of runs.
     Study,
 }
 
 impl Role {
-    /// Its folder.
+    /// The folder below `scripts/`.
     pub const fn folder(self) -> &'static str {
         match self {
             Role::Policy => "policies",
@@ -39,7 +39,7 @@ pub struct Shipped {
     pub name: &'static str,
     /// Where it is written, from the folder `scripts/`.
     pub file: &'static str,
-    /// Its text.
+    /// The text of the script, header included.
     pub source: &'static str,
 }
 

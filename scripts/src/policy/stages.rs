@@ -47,7 +47,7 @@ impl ScriptPolicy {
         Ok(plan)
     }
 
-    /// Who of those that ask may enter. Without a script for it, everybody, at no cost.
+    /// Verdicts on the jobs that ask for admission. Without a script for it all are admitted, at no cost.
     fn admission(&mut self, session: &Arc<Session>) -> Result<Vec<(u32, VerdictValue)>, ScriptError> {
         if session.snapshot.jobs.n_asking() == 0 {
             return Ok(Vec::new());
@@ -153,7 +153,7 @@ impl ScriptPolicy {
         explainer.explain(error, &self.parts[part], Some(stage.name()))
     }
 
-    /// An error about what a stage returned: it stands at the stage's function.
+    /// An error about what a stage returned: it points at the stage's function.
     fn returned(&self, error: rhai::EvalAltResult, part: usize, stage: Stage) -> ScriptError {
         let mut explained = self.explain(error, part, stage);
         if explained.position.is_none() {
@@ -171,7 +171,7 @@ impl ScriptPolicy {
     }
 }
 
-/// The admission stage's verdicts, except for jobs on which the plan itself has a word.
+/// Adds the admission stage's verdicts, except for jobs that the plan itself decides on.
 fn merge_verdicts(value: &mut PlanValue, verdicts: Vec<(u32, VerdictValue)>) {
     for (row, verdict) in verdicts {
         let id = value.session().snapshot.jobs.id(row as usize);

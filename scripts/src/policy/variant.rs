@@ -1,7 +1,7 @@
 //! Variants: a script that is another one with other defaults, and a name of its own.
 //!
 //! `like("chronus", #{ spare: "deadlines" })` at the top level takes the stages and parameters of a shipped script as
-//! they are and changes what its parameters are when nobody sets them. The header is the variant's.
+//! they are and changes the defaults of its parameters. The header is the variant's.
 
 use std::sync::Arc;
 

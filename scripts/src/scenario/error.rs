@@ -13,7 +13,7 @@ pub struct ScenarioError {
     pub line: usize,
     /// The line as it is written, without the space around it.
     pub text: String,
-    /// The reason.
+    /// What is wrong with the line.
     pub why: LineError,
 }
 

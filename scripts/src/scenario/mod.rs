@@ -1,4 +1,4 @@
-//! Scenarios: a small cluster, a few jobs, a policy, and who runs with what at each round, as text a person can read.
+//! Scenarios: a small cluster, a few jobs, a policy, and which jobs run with what at each round, as text a person can read.
 //!
 //! ```text
 //! scenario: the short job overtakes

@@ -4,7 +4,7 @@ use rota_core::profile::HostCurve;
 
 use super::error::LineError;
 
-/// One resource beside each GPU.
+/// One resource, for each GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Need {
     /// The least with which the job runs at its best.

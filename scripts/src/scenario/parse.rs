@@ -16,7 +16,7 @@ use super::needs::{self, Need};
 /// One scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it shows.
+    /// What it shows, as its first line says.
     pub name: String,
     /// The policy, as users write it.
     pub policy: String,

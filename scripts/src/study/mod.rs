@@ -1,12 +1,12 @@
-//! Studies as scripts: which runs there shall be, in which the answers so far may have a say.
+//! Studies as scripts: a script describes runs, and may choose the next ones by the results so far.
 //!
 //! ```text
-//! script ── run(#{…}) ──▶ Batch::submit      returns at once, the run is somewhere under way
+//! script ── run(#{…}) ──▶ Batch::submit      returns at once, the run is under way
 //!        ── r.avg_jct_s ─▶ Batch::figure     waits for that run alone
 //! ```
 //!
 //! So a script reads as if runs took no time: a plain loop keeps every core busy, and one that looks at a figure
-//! before it goes on waits exactly for what it looks at. Who runs, keeps and tabulates is behind [`Batch`]; nothing
+//! before it goes on waits exactly for what it looks at. What runs, keeps and tabulates them is behind [`Batch`]; nothing
 //! here knows a simulator, a clock or a file.
 
 mod settings;
@@ -44,16 +44,16 @@ pub enum Setting {
 /// The settings of a run by name, in the order of their names.
 pub type Settings = Vec<(String, Setting)>;
 
-/// Where the middle of several values lies, and how sure that is.
+/// The mean of several values, and how certain it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Values behind it.
+    /// How many values it is computed from.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
-    /// The interval of confidence of the mean.
+    /// The lower end of the confidence interval of the mean.
     pub low: f64,
-    /// Its other end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -70,13 +70,13 @@ pub struct Comparison {
 
 /// What runs the runs that a study asks for.
 pub trait Batch: Send + Sync {
-    /// Takes a run on, without waiting for it; refuses settings that make no sense. Equal settings are one run.
+    /// Starts a run without waiting for it; refuses settings that make no sense. Equal settings are one run.
     fn submit(&self, settings: Settings) -> Result<usize, RunRefused>;
     /// A figure of a run, once it is done; `None` when it has none, as a run without deadlines has no ratio.
     fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, FigureError>;
     /// Why a run failed, once it is over; `None` when it did not.
     fn failure(&self, run: usize) -> Option<String>;
-    /// The interval of confidence of a mean.
+    /// The confidence interval of a mean; `None` for no values.
     fn interval(&self, values: &[f64]) -> Option<Interval>;
     /// A paired comparison.
     fn compare(&self, baseline: &[f64], other: &[f64]) -> Option<Comparison>;
@@ -129,7 +129,7 @@ pub(crate) struct UnknownParameter {
 /// How a study is run.
 #[derive(Clone, Debug, Default)]
 pub struct StudyOptions {
-    /// Whether a small form is asked for; the script says what that is.
+    /// Whether a small form is asked for; the script decides what that is.
     pub is_quick: bool,
     /// Parameters that the user has set.
     pub set: BTreeMap<String, String>,
@@ -159,7 +159,7 @@ pub(crate) struct StudyHost {
 }
 
 impl StudyHost {
-    /// Before the first run: a parameter that nobody declared is a typing error.
+    /// Before the first run: a parameter that the study has not declared is a typing error.
     pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), UnknownParameter> {
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = self.options.set.keys().find(|key| !declared.contains(key));

@@ -1,4 +1,4 @@
-//! What a study can say: runs, sweeps, figures, statistics over several runs, parameters.
+//! What a study script can use: runs, sweeps, figures, statistics over several runs, parameters.
 
 use std::sync::{Arc, PoisonError};
 
@@ -38,7 +38,7 @@ fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar
         .function(
             "run(settings) -> Run",
-            "Takes a run on and goes on at once. The names are the options of `rota simulate` with `_` for `-`: `#{ policy: \"las+tune\", jobs_per_hour: 8, seed: 3, set: #{ threshold: 5 } }`. Equal settings are one run.",
+            "Starts a run and goes on at once. The names are the options of `rota simulate` with `_` for `-`: `#{ policy: \"las+tune\", jobs_per_hour: 8, seed: 3, set: #{ threshold: 5 } }`. Equal settings are one run.",
         )
         .register_fn("run", move |map: Map| submit(&at, settings(map)?));
     let at = Arc::clone(host);
@@ -52,10 +52,10 @@ fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
             each.map(|settings| submit(&at, settings).map(Dynamic::from)).collect()
         });
     registrar
-        .field("Run", "ok: bool", "Whether the run came to its end; waits for it.")
+        .field("Run", "ok: bool", "Whether the run finished; waits for it.")
         .register_get("ok", |run: &mut RunValue| run.host.batch.failure(run.id).is_none());
     registrar
-        .field("Run", "error: String", "Why the run failed, or nothing; waits for it.")
+        .field("Run", "error: String", "Why the run failed, empty if it did not; waits for it.")
         .register_get("error", |run: &mut RunValue| run.host.batch.failure(run.id).unwrap_or_default());
     registrar.method("Run", "run[name]", "A figure by its name, as after a dot.").register_indexer_get(
         |run: &mut RunValue, name: ImmutableString| -> Outcome<Dynamic> {
@@ -92,7 +92,7 @@ fn statistics(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar
         .function(
             "interval(runs, figure) -> Map",
-            "The 95 % interval of confidence of a figure's mean over runs, by bootstrap: `n`, `mean`, `low`, `high`, and `relative`, its half width as a part of the mean.",
+            "The 95 % confidence interval of a figure's mean over runs, by bootstrap: `n`, `mean`, `low`, `high`, and `relative`, its half width as a part of the mean.",
         )
         .register_fn("interval", move |runs: Array, name: ImmutableString| -> Outcome<Map> {
             match at.batch.interval(&figures(&runs, &name)?) {
@@ -125,7 +125,7 @@ fn figures(runs: &Array, name: &str) -> Outcome<Vec<f64>> {
     }
     let figure = |value: &Dynamic| {
         let Some(run) = value.read_lock::<RunValue>() else {
-            return fail(format!("{name}: {} is no Run", type_label(value)));
+            return fail(format!("{name}: {} is not a Run", type_label(value)));
         };
         match run.figure(name)? {
             Some(figure) => Ok(figure),
@@ -186,7 +186,7 @@ fn parameters(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
         .register_fn("param", move |name: ImmutableString, default: Dynamic| parameter(&at, &name, default));
     let at = Arc::clone(host);
     registrar
-        .function("print(value)", "A line for who watches, and for the report.")
+        .function("print(value)", "Prints a line, and keeps it for the report.")
         .on_print(move |line| at.batch.say(line));
 }
 

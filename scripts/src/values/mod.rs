@@ -1,4 +1,5 @@
-//! The types a script works with, one file each, grouped by what they speak of. Rhai sees them through the verbs registered in the same file.
+//! The types a script works with, one file each, grouped by what they describe. Each file also registers the
+//! verbs of its type.
 
 mod columns;
 mod milp;

@@ -68,10 +68,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.field(
         OWNER,
         "nodes: Array",
-        "The nodes that are up, with what is free beside the jobs that run now.",
+        "The nodes that are up, with what the running jobs leave free.",
     );
     engine.register_get("nodes", |view: &mut View| -> Outcome<Array> { RoomValue::of_now(&view.0)?.nodes() });
-    let engine = registrar.field(OWNER, "room: Room", "What is free beside the jobs that run now.");
+    let engine = registrar.field(OWNER, "room: Room", "What the running jobs leave free.");
     engine.register_get("room", |view: &mut View| RoomValue::of_now(&view.0));
     let engine = registrar.method(OWNER, "job(number: int) -> Job", "One job by its number.");
     engine
@@ -79,7 +79,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "fill(queue: Queue) -> Fill",
-        "Gives jobs GPUs in the order of the queue; see `Fill` for what can be said about it.",
+        "Gives jobs GPUs in the order of the queue; see `Fill` for its options.",
     );
     engine.register_fn("fill", |view: View, queue: Queue| -> Outcome<FillValue> {
         match Arc::ptr_eq(&view.0, &queue.session) {

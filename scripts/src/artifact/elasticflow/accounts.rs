@@ -1,4 +1,4 @@
-//! The accounts of a run: who ended when and how that is judged, written down as it happens.
+//! The accounts of a run: when each job ended and how that is judged, written down as it happens.
 
 use rota_core::ledger::{Ledger, Outcome, Status};
 use rota_core::time::{Span, Time};
@@ -31,7 +31,7 @@ impl Accounts {
         }
     }
 
-    /// After a decision: everybody who is there, and who of them holds what.
+    /// After a decision: all jobs that are there, and what those that run hold.
     pub(super) fn round(&mut self, now: Time, jobs: &[Job], there: &[u32], holders: Vec<Holder>) {
         let waiting = there.len().saturating_sub(holders.len()) as u32;
         let asked = there.iter().map(|id| u64::from(jobs[*id as usize].asked)).sum();

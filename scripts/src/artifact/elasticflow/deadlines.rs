@@ -170,7 +170,7 @@ impl State {
         debug_assert!(is_placed, "no place for {gpus} GPUs of job {id}");
     }
 
-    /// Ends the decision of a round: looks up who runs on GPUs used before, and writes down who holds what.
+    /// Ends the decision of a round: looks up which jobs run on GPUs used before, and records what each holds.
     pub(super) fn close_round(&mut self) {
         self.look_at_ranks();
         let mut holders = Vec::new();
@@ -208,7 +208,7 @@ impl State {
             self.ranks.clear();
         }
         let list = match payers {
-            Payers::Nobody => return,
+            Payers::None => return,
             Payers::Runnable => self.runnable.clone(),
             Payers::Running => self.running.clone(),
         };
@@ -237,7 +237,7 @@ impl State {
         job.deadline - overhead::cost(most, self.machines.n_gpus, false, false)
     }
 
-    /// On to the next event; says whether there is one.
+    /// Moves on to the next event; returns whether there is one.
     pub(super) fn advance(&mut self) -> bool {
         let Some(next) = self.events.coalesce(self.now, self.slot) else { return false };
         self.passed = next - self.now;
@@ -257,7 +257,7 @@ impl State {
 /// Who pays for a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payers {
-    Nobody,
+    None,
     Running,
     Runnable,
 }

@@ -121,7 +121,7 @@ fn tidy(class: &mut [Seats]) {
     class.sort_by_key(|seats| seats.used);
 }
 
-/// One by one to whoever has used fewest.
+/// One by one to the class that has used fewest.
 fn deal(class: &mut [Seats], jobs: Vec<u32>) {
     for id in jobs {
         if let Some(first) = class.first_mut() {
@@ -196,7 +196,7 @@ impl Classes {
         deal(class, moved);
     }
 
-    /// Lets the jobs in front run; says whether a set was given back.
+    /// Runs the jobs in front; returns whether a set was given back.
     fn execute(&mut self, now_s: i64, passed_s: f64, accounts: &mut Accounts) -> bool {
         let mut is_any_node_free = false;
         let gives_seats_back = !self.has(Defect::GandivaSeats);

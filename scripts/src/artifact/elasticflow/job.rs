@@ -60,7 +60,7 @@ impl Job {
         self.speeds.rate(self.gpus)
     }
 
-    /// As one who holds so many GPUs on these nodes.
+    /// The job as a holder of so many GPUs on these nodes.
     pub(super) fn holding(&self, id: u32, gpus: u32, slices: SmallVec<[Slice; 1]>) -> Holder {
         let single = self.speeds.rate(1);
         let worth = if single > 0.0 { self.speeds.rate(gpus) / single } else { f64::from(gpus) };

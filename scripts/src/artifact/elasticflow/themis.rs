@@ -92,7 +92,7 @@ fn next_round(now: Time, slot: Span, time: Time) -> Time {
     time.align_up(now, slot)
 }
 
-/// Sorts by fair share, largest first, and takes whoever fits.
+/// Sorts by fair share, largest first, and takes the jobs that fit.
 fn choose(
     jobs: &[Job],
     leases: &mut [Lease],
@@ -142,7 +142,7 @@ fn choose(
     chosen
 }
 
-/// Credits one lease ahead but what its start loses; says whether the job ends with it.
+/// Credits one lease ahead, less what its start loses; returns whether the job ends with it.
 fn run_lease(job: &mut Job, lease: &mut Lease, now: Time, slot: Span, lost: Span, defects: Defects) -> bool {
     let needed_s = job.work / job.speeds.rate(job.asked);
     let worked = Span(slot.0 - lost.0);

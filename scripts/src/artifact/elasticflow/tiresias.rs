@@ -131,7 +131,7 @@ impl Queues {
         }
     }
 
-    /// Walks the queues; a gang that does not fit is passed over. Who does not run goes behind who does.
+    /// Walks the queues; a gang that does not fit is passed over. Jobs that do not run go behind those that do.
     fn choose(&mut self, now: i64, is_restart: bool) {
         let mut free = self.n_gpus;
         for queue in &self.queues {

@@ -27,7 +27,7 @@ pub(super) struct Accounts {
     gpus_of: Vec<u32>,
     /// Jobs of the last round, ascending.
     ran: Vec<JobId>,
-    /// What each job has held since when, by id; not kept when nobody wants the timeline.
+    /// What each job has held since when, by id; `None` when no timeline is wanted.
     open: Option<Vec<Option<Open>>>,
     last_round: Option<Time>,
 }
@@ -87,7 +87,7 @@ impl Accounts {
         self.sample(Sample { time: now, ..Sample::default() });
     }
 
-    /// A round, with what everybody holds until its end.
+    /// A round, with what each job holds until its end.
     pub(super) fn round(&mut self, now: Time, jobs: &JobTable, granted: Vec<Granted>) {
         self.count_round(now);
         let mut sample = Sample {

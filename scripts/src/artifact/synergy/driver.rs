@@ -34,11 +34,11 @@ const PATIENCE_S: f64 = 3_600_000.0;
 pub struct SynergySettings {
     /// Time between rounds.
     pub round: Span,
-    /// The first round.
+    /// When the first round is; the others follow at multiples of `round` from it.
     pub first_round: Time,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,
-    /// Which of its defects it shall have.
+    /// The defects that the run has.
     pub defects: Defects,
 }
 
@@ -70,11 +70,11 @@ pub fn run(
     Ok(driver.accounts.close())
 }
 
-/// Whom a walk tries, and in what order.
+/// Which jobs a walk tries, and in what order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Selection {
-    /// Everybody, in order.
-    Everybody,
+    /// All jobs, in order.
+    All,
     /// The jobs whose GPUs fit together, in order.
     Fitting,
     /// Of those, wide gangs first.
@@ -219,7 +219,7 @@ impl<'a> Driver<'a> {
             jobs.set(row, Field::CpuDemand, attached.demand[0]);
             jobs.set(row, Field::MemDemand, attached.demand[1]);
             jobs.set(row, Field::StorageDemand, attached.demand[2]);
-            // The original appends to the list that it sorts in place: who is new stands behind everybody.
+            // The original appends to the list that it sorts in place: new jobs come after all others.
             jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
             self.accounts.arrived(now, job);
             self.n_arrived += 1;
@@ -241,7 +241,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Rows in the order of the script; afterwards everybody's speed is the attached one again.
+    /// Rows in the order of the script; afterwards the speed of every job is the attached one again.
     fn order(&mut self, now: Time) -> Result<Vec<u32>, ArtifactError> {
         let failed = |error| ArtifactError::Order { now, error };
         let order = self.order.rows(&self.snapshot).map_err(failed)?;
@@ -261,7 +261,7 @@ impl<'a> Driver<'a> {
         Ok(order)
     }
 
-    /// Who is tried, in order, and who got what.
+    /// The jobs that are tried, in order, and what they got.
     fn walk(&mut self, order: &[u32]) -> (Vec<u32>, Vec<Granted>) {
         let tunes = self.scheme.allocation == Allocation::Tune;
         let demand =
@@ -283,11 +283,8 @@ impl<'a> Driver<'a> {
         let selection = self.selection();
         self.room.reset(&self.snapshot);
         let fill = Fill::new(&self.snapshot, &mut self.room, &mut *self.placement);
-        let mut walked = if selection == Selection::Everybody {
-            order.to_vec()
-        } else {
-            fill.select(order, &Counts::Asked)
-        };
+        let mut walked =
+            if selection == Selection::All { order.to_vec() } else { fill.select(order, &Counts::Asked) };
         if selection == Selection::WidestFirst {
             walked.sort_by_key(|row| Reverse(self.snapshot.jobs.gpus()[*row as usize]));
         }
@@ -295,20 +292,20 @@ impl<'a> Driver<'a> {
         (walked, granted)
     }
 
-    /// Whom the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
+    /// Which jobs the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
     /// first; the shipped tune keeps to them under every order, and to the order.
     fn selection(&self) -> Selection {
         let is_las = self.scheme.order == OrderName::Las;
         match self.scheme.allocation {
             Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::Fitting,
             Allocation::Tune if is_las => Selection::WidestFirst,
-            Allocation::Tune => Selection::Everybody,
+            Allocation::Tune => Selection::All,
             _ if is_las && self.has(Defect::LasSelects) => Selection::Fitting,
-            _ => Selection::Everybody,
+            _ => Selection::All,
         }
     }
 
-    /// Who runs stays where it is in the next round.
+    /// Jobs that run stay where they are in the next round.
     fn settle(&mut self, granted: &[Granted]) {
         let jobs = self.jobs_mut();
         (0..jobs.len()).for_each(|row| jobs.hold(row, Held::default()));
@@ -408,7 +405,7 @@ impl<'a> Driver<'a> {
         if is_plain { at_fair } else { at_fair / speedup }
     }
 
-    /// Who was walked past without having run for too long is important from now on.
+    /// Jobs that were passed over and have not run for too long are important from now on.
     fn age(&mut self, now: Time, walked: &[u32]) {
         let now_s = now.as_secs_f64();
         for &row in walked {

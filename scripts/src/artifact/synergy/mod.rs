@@ -1,4 +1,4 @@
-//! Synergy's simulator (OSDI'22 artifact): a world in rounds, where everybody is placed anew in each of them.
+//! Synergy's simulator (OSDI'22 artifact): a world in rounds, where all jobs are placed anew in each of them.
 //!
 //! ```text
 //!            ┌ arrivals up to now, ends of the last round

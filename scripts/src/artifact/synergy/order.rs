@@ -40,7 +40,7 @@ macro_rules! scripts {
     };
 }
 
-/// The script of the shipped policy, where the original's own has a defect that shall not be.
+/// The script of the shipped policy, where the original's own has a defect that the run does not have.
 fn mended(order: OrderName, defects: Defects) -> Option<(&'static str, &'static str)> {
     let defect = match order {
         OrderName::Ftf => Defect::FtfAscending,

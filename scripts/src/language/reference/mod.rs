@@ -25,13 +25,13 @@ pub enum Kind {
 /// One thing a script can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
+    /// Type, field, method or function.
     pub kind: Kind,
     /// The type it belongs to; empty for functions.
     pub owner: &'static str,
     /// How it is written: `give(what) -> Fill`, `len: int`.
     pub signature: String,
-    /// What it means.
+    /// A sentence or two for the reference.
     pub doc: String,
 }
 

@@ -43,8 +43,8 @@ const INTRODUCTION: &str = "\
 Generated from the registrations (`UPDATE_EXPECT=1 cargo test --release -p rota-scripts --test reference`); a test
 keeps it true. The language is [Rhai](https://rhai.rs/book/): no clock, no files, no modules, no `eval`.
 
-A script defines one or more stages as functions; a policy joins scripts by `+`, and stages nobody defines have
-defaults (everybody is admitted, order by arrival, fair shares, first fit):
+A script defines one or more stages as functions; a policy joins scripts by `+`, and stages that no script defines have
+defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 
 | stage | returns |
 |---|---|
@@ -55,7 +55,7 @@ defaults (everybody is admitted, order by arrival, fair shares, first fit):
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
-At the top level stand declarations only: `param(...)`, `steady()`, `like(...)` and constants.
+The top level holds declarations only: `param(...)`, `steady()`, `like(...)` and constants.
 ";
 
 fn limits() -> String {

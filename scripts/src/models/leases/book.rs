@@ -14,12 +14,12 @@ const MOST_LEASES: i64 = 10_000;
 /// What meeting a strict deadline is worth, as in the published traces.
 const STRICT_VALUE: f64 = 10.0;
 
-/// How leases are reckoned.
+/// How leases are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct LeaseRules {
     /// Length of a lease; they begin at multiples of it.
     pub(crate) lease: Span,
-    /// Factor by which estimates are taken to be too short.
+    /// Factor by which estimates are stretched; at least 1.
     pub(crate) caution: f64,
 }
 
@@ -32,13 +32,13 @@ pub(crate) struct Promise {
     pub(super) plan: Option<Vec<bool>>,
 }
 
-/// Who holds a lease and what is promised.
+/// The lease book: which jobs hold the current lease, and what is promised.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Book {
-    pub(super) terms: Terms,
+    pub(super) rules: LeaseRules,
     /// Number of the lease that plans begin with.
     pub(super) next: i64,
-    /// Who holds the current lease.
+    /// Jobs that hold the current lease.
     pub(super) leased: BTreeSet<JobId>,
     pub(super) promises: BTreeMap<JobId, Promise>,
     /// Nodes left on, by number of the lease; others have all.
@@ -48,10 +48,10 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Nobody holds or was promised anything.
-    pub(crate) fn new(terms: Terms) -> Self {
+    /// No job holds a lease, and nothing is promised.
+    pub(crate) fn new(rules: LeaseRules) -> Self {
         Book {
-            terms,
+            rules,
             next: i64::MIN,
             leased: BTreeSet::new(),
             promises: BTreeMap::new(),
@@ -72,20 +72,20 @@ impl Book {
 
     /// Length of a lease.
     pub(crate) fn lease(&self) -> Span {
-        self.terms.lease
+        self.rules.lease
     }
 
-    /// Whether a lease begins that nobody was given yet.
+    /// Whether a lease begins now that has not been given out.
     pub(crate) fn is_due(&self, now: Time) -> bool {
         self.next <= self.current(now)
     }
 
     /// When the next lease begins.
     pub(crate) fn next_boundary(&self, now: Time) -> Time {
-        Time((self.current(now) + 1).saturating_mul(self.terms.lease.0))
+        Time((self.current(now) + 1).saturating_mul(self.rules.lease.0))
     }
 
-    /// Who holds the current lease.
+    /// Jobs that hold the current lease.
     pub(crate) fn leased(&self) -> impl Iterator<Item = JobId> {
         self.leased.iter().copied()
     }
@@ -100,9 +100,9 @@ impl Book {
         self.refused.keys().copied()
     }
 
-    /// What jobs are reckoned with.
-    pub(crate) fn terms(&self) -> Terms {
-        self.terms
+    /// What the plans know of the jobs.
+    pub(crate) fn rules(&self) -> LeaseRules {
+        self.rules
     }
 
     /// Why a newcomer was not promised its deadline.
@@ -110,7 +110,7 @@ impl Book {
         self.refused.get(&job).map(String::as_str)
     }
 
-    /// Judges newcomers in the order given: each that packs beside all promises is promised the first of the first
+    /// Judges newcomers in the order given: each that packs next to all promises is promised the first of the first
     /// `n_steps` of its deadline that does. One that does not is promised nothing and counts for nothing.
     pub(crate) fn admit(&mut self, snapshot: &Snapshot, rows: &[u32], n_steps: usize) {
         let has_deadline = |row: &usize| snapshot.jobs.spec(*row).deadline != Deadline::None;
@@ -142,7 +142,7 @@ impl Book {
         let last =
             levels.last().copied().unwrap_or(LeaseRow { gpus: 0, need: 0, horizon: 0, value: 0.0, level: 0 });
         let LeaseRow { gpus, need, horizon, .. } = last;
-        let lease = self.terms.lease;
+        let lease = self.rules.lease;
         let from = self.next_boundary(snapshot.now);
         if last.slack() < 0 {
             format!(
@@ -195,7 +195,7 @@ impl Book {
         let spec = snapshot.jobs.spec(row);
         let (gpus, need) = (snapshot.jobs.gpus()[row], self.need(snapshot, row));
         let level = |(level, (time, value)): (usize, (Time, f64))| {
-            let horizon = (time.0.div_euclid(self.terms.lease.0) - first).min(MOST_LEASES);
+            let horizon = (time.0.div_euclid(self.rules.lease.0) - first).min(MOST_LEASES);
             LeaseRow { gpus, need, horizon, value, level: level as u32 }
         };
         steps(spec).into_iter().enumerate().map(level).collect()
@@ -206,14 +206,14 @@ impl Book {
         let remaining_s = snapshot.jobs.column(rota_core::table::Field::Remaining)[row];
         let is_running = !snapshot.jobs.allocation(row).is_empty();
         let restart = if is_running { Span::ZERO } else { snapshot.jobs.spec(row).costs().restart };
-        let seconds = remaining_s * self.terms.caution + restart.as_secs_f64();
-        let leases = (seconds / self.terms.lease.as_secs_f64()).ceil();
+        let seconds = remaining_s * self.rules.caution + restart.as_secs_f64();
+        let leases = (seconds / self.rules.lease.as_secs_f64()).ceil();
         leases.clamp(1.0, f64::from(u32::MAX)) as u32
     }
 
     /// Number of the lease that a time lies in.
     pub(super) fn current(&self, now: Time) -> i64 {
-        now.0.div_euclid(self.terms.lease.0)
+        now.0.div_euclid(self.rules.lease.0)
     }
 }
 

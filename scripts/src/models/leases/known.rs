@@ -7,7 +7,7 @@ use super::book::Book;
 use super::term::Rows;
 
 impl Book {
-    /// The plan everybody was promised, for the rows of a term; `None` if it does not hold any more.
+    /// The plan that all jobs were promised, for the rows of a term; `None` if it does not hold any more.
     pub(super) fn known_plan(&self, rows: &Rows, problem: &LeaseProblem) -> Option<LeasePlan> {
         let n_leases = problem.n_leases();
         let mut known =

@@ -1,9 +1,10 @@
-//! Chronus' leases over a view: who holds one, what is promised for the leases to come, and who may be promised more.
+//! Chronus' leases over a view: which jobs hold one, what is promised for the
+//! leases to come, and which jobs may be promised more.
 //!
 //! ```text
 //!  memory ─▶ Book ─▶ night   fewer nodes for the leases of the night      (`night`)
 //!             │  └─▶ term    the lease model, at a boundary               (`term`, `known`)
-//!             │  └─▶ admit   newcomers, packed beside what is promised    (`book`)
+//!             │  └─▶ admit   newcomers, packed next to the promises       (`book`)
 //!             └─▶ memory (plain numbers), columns for the script
 //! ```
 //!
@@ -15,6 +16,6 @@ mod memory;
 mod night;
 mod term;
 
-pub(crate) use book::{Book, Terms};
+pub(crate) use book::{Book, LeaseRules};
 pub(crate) use night::Saving;
 pub(crate) use term::TermOptions;

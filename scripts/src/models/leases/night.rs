@@ -9,13 +9,13 @@ use super::book::Book;
 pub(crate) enum Saving {
     /// All that no plan needs in a lease.
     Aggressive,
-    /// Less: whoever is planned in most leases of the night, or has no plan, keeps its GPUs throughout.
+    /// Fewer nodes: jobs planned in most leases of the night, and jobs without a plan, keep their GPUs throughout.
     Conservative,
 }
 
 impl Book {
     /// Plans the leases from the current one to the morning, `n_leases` in all. What is on stays on: asked again, it turns
-    /// nodes on for those who came since.
+    /// nodes on for jobs that came since.
     pub(crate) fn plan_night(
         &mut self,
         snapshot: &Snapshot,

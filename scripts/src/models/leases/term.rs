@@ -1,4 +1,4 @@
-//! A boundary between leases: the model says who holds the next one and what is planned after it.
+//! A boundary between leases: the model decides which jobs hold the next one and what is planned after it.
 
 use rota_core::ids::JobId;
 use rota_core::snapshot::Snapshot;
@@ -12,7 +12,7 @@ use super::book::{Book, Promise};
 /// How a term is solved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TermOptions {
-    /// What is best beside the deadlines met.
+    /// What is preferred among plans that meet the most deadlines.
     pub(crate) goal: LeaseGoal,
     /// Rows of the model at most; beyond them, jobs keep the plans they have.
     pub(crate) most_rows: usize,
@@ -24,7 +24,7 @@ pub(crate) struct TermOptions {
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) rows: Vec<LeaseRow>,
-    /// Whose row it is, and the step of the deadline it stands for.
+    /// The job of the row, and the step of its deadline.
     pub(super) owners: Vec<(JobId, usize)>,
 }
 
@@ -49,7 +49,7 @@ impl Book {
                 Err(Unsettled::Model(error)) => return Err(error),
                 Err(Unsettled::TooLarge { rows: n_rows }) => {
                     frozen = self.freeze(snapshot, &rows, n_rows - most_rows);
-                    // Whoever has no plan to keep must be planned, whatever it takes.
+                    // A job without a plan to keep must be planned, however many rows that takes.
                     most_rows = usize::MAX;
                 }
                 Err(Unsettled::NoPlan { row, .. }) => {
@@ -188,7 +188,7 @@ impl Book {
         frozen
     }
 
-    /// Who of these holds the lease by the plan it has; plans move on.
+    /// Which of these jobs hold the lease by the plans they have; plans move on.
     fn follow(&mut self, frozen: &[JobId]) -> std::collections::BTreeSet<JobId> {
         let mut leased = std::collections::BTreeSet::new();
         for job in frozen {
@@ -212,7 +212,7 @@ impl Book {
     }
 }
 
-/// What a term did beside its model.
+/// What a term did besides solving its model.
 struct Changes {
     n_frozen: usize,
     n_broken: usize,

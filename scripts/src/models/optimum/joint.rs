@@ -55,10 +55,10 @@ pub(super) fn ask(
     Ok(Joint { places: Some(table.places(snapshot, room, gpu_type, &plan)), status })
 }
 
-/// The numbers of the model and what they stand for.
+/// The numbers of the model, with the jobs and levels that they refer to.
 struct Table<'a> {
     jobs: &'a [RowOnType],
-    /// Shares beside each GPU, by job and level.
+    /// Shares for each GPU, by job and level.
     shares: Vec<Vec<Host>>,
     problem: JointProblem,
 }

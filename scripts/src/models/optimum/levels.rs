@@ -13,10 +13,10 @@ use rota_core::snapshot::Snapshot;
 use rota_solvers::synergy_opt::{ClassProblem, Level, LevelClass};
 use rota_solvers::{FormulationError, Limits, Solution, Solver, Start};
 
-/// A job that shall run with so many GPUs of a type.
+/// A job that is to run with a number of GPUs of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowOnType {
-    /// Its row.
+    /// Its row in the job table.
     pub row: u32,
     /// GPUs.
     pub gpus: u32,
@@ -29,7 +29,7 @@ pub struct RowOnType {
 pub(super) struct Chosen {
     pub(super) row: u32,
     pub(super) gpus: u32,
-    /// CPUs, memory and storage rate beside each GPU.
+    /// CPUs, memory and storage rate for each GPU.
     pub(super) per_gpu: Host,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Class {
     shares: Vec<Host>,
 }
 
-/// Chooses the best level for each job of one GPU type. Without an answer in time, everybody gets the fair share.
+/// Chooses the best level for each job of one GPU type. Without an answer in time, all jobs get the fair share.
 pub(super) fn choose(
     snapshot: &Snapshot,
     room: &Room,
@@ -76,7 +76,7 @@ pub(super) fn choose(
     Ok(Choice { jobs, solution, ideal })
 }
 
-/// Deals the levels of a class to its jobs: who runs at one of them keeps it, then the fastest to who comes first.
+/// Deals the levels of a class to its jobs: jobs that run at one of them keep it, then the fastest go to the first jobs.
 fn deal(
     snapshot: &Snapshot,
     class: &Class,

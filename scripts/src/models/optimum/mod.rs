@@ -5,8 +5,8 @@
 //!  order ─▶ select        jobs whose GPUs fit together, as every allocation chooses them
 //!            │ per GPU type
 //!            ├▶ levels     phase 1: throughput over the whole cluster, servers ignored; its bound is idealised
-//!            ├▶ places     phase 2: who stays, pack, exact ILP where that is small enough
-//!            ├▶ walk       the core's walk gives what was chosen; who finds no place is lowered to the fair share
+//!            ├▶ places     phase 2: jobs that stay, pack, exact ILP where that is small enough
+//!            ├▶ walk       the core's walk gives what was chosen; jobs that do not fit are lowered to the fair share
 //!            └▶ joint      if wanted: levels and places in one model, from that plan on; kept where it is better
 //! ```
 //!
@@ -41,7 +41,7 @@ pub struct OptimumSettings {
     pub method: Method,
     /// The largest placement or joint model, jobs times servers, that is solved exactly.
     pub exact_spots: usize,
-    /// Which models.
+    /// Whether levels and places are chosen in two models or in one.
     pub formulation: Formulation,
 }
 
@@ -69,7 +69,7 @@ impl Default for OptimumSettings {
 /// What was found for one round.
 #[derive(Clone, Debug, Default)]
 pub struct Optimum {
-    /// Who gets what.
+    /// What each job that runs gets.
     pub granted: Vec<Granted>,
     /// Throughput relative to proportional shares, summed over jobs, that no choice of levels can exceed.
     pub bound: f64,
@@ -185,7 +185,7 @@ fn bound_of(
         let most = class.levels.iter().map(|level| level.throughput).fold(0.0, f64::max);
         f64::from(class.count) * most
     };
-    // Everybody at full speed is a bound that needs no solver.
+    // All jobs at full speed is a bound that needs no solver.
     Ok(solution.bound.unwrap_or_else(|| problem.classes.iter().map(best).sum()))
 }
 
@@ -200,7 +200,7 @@ impl Optimum {
     }
 }
 
-/// Better by more than rounding, and nobody is left out for it: among equals the plan that runs stays.
+/// Better by more than rounding, with no job left out for it: among equals the plan that runs stays.
 fn is_better(snapshot: &Snapshot, other: &[Granted], granted: &[Granted]) -> bool {
     let gain = throughput(snapshot, other) - throughput(snapshot, granted);
     other.len() >= granted.len() && gain > 1e-6
@@ -247,7 +247,7 @@ fn by_type(snapshot: &Snapshot, room: &Room, selected: &[u32]) -> Vec<Vec<u32>> 
     rows
 }
 
-/// Gives everybody what was chosen, where it was chosen; who has no place yet takes the fair share wherever it fits.
+/// Gives every job what was chosen, where it was chosen; a job without a place takes the fair share wherever it fits.
 fn walk(
     snapshot: &Snapshot,
     room: &mut Room,

@@ -42,7 +42,7 @@ pub(super) fn find(
     solver: &mut dyn Solver,
     settings: &OptimumSettings,
 ) -> Result<Places, FormulationError> {
-    let yard = Yard { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
+    let yard = TypePlacement { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
     let stayed = yard.stay_and_pack();
     let best = match yard.n_missing(&stayed) {
         0 => stayed,
@@ -57,7 +57,7 @@ pub(super) fn find(
     Ok(yard.places(&best))
 }
 
-/// Places that somebody else found, each load on the node that most of it runs on already.
+/// Places that were found elsewhere, each load on the node that most of it runs on already.
 pub(super) fn settle(
     snapshot: &Snapshot,
     room: &Room,
@@ -65,7 +65,7 @@ pub(super) fn settle(
     jobs: &[Chosen],
     placed: Vec<Vec<Part>>,
 ) -> Places {
-    let yard = Yard { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
+    let yard = TypePlacement { snapshot, room, nodes: nodes_of(snapshot, gpu_type), jobs };
     let placed = yard.turn_home(placed);
     yard.places(&placed)
 }
@@ -75,15 +75,15 @@ pub(super) fn nodes_of(snapshot: &Snapshot, gpu_type: GpuTypeId) -> Vec<NodeId> 
     snapshot.cluster.nodes().iter().filter(|node| node.gpu_type == gpu_type).map(|node| node.id).collect()
 }
 
-/// The nodes of one type, and the jobs to be placed on them.
-struct Yard<'a> {
+/// The nodes of one GPU type, and the jobs to be placed on them.
+struct TypePlacement<'a> {
     snapshot: &'a Snapshot,
     room: &'a Room,
     nodes: Vec<NodeId>,
     jobs: &'a [Chosen],
 }
 
-impl Yard<'_> {
+impl TypePlacement<'_> {
     fn places(&self, placed: &[Vec<Part>]) -> Places {
         let spots = self.jobs.iter().zip(placed).filter(|(_, parts)| !parts.is_empty());
         let spots = spots
@@ -100,7 +100,7 @@ impl Yard<'_> {
         self.jobs.iter().zip(placed).filter(|(_, parts)| parts.is_empty()).map(|(job, _)| job.gpus).sum()
     }
 
-    /// Jobs that run stay where their new share fits beside those that stay before them; the others are packed.
+    /// Jobs that run stay if their new share fits next to the jobs that stay before them; the others are packed.
     fn stay_and_pack(&self) -> Vec<Vec<Part>> {
         let mut free: Vec<(GpuSet, Host)> = self.nodes.iter().map(|node| self.room.free_on(*node)).collect();
         let mut placed: Vec<Vec<Part>> =
@@ -115,7 +115,7 @@ impl Yard<'_> {
         placed
     }
 
-    /// Takes what a job holds for it again, with its new share beside each GPU, if that is free.
+    /// Gives a job the GPUs it holds again, each with its new share, if these are free.
     fn stay(&self, job: &Chosen, free: &mut [(GpuSet, Host)]) -> Option<Vec<Part>> {
         let held = self.snapshot.jobs.allocation(job.row as usize);
         if held.is_empty() || held.n_gpus() != job.gpus {

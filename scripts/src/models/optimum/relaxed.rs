@@ -31,14 +31,14 @@ pub struct Look {
     pub reached: f64,
     /// What it could be at most.
     pub bound: f64,
-    /// Who is slower than at the optimum of the relaxation.
+    /// Jobs that are slower than at the optimum of the relaxation.
     pub losses: Vec<Loss>,
 }
 
 /// A job that is slower than at the optimum of the relaxation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// Its row.
+    /// Its row in the job table.
     pub row: u32,
     /// The first of its nodes.
     pub node: NodeId,
@@ -49,7 +49,7 @@ pub struct Loss {
 /// Jobs of one model, batch and number of GPUs of a type.
 #[derive(Debug)]
 struct Kind {
-    /// Held, so that its address is nobody else's.
+    /// Held so that no other profile can get its address.
     profile: Arc<Profile>,
     batch: u32,
     gpus: u32,
@@ -116,7 +116,7 @@ impl Relaxation {
         let best = relaxed(cpus, mem_gb, &offered);
         let reached: f64 = of_type().map(|runner| runner.speed).sum();
         look.reached += reached;
-        // A gang spread over more nodes than it needs may have more beside each GPU than one node has.
+        // A gang spread over more nodes than it needs may have more for each GPU than one node has.
         look.bound += best.bound.max(reached);
         let losses = of_type().filter_map(|runner| {
             let speed = best.due[runner.kind] - runner.speed;

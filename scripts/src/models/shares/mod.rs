@@ -1,8 +1,8 @@
-//! Who may enter a cluster of deadlines, by a model instead of one after another.
+//! Which jobs a cluster with deadlines can admit, by a model instead of one after another.
 //!
 //! ```text
-//!  plans so far, newcomers ─▶ greedy   who enters one by one (ElasticFlow's way): the plan nobody falls below
-//!                          ─▶ model    who could enter at most, time cut into slots at the deadlines
+//!  plans so far, newcomers ─▶ greedy   admission one by one (ElasticFlow's way): the least that is accepted
+//!                          ─▶ model    the most that could enter, time cut into slots at the deadlines
 //!                          ─▶ arrange  the model's parts of slots in whole rounds
 //!                          ─▶ follow   counted exactly, restarts included; what does not hold is thrown away
 //! ```
@@ -18,13 +18,13 @@ use rota_solvers::elasticflow_shares::{
 };
 use rota_solvers::{FormulationError, Limits, Solution, Solver};
 
-/// Times a model is asked, if its plans do not hold.
+/// How often a model is solved when its plans do not hold.
 const MOST_ATTEMPTS: usize = 4;
 
 /// The status of a question that no model was asked.
 const NOT_NEEDED: &str = "not needed";
 
-/// Worth that sums may lose.
+/// Worth that sums may lose to rounding.
 const CRUMB: f64 = 1e-6;
 
 /// How hard to look.
@@ -32,7 +32,7 @@ const CRUMB: f64 = 1e-6;
 pub struct ShareSettings {
     /// Limits of each solve; nodes and gap decide, so that answers repeat.
     pub limits: Limits,
-    /// The most slots.
+    /// The most slots that time is cut into.
     pub n_slots: usize,
     /// How jobs use slots.
     pub pace: Pace,
@@ -45,23 +45,23 @@ impl Default for ShareSettings {
     }
 }
 
-/// Somebody who wants to enter, and what that is worth.
+/// A job that asks for admission, and what admitting it is worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Newcomer {
-    /// Its row.
+    /// Its row in the job table.
     pub row: u32,
-    /// 1 counts jobs.
+    /// At least 0; with 1 for every job, jobs are counted.
     pub worth: f64,
 }
 
-/// What was found.
+/// The plans that were found, and how good they are.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Plans for all who were promised something and for those who enter.
+    /// Plans for all jobs that were promised something and for those that enter.
     pub ahead: Ahead,
-    /// Worth of those who enter.
+    /// Worth of the jobs that enter.
     pub worth: f64,
-    /// Worth of those who would enter one by one.
+    /// Worth of the jobs that would enter one by one.
     pub greedy: f64,
     /// Worth that no plan exceeds.
     pub bound: f64,
@@ -82,7 +82,7 @@ impl Found {
         note
     }
 
-    /// Whether one after another left somebody out who could have made it alone.
+    /// Whether planning one after another left out a job that could meet its deadline alone.
     pub fn needed_a_model(&self) -> bool {
         self.status != NOT_NEEDED
     }
@@ -92,7 +92,8 @@ impl Found {
     }
 }
 
-/// Lets the most worth enter beside what is planned on time. Rows planned here that are late keep nobody out.
+/// Admits the newcomers worth most together, without making a planned job late. Jobs that are late already keep no one
+/// out.
 pub fn most(
     snapshot: &Snapshot,
     base: &Ahead,
@@ -134,7 +135,7 @@ pub fn most(
             Ok(_) | Err(_) => found.n_refuted += 1,
         }
         if attempt > 0 {
-            // Not even with slack: the last of those who were let in too many is not tried again.
+            // Not even with slack: the last of the admitted newcomers is not tried again.
             let is_taken = |newcomer: &Newcomer| plan.admitted[case.index_of(newcomer.row)];
             let Some(last) = left_out.iter().rposition(is_taken) else { break };
             left_out.remove(last);

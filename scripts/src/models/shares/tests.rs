@@ -97,7 +97,7 @@ fn ask(wishes: &[Wish], pace: Pace) -> Found {
     most(&view, &Ahead::new(&view), &newcomers, &mut Highs, &settings).expect("sane numbers")
 }
 
-/// Never more GPUs than there are; everybody who was let in does its work by its deadline.
+/// Never more GPUs than there are; every job that was let in does its work by its deadline.
 fn audit(wishes: &[Wish], found: &Found) {
     let planned = found.ahead.planned();
     assert_eq!(planned.iter().filter(|planned| !planned.is_late).count() as f64, found.worth);

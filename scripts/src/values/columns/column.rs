@@ -73,7 +73,7 @@ impl Column {
         }
     }
 
-    /// The numbers, to be changed in place if nobody else holds them.
+    /// The numbers, to be changed in place if nothing else holds them.
     pub(crate) fn values_mut(&mut self) -> Option<&mut [f64]> {
         match &mut self.data {
             Data::Field(_) => None,
@@ -86,7 +86,7 @@ impl Column {
         matches!(&self.data, Data::Field(f) if *f == field)
     }
 
-    /// An error unless both columns speak of the same jobs.
+    /// An error unless both columns are of the same jobs.
     pub(crate) fn same_jobs(&self, other: &Column) -> Outcome<()> {
         if self.jobs.is_same(&other.jobs) {
             return Ok(());

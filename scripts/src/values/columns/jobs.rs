@@ -100,7 +100,7 @@ impl Jobs {
     fn filter(&self, condition: &Column) -> Outcome<Jobs> {
         if !self.is_same(&condition.jobs) {
             return fail(format!(
-                "the condition speaks of {} jobs, the set has {}",
+                "the condition is of {} jobs, the set has {}",
                 condition.jobs.len(),
                 self.len()
             ));
@@ -138,8 +138,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     deadlines::register(registrar);
     let engine = registrar.field(OWNER, "cluster: Cluster", "The cluster, as `view.cluster`.");
     engine.register_get("cluster", |jobs: &mut Jobs| ClusterValue(Arc::clone(&jobs.session)));
-    let engine =
-        registrar.field(OWNER, "room: Room", "What is free beside the jobs that run now, as `view.room`.");
+    let engine = registrar.field(OWNER, "room: Room", "What the running jobs leave free, as `view.room`.");
     engine.register_get("room", |jobs: &mut Jobs| RoomValue::of_now(&jobs.session));
     registrar
         .field(OWNER, "round: float", "Time between rounds, seconds, as `view.round`.")
@@ -158,7 +157,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         )
         .register_fn("filter", |jobs: Jobs, condition: Column| jobs.filter(&condition));
     registrar
-        .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Free but slow: prefer `rank` with columns.")
+        .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Flexible but slow: prefer `rank` with columns.")
         .register_fn("order_by", |ctx: NativeCallContext, jobs: Jobs, key: FnPtr| -> Outcome<Queue> {
             let closure = jobs.session.shared.closure(key);
             rank::order_by(ctx.engine(), &jobs, &closure)
@@ -185,7 +184,7 @@ pub(crate) fn column(registrar: &mut Registrar<'_>, field: Field, name: &'static
         .register_get(name, move |jobs: &mut Jobs| Column::field(jobs, field));
 }
 
-/// Columns of what jobs hold beside GPUs, computed when asked for: few policies do.
+/// Columns of what jobs hold besides GPUs, computed on demand because few policies use them.
 fn held(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Jobs";
     type Amount = fn(&Host) -> f64;

@@ -18,7 +18,6 @@ const MAX_HINTS: usize = 4;
 pub(crate) struct Key {
     /// Its position among the arguments, 1 first.
     pub(crate) position: usize,
-    /// Its numbers.
     pub(crate) column: Column,
 }
 

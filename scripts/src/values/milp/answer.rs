@@ -68,7 +68,7 @@ impl MilpAnswer {
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Answer";
-    registrar.class::<MilpAnswer>(OWNER, "What came of solving a model.");
+    registrar.class::<MilpAnswer>(OWNER, "The result of solving a model.");
     let engine = registrar.field(
         OWNER,
         "status: String",
@@ -81,7 +81,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_get("objective", |a: &mut MilpAnswer| a.known("objective", a.solution.objective));
     let engine = registrar.field(OWNER, "bound: float", "No objective can be better than this.");
     engine.register_get("bound", |a: &mut MilpAnswer| a.known("bound", a.solution.bound));
-    let engine = registrar.field(OWNER, "gap: float", "Distance of objective and bound, relative.");
+    let engine = registrar.field(OWNER, "gap: float", "The relative distance between objective and bound.");
     engine.register_get("gap", |a: &mut MilpAnswer| a.known("gap", a.solution.gap()));
     let engine = registrar.method(
         OWNER,

@@ -44,7 +44,7 @@ impl Drop for Body {
     }
 }
 
-/// How an expression stands to 0.
+/// How an expression compares with 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     AtMost,
@@ -52,7 +52,7 @@ pub(crate) enum Relation {
     Equal,
 }
 
-/// Expressions that must be so.
+/// Expressions with the relation to 0 that must hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraint {
     pub(crate) linear: Linear,
@@ -153,7 +153,7 @@ impl Linear {
         } else if let Some(array) = value.read_lock::<Array>() {
             let numbers: Option<Vec<f64>> = array.iter().map(number).collect();
             let Some(numbers) = numbers else {
-                return fail("an array beside variables must hold numbers only");
+                return fail("an array next to variables must hold numbers only");
             };
             (Shape::Count(numbers.len()), numbers)
         } else {

@@ -51,7 +51,7 @@ fn compare(a: &Linear, b: &Linear, relation: Relation) -> Outcome<Constraint> {
 }
 
 fn strict(_: &Linear, _: &Linear) -> Outcome<Constraint> {
-    fail("a model knows <=, >= and == only")
+    fail("constraints are written with <=, >= or ==")
 }
 
 /// Registers an operator for expressions with expressions, numbers, columns and arrays, on either side.
@@ -93,7 +93,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         scale(&a, &minus, false)
     });
     let engine =
-        registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "What must be so, for `m.add`.");
+        registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "A constraint, for `m.add`.");
     operator!(engine, "<=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtMost));
     operator!(engine, ">=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtLeast));
     operator!(engine, "==", |a: &Linear, b: &Linear| compare(a, b, Relation::Equal));
@@ -104,8 +104,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .function("sum(expressions: Linear) -> Linear", "All expressions added up to one.")
         .register_fn("sum", |linear: Linear| linear.sum());
     parts(registrar);
-    registrar
-        .class::<Constraint>("Constraint", "What must be so: an expression and a side, or one for each job.");
+    registrar.class::<Constraint>(
+        "Constraint",
+        "What must hold: a comparison of expressions, or one for each job.",
+    );
 }
 
 fn parts(registrar: &mut Registrar<'_>) {

@@ -1,4 +1,4 @@
-//! The walk over a queue that gives jobs their GPUs: a script says how, the core walks.
+//! The walk over a queue that gives jobs their GPUs: a script sets the options, the core walks.
 
 use rhai::{Dynamic, Engine, FnPtr, ImmutableString, NativeCallContext};
 use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk};
@@ -11,10 +11,10 @@ use crate::language::session::{Closure, Outcome, fail};
 use crate::values::placement::Failure;
 use crate::values::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, type_label};
 
-/// Asks a script what a job that does not fit shall be offered.
+/// Asks a script what to offer a job that does not fit.
 type Asking<'a> = Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a>;
 
-/// How a queue shall be served.
+/// How a queue is served.
 #[derive(Clone, Debug)]
 pub(crate) struct FillValue {
     queue: Queue,
@@ -244,8 +244,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         fill.answer(OrElse::Asked(closure))
     });
     options(registrar);
-    let engine =
-        registrar.method(OWNER, "run() -> Plan", "Walks now, so that the script can go on with the plan.");
+    let engine = registrar.method(OWNER, "run() -> Plan", "Walks now, for scripts that go on with the plan.");
     engine.register_fn("run", |ctx: NativeCallContext, fill: FillValue| fill.run(ctx.engine()));
     registrar.unknown_field::<FillValue>(OWNER);
 }
@@ -283,13 +282,13 @@ fn options(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "keep_places(keep: bool) -> Fill",
-        "Whether jobs that run on stay on their GPUs (they do, unless told otherwise).",
+        "Whether jobs that keep running stay on their GPUs; `true` is the default.",
     );
     engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
     let engine = registrar.method(
         OWNER,
         "stayers_first() -> Fill",
-        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left instead of their \
+        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left and not their \
          CPUs and memory.",
     );
     engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
@@ -297,7 +296,7 @@ fn options(registrar: &mut Registrar<'_>) {
         OWNER,
         "rearrange() -> Fill",
         "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
-         or by changing places with jobs that need less. Nobody gets less by it, and a job is moved only after it has run \
+         or by changing places with jobs that need less. No job gets less by it, and a job is moved only after it has run \
          ten times as long as a restart takes.",
     );
     engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
@@ -310,7 +309,7 @@ fn options(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
-        "Places nobody anew on other nodes than the first so many: the others are left off, once they are empty.",
+        "Places jobs only on the first `count` nodes; the others are left off once they are empty.",
     );
     engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
         first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),

@@ -1,6 +1,6 @@
 //! Time slicing: where there are too few GPUs, gangs take turns on them.
 //!
-//! Time is cut into frames of equal length that follow one another for ever; in each frame a GPU belongs to one gang
+//! Time is cut into frames of equal length that repeat for ever; in each frame a GPU belongs to one gang
 //! (Ousterhout's matrix). A gang's share of its GPUs is the part of the frames it runs in. How long a frame is does
 //! not matter here: the engine counts shares.
 
@@ -98,7 +98,7 @@ fn take(room: &mut Room, spots: &Spots) {
 }
 
 /// The jobs that run, with their GPUs and shares. Running jobs keep their GPUs unless that takes more frames than
-/// placing everybody anew.
+/// placing all jobs anew.
 fn sliced(snapshot: &Snapshot, rows: &[u32], most_frames: usize) -> Vec<(u32, Allocation)> {
     let mut matrix = Matrix::fill(snapshot, rows, most_frames, true);
     let afresh = Matrix::fill(snapshot, rows, most_frames, false);
