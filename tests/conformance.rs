@@ -209,7 +209,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Fill::new(",
         "allocation/greedy.rhai",
         "view.fill(",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Fill::new(",
     ),
     (
@@ -217,7 +217,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "fill.select(",
         "allocation/tune.rhai",
         ".select()",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "only_selected",
     ),
     (
@@ -225,7 +225,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Demand::FairShare",
         "allocation/proportional.rhai",
         "\"fair_share\"",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Demand::FairShare",
     ),
     (
@@ -233,7 +233,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Answer::Reclaim(",
         "allocation/tune.rhai",
         "\"reclaim_excess\"",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Answer::Reclaim(",
     ),
     (
@@ -241,7 +241,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Box::new(FirstFit)",
         "placement/first-fit.rhai",
         "first_fit()",
-        "src/values/placement.rs",
+        "src/values/nodes/placement.rs",
         "Box::new(FirstFit)",
     ),
     (
@@ -249,7 +249,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Consolidate::default()",
         "placement/consolidate.rhai",
         "consolidate()",
-        "src/values/placement.rs",
+        "src/values/nodes/placement.rs",
         "Consolidate::default()",
     ),
 ];
