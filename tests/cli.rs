@@ -189,7 +189,11 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
         1,
         &["--defect edf-width", "ElasticFlow's original", "las+tune is Synergy's"],
     ),
-    ("simulate -p las --set compat=artifact --defect none,late-ends", 1, &["`none` stands alone"]),
+    (
+        "simulate -p las --set compat=artifact --defect none,late-ends",
+        1,
+        &["`none` cannot be combined with other names"],
+    ),
     ("simulate -p las --set compat=artifact --set lease=1h", 1, &["--set lease=1h", "no parameters"]),
     (
         "simulate -p chronus --set compat=artifact --set lease=90s",

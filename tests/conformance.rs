@@ -204,7 +204,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Fill::new(",
         "allocation/greedy.rhai",
         "view.fill(",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Fill::new(",
     ),
     (
@@ -212,7 +212,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "fill.select(",
         "allocation/tune.rhai",
         ".select()",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "only_selected",
     ),
     (
@@ -220,7 +220,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Demand::FairShare",
         "allocation/proportional.rhai",
         "\"fair_share\"",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Demand::FairShare",
     ),
     (
@@ -228,7 +228,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Answer::Reclaim(",
         "allocation/tune.rhai",
         "\"reclaim_excess\"",
-        "src/values/fill.rs",
+        "src/values/plans/fill.rs",
         "Answer::Reclaim(",
     ),
     (
@@ -236,7 +236,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Box::new(FirstFit)",
         "placement/first-fit.rhai",
         "first_fit()",
-        "src/values/placement.rs",
+        "src/values/nodes/placement.rs",
         "Box::new(FirstFit)",
     ),
     (
@@ -244,7 +244,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Consolidate::default()",
         "placement/consolidate.rhai",
         "consolidate()",
-        "src/values/placement.rs",
+        "src/values/nodes/placement.rs",
         "Consolidate::default()",
     ),
 ];

@@ -4,39 +4,32 @@
 //! scripts into a [`Policy`](rota_core::policy::Policy): each part fills the stages it defines (`admit`, `order`,
 //! `allocate`, `place`, or `decide` for all at once), the rest have defaults. Scripts have no clock and no files,
 //! and [`Limits`] on everything. Rhai's types stay in this crate.
+//!
+//! | folder | what lives there |
+//! |---|---|
+//! | `language` | the Rhai engine, its limits, errors and hints, private memory, the table of all verbs |
+//! | `values` | the types and verbs that a script sees |
+//! | `policy` | from a policy's name to a decision: parts, variants, stages, the shipped scripts |
+//! | `models` | the algorithms behind the larger verbs: optimum, shares, leases, fairness |
+//! | `scenario`, `study`, `commands` | small worlds as text, batches of runs, what `rota policy` does |
+//! | `artifact` | drivers that reproduce the original programs |
 
 pub mod artifact;
 pub mod commands;
-mod compose;
-mod engine;
-mod error;
-pub mod fairness;
-mod leases;
-mod limits;
-pub mod memory;
-mod nearest;
-pub mod optimum;
-mod parameters;
-mod part;
+mod language;
+mod models;
 mod policy;
-mod private;
-mod rank;
-pub mod reference;
-pub mod sample;
 pub mod scenario;
-mod session;
-pub mod shares;
-pub mod shipped;
-mod solving;
-mod stages;
 pub mod study;
-mod trace;
 mod values;
-mod variant;
 
-pub use compose::Source;
-pub use error::{LoadError, ScriptError};
-pub use limits::Limits;
-pub use parameters::{Domain, Parameter, SetError, Value};
-pub use part::Stage;
+pub use commands::sample;
+pub use language::error::{LoadError, ScriptError};
+pub use language::limits::Limits;
+pub use language::parameters::{Domain, Parameter, SetError, Value};
+pub use language::{memory, reference};
+pub use models::{fairness, optimum, shares};
 pub use policy::ScriptPolicy;
+pub use policy::compose::Source;
+pub use policy::part::Stage;
+pub use policy::shipped;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rota_scripts::{commands, shipped};
 
-/// A folder of this test's own under the build's folder for such things.
+/// A folder of this test's own in the build's temporary folder.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);

@@ -114,7 +114,7 @@ fn mistakes_are_shown_where_they_were_made() {
     for (line, place, message) in [
         ("    m.add(sum(x * x) <= 1);", "4:17", "a product of two expressions with variables is not linear"),
         ("    m.add(1.0 / x <= 1);", "4:15", "a division by variables is not linear"),
-        ("    m.add(sum(x) < 8);", "4:18", "a model knows <=, >= and == only"),
+        ("    m.add(sum(x) < 8);", "4:18", "constraints are written with <=, >= or =="),
         ("    m.maximize(x);", "4:7", "takes one expression, got one for each of 8 jobs: write `sum(…)`"),
         (
             "    m.add(x + m.real(\"y\", 3) <= 1);",
@@ -126,7 +126,7 @@ fn mistakes_are_shown_where_they_were_made() {
         ("    m.binary(\"x\", jobs);", "4:7", "variable x_0: the name is taken"),
         ("    m.binary(\"a b\");", "4:7", "a name cannot contain spaces"),
         ("    m.real(\"r\", jobs, 1.0, 0.0);", "4:7", "lower bound 1 is above upper bound 0"),
-        ("    m.solve(#{gpa: 0.1});", "4:7", "`gpa` is no limit: did you mean `gap`?"),
+        ("    m.solve(#{gpa: 0.1});", "4:7", "`gpa` is not a limit: did you mean `gap`?"),
         ("    m.add(x * (0.0 / 0.0) <= 1);", "4:7", "is not a usable number"),
         ("    x[99];", "4:6", "index 99 is not among the 8 jobs of this expression"),
     ] {

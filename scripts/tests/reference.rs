@@ -1,4 +1,4 @@
-//! The reference in docs/ is what the registrations say.
+//! The reference in docs/ agrees with the registrations.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Every shipped script has a scenario file that shows what it does. `UPDATE_EXPECT=1` writes what came of them.
+//! Every shipped script has a scenario file that shows what it does. `UPDATE_EXPECT=1` writes the results into them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn run_file(path: &Path) -> Vec<Report> {
     reports
 }
 
-/// The text with the lines after each `----` replaced by what came of it.
+/// The text with the lines after each `----` replaced by the results.
 fn updated(text: &str, reports: &[Report]) -> String {
     let mut blocks = Vec::new();
     let mut reports = reports.iter();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
 use rota_scripts::commands;
 
@@ -20,7 +20,7 @@ pub(crate) enum PolicyCommand {
         /// The policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
-    /// Compile a policy and let it decide a few made-up instants
+    /// Compile a policy and try it on a few made-up clusters
     Check {
         /// The policy
         policy: String,
@@ -30,19 +30,19 @@ pub(crate) enum PolicyCommand {
         /// The file to write, ending in .rhai
         file: PathBuf,
     },
-    /// Run the scenarios in a script's comments or in the .scn file beside it
+    /// Run the scenarios in a script's comments or in the .scn file next to it
     Test {
         /// The script
         file: PathBuf,
     },
-    /// Time decisions of a policy on made-up instants
+    /// Time decisions of a policy on made-up clusters
     Bench {
         /// The policy
         policy: String,
     },
     /// Search for small cases in which a policy is worse than another, or breaks a property
     Duel(Box<DuelArgs>),
-    /// Let the live cluster decide by another policy
+    /// Switch the live cluster to another policy
     Set {
         #[command(flatten)]
         head: HeadArgs,
@@ -53,7 +53,7 @@ pub(crate) enum PolicyCommand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
-    /// Let the live cluster read its policy's scripts again
+    /// Make the live cluster read its policy's scripts again
     Reload(HeadArgs),
     /// Print a Rhai definition file from which editors complete Rota's names
     Defs,
@@ -64,19 +64,13 @@ pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode> {
     match command {
         PolicyCommand::List => print!("{}", commands::list()),
         PolicyCommand::Show { policy } => print!("{}", commands::show(policy)?),
-        PolicyCommand::Check { policy } => match commands::check(policy) {
-            Ok(report) => print!("{report}"),
-            Err(report) => bail!(report),
-        },
+        PolicyCommand::Check { policy } => print!("{}", commands::check(policy)?),
         PolicyCommand::New { file } => {
             commands::new(file)?;
             println!("wrote {0}; try: rota policy check {0}", file.display());
         }
         PolicyCommand::Test { file } => return test(file),
-        PolicyCommand::Bench { policy } => match commands::bench(policy) {
-            Ok(timings) => timings.iter().for_each(print_timing),
-            Err(report) => bail!(report),
-        },
+        PolicyCommand::Bench { policy } => commands::bench(policy)?.iter().for_each(print_timing),
         PolicyCommand::Duel(args) => return duel::run(args),
         PolicyCommand::Set { head, policy, set } => {
             live::set_policy(head, &PolicyArgs { policy: policy.clone(), set: set.clone() })?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rota_scripts::study::{self, Comparison, Interval, Settings};
+use rota_scripts::study::{self, Comparison, FigureError, Interval, RunRefused, Settings};
 
 use super::{Cache, Execute, Figures, Key, Shard, Watch, statistics};
 
@@ -165,13 +165,13 @@ impl<P> Slot<P> {
 pub(super) struct Shared<E: Execute>(pub(super) Arc<Batch<E>>);
 
 impl<E: Execute> study::Batch for Shared<E> {
-    fn submit(&self, settings: Settings) -> Result<usize, String> {
+    fn submit(&self, settings: Settings) -> Result<usize, RunRefused> {
         let batch = &self.0;
-        let (plan, key) = batch.execute.plan(&settings)?;
+        let (plan, key) = batch.execute.plan(&settings).map_err(|error| RunRefused(error.to_string()))?;
         if let Some(known) = batch.state().by_key.get(&key) {
             return Ok(*known);
         }
-        let kept = batch.cache.read(&key).map_err(|error| error.to_string())?;
+        let kept = batch.cache.read(&key).map_err(|error| RunRefused(error.to_string()))?;
         let is_ours = batch.shard.is_none_or(|shard| shard.holds(&key));
         let progress = match kept {
             Some(figures) => Progress::Over(Outcome::Done(Arc::new(figures))),
@@ -204,19 +204,17 @@ impl<E: Execute> study::Batch for Shared<E> {
         Ok(run)
     }
 
-    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, String> {
+    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, FigureError> {
         match self.0.needed(run) {
             Outcome::Done(figures) => match figures.numbers.get(name) {
                 Some(number) => Ok(*number),
                 None => {
                     let known: Vec<&str> = figures.numbers.keys().map(String::as_str).collect();
-                    Err(format!("a run has no figure `{name}`: there are {}", known.join(", ")))
+                    Err(FigureError::Unknown { name: name.to_owned(), known: known.join(", ") })
                 }
             },
-            Outcome::Failed(why) => {
-                Err(format!("run {} failed: {why}; ask for `ok` before its figures", run + 1))
-            }
-            Outcome::Elsewhere => Err(format!("run {} is of another shard", run + 1)),
+            Outcome::Failed(why) => Err(FigureError::Failed { number: run + 1, why }),
+            Outcome::Elsewhere => Err(FigureError::Elsewhere { number: run + 1 }),
         }
     }
 

@@ -117,8 +117,10 @@ pub fn run_each<E: Execute>(
     use rota_scripts::study::Batch as _;
     let batch = Arc::new(Batch::new(execute, Cache::open(out, &[])?, None, watch));
     let shared = batch::Shared(Arc::clone(&batch));
-    let taken: Vec<(Settings, Result<usize, String>)> =
-        settings.into_iter().map(|settings| (settings.clone(), shared.submit(settings))).collect();
+    let taken: Vec<(Settings, Result<usize, String>)> = settings
+        .into_iter()
+        .map(|settings| (settings.clone(), shared.submit(settings).map_err(|refused| refused.0)))
+        .collect();
     let (_, _, runs) = batch.finish();
     let ran = |(settings, taken): (Settings, Result<usize, String>)| match taken {
         Ok(run) => runs[run].clone(),

@@ -1,5 +1,5 @@
-//! What a run looked like from outside: who held what since when. Drivers tell of each decision and of each end; from that
-//! follow the samples of rounds, GPU time, stops, and what ran where.
+//! What a run looked like from outside: which job held what since when. Drivers report each decision and each end; from
+//! these follow the samples of rounds, GPU time, stops, and what ran where.
 
 use rota_core::allocation::Slice;
 use rota_core::ids::JobId;
@@ -23,9 +23,9 @@ pub(super) struct Holder {
 pub(super) struct Track {
     gpus_up: u32,
     keeps_timeline: bool,
-    /// Who holds what since when, by job.
+    /// What each job holds since when, by job.
     open: Vec<Option<(Time, Holder)>>,
-    /// Who held something after the last decision.
+    /// The jobs that held something after the last decision.
     held: Vec<u32>,
     stops: Vec<u32>,
     service: Vec<Span>,
@@ -46,7 +46,7 @@ impl Track {
         }
     }
 
-    /// After a decision: who holds what, how many wait, and what all of them ask for.
+    /// After a decision: what the running jobs hold, how many wait, and how many GPUs all of them ask for.
     pub(super) fn round(&mut self, now: Time, holders: Vec<Holder>, waiting: u32, gpus_asked: u64) {
         let mut sample = Sample {
             time: now,
@@ -94,7 +94,7 @@ impl Track {
         true
     }
 
-    /// Adds what was seen to the books: what each job held, and the rounds.
+    /// Adds what was seen to the ledger: what each job held, and the rounds.
     pub(super) fn write(self, ledger: &mut Ledger) {
         for ((outcome, service), stops) in ledger.outcomes.iter_mut().zip(&self.service).zip(&self.stops) {
             (outcome.service, outcome.preemptions) = (*service, *stops);

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use rota_core::policy::Policy;
 
-use crate::limits::Limits;
+use super::error::TryError;
+use crate::commands::sample::{Size, snapshot};
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
-use crate::sample::{Size, snapshot};
 
 /// Decisions timed for each size.
 const N_DECISIONS: usize = 50;
@@ -14,7 +15,7 @@ const N_DECISIONS: usize = 50;
 /// How long decisions on one instant took.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// The instant.
+    /// How large the instant was.
     pub size: Size,
     /// Half took no longer.
     pub median: Duration,
@@ -24,19 +25,19 @@ pub struct Timing {
     pub operations: u64,
 }
 
-/// Times a policy. The error is made for people.
-pub fn bench(name: &str) -> Result<Vec<Timing>, String> {
+/// Times a policy.
+pub fn bench(name: &str) -> Result<Vec<Timing>, TryError> {
     let sizes = [(16, 400, 20), (64, 2_000, 100), (1_000, 9_000, 1_000)];
     sizes.into_iter().map(|(n_nodes, n_old, n_new)| time(name, Size { n_nodes, n_old, n_new })).collect()
 }
 
-fn time(name: &str, size: Size) -> Result<Timing, String> {
-    let mut policy = ScriptPolicy::load(name, Limits::default()).map_err(|error| error.to_string())?;
+fn time(name: &str, size: Size) -> Result<Timing, TryError> {
+    let mut policy = ScriptPolicy::load(name, Limits::default())?;
     let instant = snapshot(size);
     let mut took = Vec::with_capacity(N_DECISIONS);
     for _ in 0..N_DECISIONS {
         let start = Instant::now();
-        policy.decide(&instant).map_err(|error| error.to_string())?;
+        policy.decide(&instant)?;
         took.push(start.elapsed());
     }
     took.sort_unstable();

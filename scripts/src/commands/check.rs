@@ -1,24 +1,26 @@
-//! `check`: compile a policy and let it decide made-up instants, before anybody depends on it.
+//! `check`: compile a policy and let it decide made-up instants, before anyone depends on it.
 
 use rota_core::check::check as check_plan;
 use rota_core::policy::Policy;
 
-use crate::limits::Limits;
+use super::error::TryError;
+use crate::commands::sample::{Size, snapshot};
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
-use crate::sample::{Size, snapshot};
 
-/// Compiles a policy and tries it on an empty, a half full and an overfull cluster. The error is made for people.
-pub fn check(name: &str) -> Result<String, String> {
-    let mut policy = ScriptPolicy::load(name, Limits::default()).map_err(|error| error.to_string())?;
+/// Compiles a policy and tries it on an empty, a half full and an overfull cluster.
+pub fn check(name: &str) -> Result<String, TryError> {
+    let mut policy = ScriptPolicy::load(name, Limits::default())?;
     let mut decided = Vec::new();
-    for (what, n_old, n_new) in [("nothing to do", 0, 0), ("half full", 8, 8), ("overfull", 60, 20)] {
+    for (instant_name, n_old, n_new) in [("nothing to do", 0, 0), ("half full", 8, 8), ("overfull", 60, 20)] {
         let instant = snapshot(Size { n_nodes: 4, n_old, n_new });
-        let plan = policy.decide(&instant).map_err(|error| format!("{what}: {error}"))?;
+        let plan =
+            policy.decide(&instant).map_err(|error| TryError::Failed { instant: instant_name, error })?;
         let n_runs = plan.run.len();
         check_plan(&instant, plan)
-            .map_err(|violation| format!("{what}: the plan cannot be carried out: {violation}"))?;
+            .map_err(|violation| TryError::Impossible { instant: instant_name, violation })?;
         decided.push(format!(
-            "{what}: {n_runs} of {} jobs run, {} operations",
+            "{instant_name}: {n_runs} of {} jobs run, {} operations",
             n_old + n_new,
             policy.operations()
         ));

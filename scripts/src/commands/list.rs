@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::error::LoadError;
-use crate::limits::Limits;
+use crate::language::error::LoadError;
+use crate::language::limits::Limits;
 use crate::policy::ScriptPolicy;
-use crate::shipped::{self, Role};
+use crate::policy::shipped::{self, Role};
 
 /// Every shipped script with its first sentence, by what it is for.
 pub fn list() -> String {

@@ -10,9 +10,9 @@ pub const STARTER: &str = include_str!("starter.rhai");
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct NewError {
-    /// The file.
+    /// The path as it was given.
     pub path: String,
-    /// What is in the way.
+    /// The operating system's message, or that the name is wrong.
     pub why: String,
 }
 

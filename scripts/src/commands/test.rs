@@ -1,10 +1,10 @@
-//! `test`: the scenarios written in a script's comments, or in the `.scn` file beside it.
+//! `test`: the scenarios written in a script's comments, or in the `.scn` file next to it.
 
 use std::path::Path;
 
-use crate::error::LoadError;
-use crate::limits::Limits;
-use crate::parameters::SetError;
+use crate::language::error::LoadError;
+use crate::language::limits::Limits;
+use crate::language::parameters::SetError;
 use crate::policy::ScriptPolicy;
 use crate::scenario::{self, Report, ScenarioError};
 
@@ -14,25 +14,25 @@ pub enum TestError {
     /// A file that cannot be read.
     #[error("{path}: {why}")]
     Unreadable {
-        /// The file.
+        /// The path as it was given.
         path: String,
         /// What the system says.
         why: String,
     },
-    /// Neither comments nor a file beside it hold a scenario.
-    #[error("{path}: no scenario: write one in its comments (see `rota policy new`) or in {beside}")]
+    /// Neither the comments nor the file next to it hold a scenario.
+    #[error("{path}: no scenario: write one in its comments (see `rota policy new`) or in {neighbour}")]
     None {
-        /// The script.
+        /// The script without scenarios.
         path: String,
-        /// The file that might hold some.
-        beside: String,
+        /// The `.scn` file that does not exist or holds none.
+        neighbour: String,
     },
     /// A scenario that cannot be read.
     #[error("{path}: {error}")]
     Scenario {
-        /// Where it is.
+        /// The script or the `.scn` file.
         path: String,
-        /// What is wrong.
+        /// The first line that cannot be read.
         error: ScenarioError,
     },
     /// The policy cannot be made.
@@ -46,14 +46,14 @@ pub enum TestError {
 /// Runs all scenarios of a script; those that name no policy are about the script alone.
 pub fn test(path: &Path) -> Result<Vec<Report>, TestError> {
     let shown = path.display().to_string();
-    let beside = path.with_extension("scn");
+    let neighbour = path.with_extension("scn");
     let source = read(path)?;
     let mut found = parse(&shown, &scenario::of_script(&source))?;
-    if beside.exists() {
-        found.extend(parse(&beside.display().to_string(), &read(&beside)?)?);
+    if neighbour.exists() {
+        found.extend(parse(&neighbour.display().to_string(), &read(&neighbour)?)?);
     }
     if found.is_empty() {
-        return Err(TestError::None { path: shown, beside: beside.display().to_string() });
+        return Err(TestError::None { path: shown, neighbour: neighbour.display().to_string() });
     }
     let mut reports = Vec::new();
     for scenario in &found {

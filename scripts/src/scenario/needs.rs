@@ -2,7 +2,9 @@
 
 use rota_core::profile::HostCurve;
 
-/// One resource beside each GPU.
+use super::error::LineError;
+
+/// One resource, for each GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Need {
     /// The least with which the job runs at its best.
@@ -18,16 +20,16 @@ impl Need {
     }
 
     /// Reads `6`, or `1:0.4,3:1,9:2.4`: the speed at each amount, whose best is the demand.
-    pub(super) fn parse(text: &str) -> Result<Need, String> {
+    pub(super) fn parse(text: &str) -> Result<Need, LineError> {
         if !text.contains(':') {
             return super::parse::number(text).map(Need::of);
         }
         let point = |point: &str| {
             let (amount, speed) =
-                point.split_once(':').ok_or_else(|| format!("`{point}`: write amount:speed"))?;
+                point.split_once(':').ok_or_else(|| super::parse::piece(point, "amount:speed"))?;
             Ok((super::parse::number(amount)?, super::parse::number(speed)?))
         };
-        let points: Vec<(f64, f64)> = text.split(',').map(point).collect::<Result<_, String>>()?;
+        let points: Vec<(f64, f64)> = text.split(',').map(point).collect::<Result<_, LineError>>()?;
         let best = points.iter().map(|point| point.1).fold(0.0, f64::max);
         let demand = points.iter().find(|point| point.1 >= best).map_or(0.0, |point| point.0);
         Ok(Need { demand, points })
@@ -40,7 +42,7 @@ impl Need {
 }
 
 /// The speed by both: the scarcer one decides.
-pub(super) fn curve(cpus: &Need, mem_gb: &Need) -> Result<Option<HostCurve>, String> {
+pub(super) fn curve(cpus: &Need, mem_gb: &Need) -> Result<Option<HostCurve>, LineError> {
     if cpus.points.is_empty() && mem_gb.points.is_empty() {
         return Ok(None);
     }
@@ -48,7 +50,7 @@ pub(super) fn curve(cpus: &Need, mem_gb: &Need) -> Result<Option<HostCurve>, Str
     let row = |cpu: &(f64, f64)| mem_gb.iter().map(|mem| cpu.1.min(mem.1)).collect();
     let speed = cpus.iter().map(row).collect();
     let amounts = |levels: &[(f64, f64)]| levels.iter().map(|level| level.0).collect();
-    HostCurve::new(amounts(&cpus), amounts(&mem_gb), speed).map(Some).map_err(|error| error.to_string())
+    HostCurve::new(amounts(&cpus), amounts(&mem_gb), speed).map(Some).map_err(LineError::from)
 }
 
 #[cfg(test)]

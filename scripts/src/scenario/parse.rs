@@ -10,39 +10,28 @@ use rota_core::resources::{GB, Host};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Dataset, Truth, Workload};
 
+use super::error::{LineError, ScenarioError};
 use super::needs::{self, Need};
 
 /// One scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it shows.
+    /// What it shows, as its first line says.
     pub name: String,
     /// The policy, as users write it.
     pub policy: String,
     /// Parameters set, in order.
     pub set: Vec<(String, String)>,
-    /// Where.
+    /// The nodes it runs on.
     pub cluster: Arc<Cluster>,
-    /// Who.
+    /// The jobs, whose estimates are exact.
     pub workload: Arc<Workload>,
     /// Time between rounds.
     pub round: Span,
-    /// How many decisions are looked at.
+    /// How many decisions are compared.
     pub n_rounds: usize,
-    /// What is expected of each, a line each.
+    /// The expected line of each decision.
     pub expected: Vec<String>,
-}
-
-/// A scenario that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: `{text}`: {why}")]
-pub struct ScenarioError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What stands there.
-    pub text: String,
-    /// What is wrong with it.
-    pub why: String,
 }
 
 /// Reads all scenarios of a text.
@@ -50,7 +39,7 @@ pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut drafts: Vec<Draft> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let written = line.trim();
-        let wrong = |why: String| ScenarioError { line: index + 1, text: written.to_owned(), why };
+        let wrong = |why: LineError| ScenarioError { line: index + 1, text: written.to_owned(), why };
         if let Some(name) = written.strip_prefix("scenario:") {
             drafts.push(Draft::new(name.trim(), index + 1));
             continue;
@@ -60,7 +49,7 @@ pub fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
         }
         match drafts.last_mut() {
             Some(draft) => draft.read(written).map_err(wrong)?,
-            None => return Err(wrong("a scenario begins with `scenario: what it shows`".to_owned())),
+            None => return Err(wrong(LineError::NotBegun)),
         }
     }
     drafts.into_iter().map(Draft::finish).collect()
@@ -100,7 +89,7 @@ impl Draft {
         }
     }
 
-    fn read(&mut self, line: &str) -> Result<(), String> {
+    fn read(&mut self, line: &str) -> Result<(), LineError> {
         if line.starts_with("----") {
             self.is_expecting = true;
             return Ok(());
@@ -120,16 +109,13 @@ impl Draft {
             }
             "policy" => self.policy = rest.to_owned(),
             "set" => {
-                let (key, value) = rest.split_once('=').ok_or("write `set name=value`")?;
+                let (key, value) = rest.split_once('=').ok_or(LineError::Form("set name=value"))?;
                 self.set.push((key.trim().to_owned(), value.trim().to_owned()));
             }
-            "round" => self.round = Span::parse(rest).map_err(|error| error.to_string())?,
-            "rounds" => self.n_rounds = rest.parse().map_err(|_| "how many rounds?".to_owned())?,
+            "round" => self.round = Span::parse(rest)?,
+            "rounds" => self.n_rounds = rest.parse().map_err(|_| LineError::Rounds)?,
             _ => {
-                return Err(
-                    "lines are `cluster`, `data`, `job`, `policy`, `set`, `round`, `rounds`, then `----`"
-                        .to_owned(),
-                );
+                return Err(LineError::UnknownLine);
             }
         }
         Ok(())
@@ -138,9 +124,9 @@ impl Draft {
     /// `name gpus=2 speeds=1:1,2:1.8 work=600 at=300 cpus=6 mem=50 tenant=a priority=1 data=imagenet deadline=900`, and
     /// `cpus=1:0.4,3:1,9:2.4 mem=10:0.1,50:1` for a job whose speed depends on them, `spread=0.9,0.5` for one that is
     /// slower on two nodes or more, `restart=60` for one that pays to start again.
-    fn job(&mut self, text: &str) -> Result<JobSpec, String> {
+    fn job(&mut self, text: &str) -> Result<JobSpec, LineError> {
         let mut words = text.split_whitespace();
-        let name = words.next().ok_or("a job needs a name")?;
+        let name = words.next().ok_or(LineError::NoName)?;
         let mut profile = Profile::plain("model", 1.0);
         let (mut cpus, mut mem) = (Need::of(1.0), Need::of(10.0));
         let mut spec = JobSpec {
@@ -159,7 +145,7 @@ impl Draft {
             costs: None,
         };
         for word in words {
-            let (key, value) = word.split_once('=').ok_or_else(|| format!("`{word}`: write name=value"))?;
+            let (key, value) = word.split_once('=').ok_or_else(|| piece(word, "name=value"))?;
             match key {
                 "gpus" => spec.gpus = GpuRequest::fixed(number(value)? as u32),
                 "speeds" => (spec.gpus, profile.scale) = speeds(value)?,
@@ -171,19 +157,17 @@ impl Draft {
                 "restart" => profile.restart = Span::from_secs_f64(number(value)?),
                 "tenant" => spec.tenant = TenantId::from(intern(&mut self.tenants, value)),
                 "priority" => {
-                    spec.priority = value.parse().map_err(|_| format!("`{value}` is no priority"))?
+                    spec.priority = value.parse().map_err(|_| LineError::Priority(value.to_owned()))?
                 }
                 "deadline" => spec.deadline = deadline(value)?,
                 "data" => {
                     let place = self.datasets.iter().position(|d| d.name == value);
-                    spec.dataset =
-                        Some(DatasetId::from(place.ok_or_else(|| format!("no data set `{value}`"))?));
+                    spec.dataset = Some(DatasetId::from(
+                        place.ok_or_else(|| LineError::UnknownDataset(value.to_owned()))?,
+                    ));
                 }
                 _ => {
-                    return Err(format!(
-                        "`{key}`: a job has gpus, speeds, work, at, cpus, mem, spread, restart, tenant, priority, \
-                         deadline, data"
-                    ));
+                    return Err(LineError::UnknownProperty(key.to_owned()));
                 }
             }
         }
@@ -195,13 +179,13 @@ impl Draft {
 
     fn finish(self) -> Result<Scenario, ScenarioError> {
         let wrong =
-            |why: String| ScenarioError { line: self.line, text: format!("scenario: {}", self.name), why };
-        let cluster = Cluster::new("scenario", &self.groups).map_err(|error| wrong(error.to_string()))?;
+            |why: LineError| ScenarioError { line: self.line, text: format!("scenario: {}", self.name), why };
+        let cluster = Cluster::new("scenario", &self.groups).map_err(|error| wrong(error.into()))?;
         let truths = self.jobs.iter().map(|job| Truth { work: job.estimated_work, pace: 1.0 }).collect();
         let jobs = self.jobs.iter().cloned().map(Arc::new).collect();
         let workload =
             Workload { jobs, truths, tenants: self.tenants.clone(), datasets: self.datasets.clone() };
-        workload.check().map_err(|error| wrong(error.to_string()))?;
+        workload.check().map_err(|error| wrong(error.into()))?;
         Ok(Scenario {
             cluster: Arc::new(cluster),
             workload: Arc::new(workload),
@@ -216,10 +200,10 @@ impl Draft {
 }
 
 /// `1:1,2:1.8,4:3`: iterations per second by GPUs, for an elastic job.
-fn speeds(text: &str) -> Result<(GpuRequest, Vec<ScaleCurve>), String> {
+fn speeds(text: &str) -> Result<(GpuRequest, Vec<ScaleCurve>), LineError> {
     let mut points: Vec<(u32, f64)> = Vec::new();
     for point in text.split(',') {
-        let (gpus, rate) = point.split_once(':').ok_or_else(|| format!("`{point}`: write gpus:speed"))?;
+        let (gpus, rate) = point.split_once(':').ok_or_else(|| piece(point, "gpus:speed"))?;
         points.push((number(gpus)? as u32, number(rate)?));
     }
     let levels: Box<[u32]> = points.iter().map(|point| point.0).collect();
@@ -228,7 +212,7 @@ fn speeds(text: &str) -> Result<(GpuRequest, Vec<ScaleCurve>), String> {
 }
 
 /// `2 nodes, 4 gpus, 12 cpus, 200 GB[, 50 GB cache][, 2 racks]`
-fn group(text: &str) -> Result<NodeGroup, String> {
+fn group(text: &str) -> Result<NodeGroup, LineError> {
     let mut group = NodeGroup {
         count: 1,
         racks: 1,
@@ -242,7 +226,7 @@ fn group(text: &str) -> Result<NodeGroup, String> {
     let (mut cpus, mut mem) = (0.0, 0.0);
     for piece in text.split(',') {
         let (amount, unit) =
-            piece.trim().split_once(' ').ok_or("write `2 nodes, 4 gpus, 12 cpus, 200 GB`")?;
+            piece.trim().split_once(' ').ok_or(LineError::Form("2 nodes, 4 gpus, 12 cpus, 200 GB"))?;
         let amount = number(amount)?;
         match unit.trim() {
             "node" | "nodes" => group.count = amount as u32,
@@ -252,7 +236,7 @@ fn group(text: &str) -> Result<NodeGroup, String> {
             "GB" => mem = amount,
             "GB cache" => group.cache_bytes = (amount * GB as f64) as u64,
             other => {
-                return Err(format!("`{other}`: a cluster has nodes, racks, gpus, cpus, GB and `GB cache`"));
+                return Err(LineError::UnknownUnit(other.to_owned()));
             }
         }
     }
@@ -261,44 +245,48 @@ fn group(text: &str) -> Result<NodeGroup, String> {
 }
 
 /// One time is strict; `600:10,900:5` are the steps of a soft one with their values.
-fn deadline(text: &str) -> Result<Deadline, String> {
+fn deadline(text: &str) -> Result<Deadline, LineError> {
     if !text.contains(':') {
         return Ok(Deadline::Strict(Time::from_secs_f64(number(text)?)));
     }
     let step = |step: &str| {
-        let (time, value) = step.split_once(':').ok_or_else(|| format!("`{step}`: write time:value"))?;
+        let (time, value) = step.split_once(':').ok_or_else(|| piece(step, "time:value"))?;
         Ok((Time::from_secs_f64(number(time)?), number(value)?))
     };
-    text.split(',').map(step).collect::<Result<_, String>>().map(Deadline::Soft)
+    text.split(',').map(step).collect::<Result<_, LineError>>().map(Deadline::Soft)
 }
 
 /// `imagenet 10 GB [on 1]`
-fn dataset(text: &str) -> Result<Dataset, String> {
+fn dataset(text: &str) -> Result<Dataset, LineError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {
         [name, size, "GB", home @ ..] => {
             let home = match home {
                 [] => None,
                 ["on", node] => Some(NodeId(number(node)? as u32)),
-                _ => return Err("write `data name 10 GB on 1`".to_owned()),
+                _ => return Err(LineError::Form("data name 10 GB on 1")),
             };
             Ok(Dataset { name: (*name).to_owned(), bytes: (number(size)? * GB as f64) as u64, home })
         }
-        _ => Err("write `data name 10 GB`".to_owned()),
+        _ => Err(LineError::Form("data name 10 GB")),
     }
 }
 
-fn factor(text: &str) -> Result<f64, String> {
+fn factor(text: &str) -> Result<f64, LineError> {
     match number(text)? {
-        0.0 => Err("a job of speed 0 never ends".to_owned()),
+        0.0 => Err(LineError::NeverEnds),
         factor => Ok(factor),
     }
 }
 
-pub(super) fn number(text: &str) -> Result<f64, String> {
+pub(super) fn piece(text: &str, form: &'static str) -> LineError {
+    LineError::Piece { text: text.to_owned(), form }
+}
+
+pub(super) fn number(text: &str) -> Result<f64, LineError> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
-        _ => Err(format!("`{text}` is no amount")),
+        _ => Err(LineError::NotAnAmount(text.to_owned())),
     }
 }
 

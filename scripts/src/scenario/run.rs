@@ -1,4 +1,4 @@
-//! Running scenarios: a simulation with someone looking over the policy's shoulder.
+//! Running scenarios: a simulation that writes down what the policy decides.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use rota_core::snapshot::Snapshot;
 
 use super::Scenario;
 
-/// What became of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Its name.
+    /// What the scenario shows, as its first line says.
     pub name: String,
     /// What was expected, a line for each decision.
     pub expected: Vec<String>,
-    /// What came of it.
+    /// What the policy decided, a line for each decision; then the lines of an error, if it failed.
     pub actual: Vec<String>,
 }
 
 impl Report {
-    /// Whether all came as expected.
+    /// Whether all lines are as expected.
     pub fn passes(&self) -> bool {
         self.expected == self.actual
     }
@@ -42,7 +42,7 @@ impl Report {
     }
 }
 
-/// Runs a scenario under `policy` and says what happened at each decision. An error of the script is a line too.
+/// Runs a scenario under `policy` and reports each decision. An error of the script is a line too.
 pub fn run(scenario: &Scenario, policy: &mut dyn Policy) -> Report {
     let settings = RunSettings {
         round: scenario.round,

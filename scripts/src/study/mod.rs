@@ -1,12 +1,12 @@
-//! Studies as scripts: which runs there shall be, in which the answers so far may have a say.
+//! Studies as scripts: a script describes runs, and may choose the next ones by the results so far.
 //!
 //! ```text
-//! script ── run(#{…}) ──▶ Batch::submit      returns at once, the run is somewhere under way
+//! script ── run(#{…}) ──▶ Batch::submit      returns at once, the run is under way
 //!        ── r.avg_jct_s ─▶ Batch::figure     waits for that run alone
 //! ```
 //!
 //! So a script reads as if runs took no time: a plain loop keeps every core busy, and one that looks at a figure
-//! before it goes on waits exactly for what it looks at. Who runs, keeps and tabulates is behind [`Batch`]; nothing
+//! before it goes on waits exactly for what it looks at. What runs, keeps and tabulates them is behind [`Batch`]; nothing
 //! here knows a simulator, a clock or a file.
 
 mod settings;
@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rhai::Engine;
 
-use crate::engine::{add_packages, set_limits};
-use crate::error::{Explainer, ScriptError};
-use crate::limits::Limits;
-use crate::part::Part;
-use crate::reference::{Entry, Registrar};
-use crate::session::Shared;
+use crate::language::engine::{add_packages, set_limits};
+use crate::language::error::{Explainer, ScriptError};
+use crate::language::limits::Limits;
+use crate::language::reference::{Entry, Registrar};
+use crate::language::session::Shared;
+use crate::policy::part::Part;
 
 /// One setting of a run, in the words of the command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,16 +44,16 @@ pub enum Setting {
 /// The settings of a run by name, in the order of their names.
 pub type Settings = Vec<(String, Setting)>;
 
-/// Where the middle of several values lies, and how sure that is.
+/// The mean of several values, and how certain it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Values behind it.
+    /// How many values it is computed from.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
-    /// The interval of confidence of the mean.
+    /// The lower end of the confidence interval of the mean.
     pub low: f64,
-    /// Its other end.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
@@ -68,28 +68,68 @@ pub struct Comparison {
     pub n_smaller: usize,
 }
 
-/// Who runs what a study asks for.
+/// What runs the runs that a study asks for.
 pub trait Batch: Send + Sync {
-    /// Takes a run on, without waiting for it; refuses settings that make no sense. Equal settings are one run.
-    fn submit(&self, settings: Settings) -> Result<usize, String>;
+    /// Starts a run without waiting for it; refuses settings that make no sense. Equal settings are one run.
+    fn submit(&self, settings: Settings) -> Result<usize, RunRefused>;
     /// A figure of a run, once it is done; `None` when it has none, as a run without deadlines has no ratio.
-    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, String>;
+    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, FigureError>;
     /// Why a run failed, once it is over; `None` when it did not.
     fn failure(&self, run: usize) -> Option<String>;
-    /// The interval of confidence of a mean.
+    /// The confidence interval of a mean; `None` for no values.
     fn interval(&self, values: &[f64]) -> Option<Interval>;
     /// A paired comparison.
     fn compare(&self, baseline: &[f64], other: &[f64]) -> Option<Comparison>;
     /// The heading of the study.
     fn title(&self, text: &str);
-    /// A line for who watches, kept for the report too.
+    /// A line to be shown at once and kept for the report.
     fn say(&self, line: &str);
+}
+
+/// Settings that a batch does not take on, with the reason in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RunRefused(pub String);
+
+/// A figure that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    /// Runs have no figure of that name.
+    #[error("a run has no figure `{name}`: there are {known}")]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are, with commas between them.
+        known: String,
+    },
+    /// The run came to no end.
+    #[error("run {number} failed: {why}; ask for `ok` before its figures")]
+    Failed {
+        /// The number of the run, from 1.
+        number: usize,
+        /// The error of the run.
+        why: String,
+    },
+    /// The run belongs to a shard that another process runs.
+    #[error("run {number} is of another shard")]
+    Elsewhere {
+        /// The number of the run, from 1.
+        number: usize,
+    },
+}
+
+/// A parameter was set that the study has not declared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--set {key}: this study has {known}")]
+pub(crate) struct UnknownParameter {
+    key: String,
+    known: String,
 }
 
 /// How a study is run.
 #[derive(Clone, Debug, Default)]
 pub struct StudyOptions {
-    /// Whether a small form is asked for; the script says what that is.
+    /// Whether a small form is asked for; the script decides what that is.
     pub is_quick: bool,
     /// Parameters that the user has set.
     pub set: BTreeMap<String, String>,
@@ -111,22 +151,24 @@ const LIMITS: Limits = Limits {
 };
 
 /// What verbs share while a script runs.
-pub(crate) struct Desk {
+pub(crate) struct StudyHost {
     pub(crate) batch: Arc<dyn Batch>,
     pub(crate) options: StudyOptions,
     /// Parameters that the script has declared so far, with what they are.
     pub(crate) declared: Mutex<Vec<String>>,
 }
 
-impl Desk {
-    /// Before the first run: a parameter that nobody declared is a typing error.
-    pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), String> {
+impl StudyHost {
+    /// Before the first run: a parameter that the study has not declared is a typing error.
+    pub(crate) fn refuse_unknown_parameters(&self) -> Result<(), UnknownParameter> {
         let declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = self.options.set.keys().find(|key| !declared.contains(key));
         match (unknown, declared.is_empty()) {
             (None, _) => Ok(()),
-            (Some(key), true) => Err(format!("--set {key}: this study has no parameters")),
-            (Some(key), false) => Err(format!("--set {key}: this study has {}", declared.join(", "))),
+            (Some(key), true) => {
+                Err(UnknownParameter { key: key.clone(), known: "no parameters".to_owned() })
+            }
+            (Some(key), false) => Err(UnknownParameter { key: key.clone(), known: declared.join(", ") }),
         }
     }
 }
@@ -138,8 +180,8 @@ pub fn run(
     batch: Arc<dyn Batch>,
     options: StudyOptions,
 ) -> Result<(), ScriptError> {
-    let desk = Arc::new(Desk { batch, options, declared: Mutex::default() });
-    let (engine, shared, entries) = build(&desk);
+    let host = Arc::new(StudyHost { batch, options, declared: Mutex::default() });
+    let (engine, shared, entries) = build(&host);
     let mut part = Part::alone(file, source);
     let explain = |error, part: &Part| {
         Explainer { parts: &[], entries: &entries, meter: &shared.meter }.explain(error, part, None)
@@ -148,11 +190,11 @@ pub fn run(
     part.script = Arc::new(script);
     shared.meter.start();
     engine.run_ast(&part.script).map_err(|error| explain(*error, &part))?;
-    desk.refuse_unknown_parameters().map_err(|message| ScriptError {
+    host.refuse_unknown_parameters().map_err(|error| ScriptError {
         file: file.to_owned(),
-        place: None,
+        position: None,
         line_text: String::new(),
-        message,
+        message: error.to_string(),
         hint: None,
         stage: None,
     })
@@ -160,29 +202,30 @@ pub fn run(
 
 /// Everything a study can use, for the documentation.
 pub fn entries() -> Vec<Entry> {
-    let desk = Desk { batch: Arc::new(Nobody), options: StudyOptions::default(), declared: Mutex::default() };
-    build(&Arc::new(desk)).2
+    let host =
+        StudyHost { batch: Arc::new(Nothing), options: StudyOptions::default(), declared: Mutex::default() };
+    build(&Arc::new(host)).2
 }
 
-fn build(desk: &Arc<Desk>) -> (Engine, Arc<Shared>, Vec<Entry>) {
+fn build(host: &Arc<StudyHost>) -> (Engine, Arc<Shared>, Vec<Entry>) {
     let shared = Shared::new(LIMITS);
     let mut engine = Engine::new_raw();
     add_packages(&mut engine);
     set_limits(&mut engine, &shared);
     let mut registrar = Registrar::new(&mut engine);
-    verbs::register(&mut registrar, desk);
+    verbs::register(&mut registrar, host);
     let entries = registrar.into_entries();
     (engine, shared, entries)
 }
 
 /// A batch that takes nothing on, to ask an engine what it offers.
-struct Nobody;
+struct Nothing;
 
-impl Batch for Nobody {
-    fn submit(&self, _: Settings) -> Result<usize, String> {
-        Err("nobody runs anything here".to_owned())
+impl Batch for Nothing {
+    fn submit(&self, _: Settings) -> Result<usize, RunRefused> {
+        Err(RunRefused("this batch runs nothing".to_owned()))
     }
-    fn figure(&self, _: usize, _: &str) -> Result<Option<f64>, String> {
+    fn figure(&self, _: usize, _: &str) -> Result<Option<f64>, FigureError> {
         Ok(None)
     }
     fn failure(&self, _: usize) -> Option<String> {

@@ -3,7 +3,7 @@
 use rhai::{Array, Dynamic, Map};
 
 use super::{Setting, Settings};
-use crate::session::{Outcome, fail};
+use crate::language::session::{Outcome, fail};
 use crate::values::type_label;
 
 /// Runs that one sweep may describe.
@@ -69,7 +69,7 @@ fn setting(name: &str, value: Dynamic) -> Outcome<Setting> {
         return if number.is_finite() {
             Ok(Setting::Number(number))
         } else {
-            fail(format!("{name}: {number} is no number that a run can have"))
+            fail(format!("{name}: {number} is not a finite number"))
         };
     }
     if value.is_string() {

@@ -23,20 +23,20 @@ impl Toy {
 }
 
 impl Batch for Toy {
-    fn submit(&self, settings: Settings) -> Result<usize, String> {
+    fn submit(&self, settings: Settings) -> Result<usize, RunRefused> {
         if settings.iter().all(|(name, _)| name != "policy") {
-            return Err("a run needs a policy".into());
+            return Err(RunRefused("a run needs a policy".into()));
         }
         let mut runs = self.runs.lock().unwrap();
         runs.push(settings);
         Ok(runs.len() - 1)
     }
-    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, String> {
+    fn figure(&self, run: usize, name: &str) -> Result<Option<f64>, FigureError> {
         match (self.failure(run), name) {
-            (Some(why), _) => Err(format!("run {} failed: {why}", run + 1)),
+            (Some(why), _) => Err(FigureError::Failed { number: run + 1, why }),
             (None, "avg_jct_s") => Ok(self.number(run, "jobs_per_hour")),
             (None, "deadline_ratio") => Ok(None),
-            (None, _) => Err(format!("no figure `{name}`")),
+            (None, _) => Err(FigureError::Unknown { name: name.to_owned(), known: "avg_jct_s".into() }),
         }
     }
     fn failure(&self, run: usize) -> Option<String> {

@@ -1,47 +1,47 @@
-//! What a study can say: runs, sweeps, figures, statistics over several runs, parameters.
+//! What a study script can use: runs, sweeps, figures, statistics over several runs, parameters.
 
 use std::sync::{Arc, PoisonError};
 
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 use super::settings::{combinations, settings};
-use super::{Comparison, Desk, Interval};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use super::{Comparison, Interval, StudyHost};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::type_label;
 
 /// A run as a script holds it: a promise whose figures wait for it.
 #[derive(Clone)]
 pub(super) struct RunValue {
     id: usize,
-    desk: Arc<Desk>,
+    host: Arc<StudyHost>,
 }
 
 impl RunValue {
     fn figure(&self, name: &str) -> Outcome<Option<f64>> {
-        self.desk.batch.figure(self.id, name).or_else(fail)
+        self.host.batch.figure(self.id, name).or_else(|error| fail(error.to_string()))
     }
 }
 
-pub(super) fn register(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
-    runs(registrar, desk);
-    statistics(registrar, desk);
-    parameters(registrar, desk);
+pub(super) fn register(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
+    runs(registrar, host);
+    statistics(registrar, host);
+    parameters(registrar, host);
 }
 
-fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
+fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar.class::<RunValue>(
         "Run",
         "One run, under way or done. Reading a figure waits for it; every number of `summary.json` is one: `avg_jct_s`, `p99_jct_s`, `deadline_ratio`, `gpu_util`, … A figure that the run does not have is `()`.",
     );
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "run(settings) -> Run",
-            "Takes a run on and goes on at once. The names are the options of `rota simulate` with `_` for `-`: `#{ policy: \"las+tune\", jobs_per_hour: 8, seed: 3, set: #{ threshold: 5 } }`. Equal settings are one run.",
+            "Starts a run and goes on at once. The names are the options of `rota simulate` with `_` for `-`: `#{ policy: \"las+tune\", jobs_per_hour: 8, seed: 3, set: #{ threshold: 5 } }`. Equal settings are one run.",
         )
         .register_fn("run", move |map: Map| submit(&at, settings(map)?));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "sweep(settings) -> Array",
@@ -52,11 +52,11 @@ fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
             each.map(|settings| submit(&at, settings).map(Dynamic::from)).collect()
         });
     registrar
-        .field("Run", "ok: bool", "Whether the run came to its end; waits for it.")
-        .register_get("ok", |run: &mut RunValue| run.desk.batch.failure(run.id).is_none());
+        .field("Run", "ok: bool", "Whether the run finished; waits for it.")
+        .register_get("ok", |run: &mut RunValue| run.host.batch.failure(run.id).is_none());
     registrar
-        .field("Run", "error: String", "Why the run failed, or nothing; waits for it.")
-        .register_get("error", |run: &mut RunValue| run.desk.batch.failure(run.id).unwrap_or_default());
+        .field("Run", "error: String", "Why the run failed, empty if it did not; waits for it.")
+        .register_get("error", |run: &mut RunValue| run.host.batch.failure(run.id).unwrap_or_default());
     registrar.method("Run", "run[name]", "A figure by its name, as after a dot.").register_indexer_get(
         |run: &mut RunValue, name: ImmutableString| -> Outcome<Dynamic> {
             Ok(run.figure(&name)?.map_or(Dynamic::UNIT, Dynamic::from))
@@ -64,13 +64,13 @@ fn runs(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
     );
 }
 
-fn submit(desk: &Arc<Desk>, settings: super::Settings) -> Outcome<RunValue> {
-    desk.refuse_unknown_parameters().or_else(fail)?;
-    let id = desk.batch.submit(settings).or_else(fail)?;
-    Ok(RunValue { id, desk: Arc::clone(desk) })
+fn submit(host: &Arc<StudyHost>, settings: super::Settings) -> Outcome<RunValue> {
+    host.refuse_unknown_parameters().or_else(|error| fail(error.to_string()))?;
+    let id = host.batch.submit(settings).or_else(|error| fail(error.to_string()))?;
+    Ok(RunValue { id, host: Arc::clone(host) })
 }
 
-fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
+fn statistics(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar
         .function("mean(runs, figure) -> float", "The mean of a figure over runs; waits for them.")
         .register_fn("mean", |runs: Array, name: ImmutableString| -> Outcome<f64> {
@@ -88,11 +88,11 @@ fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
     registrar.engine().register_fn("percentile", |runs: Array, name: ImmutableString, percent: i64| {
         percentile(&runs, &name, percent as f64)
     });
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "interval(runs, figure) -> Map",
-            "The 95 % interval of confidence of a figure's mean over runs, by bootstrap: `n`, `mean`, `low`, `high`, and `relative`, its half width as a part of the mean.",
+            "The 95 % confidence interval of a figure's mean over runs, by bootstrap: `n`, `mean`, `low`, `high`, and `relative`, its half width as a part of the mean.",
         )
         .register_fn("interval", move |runs: Array, name: ImmutableString| -> Outcome<Map> {
             match at.batch.interval(&figures(&runs, &name)?) {
@@ -100,7 +100,7 @@ fn statistics(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
                 None => fail("interval: no runs"),
             }
         });
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "compare(baseline, other, figure) -> Map",
@@ -125,7 +125,7 @@ fn figures(runs: &Array, name: &str) -> Outcome<Vec<f64>> {
     }
     let figure = |value: &Dynamic| {
         let Some(run) = value.read_lock::<RunValue>() else {
-            return fail(format!("{name}: {} is no Run", type_label(value)));
+            return fail(format!("{name}: {} is not a Run", type_label(value)));
         };
         match run.figure(name)? {
             Some(figure) => Ok(figure),
@@ -168,32 +168,32 @@ fn comparison_map(comparison: &Comparison) -> Map {
     map
 }
 
-fn parameters(registrar: &mut Registrar<'_>, desk: &Arc<Desk>) {
-    let at = Arc::clone(desk);
+fn parameters(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
+    let at = Arc::clone(host);
     registrar
         .function("title(text)", "The heading of the study.")
         .register_fn("title", move |text: ImmutableString| at.batch.title(&text));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function("is_quick() -> bool", "Whether `--quick` asks for a small form of the study.")
         .register_fn("is_quick", move || at.options.is_quick);
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
         .function(
             "param(name, default)",
             "A parameter that `--set name=value` sets; it has the type of its default. Declare all of them before the first run.",
         )
         .register_fn("param", move |name: ImmutableString, default: Dynamic| parameter(&at, &name, default));
-    let at = Arc::clone(desk);
+    let at = Arc::clone(host);
     registrar
-        .function("print(value)", "A line for who watches, and for the report.")
+        .function("print(value)", "Prints a line, and keeps it for the report.")
         .on_print(move |line| at.batch.say(line));
 }
 
-fn parameter(desk: &Desk, name: &str, default: Dynamic) -> Outcome<Dynamic> {
-    let mut declared = desk.declared.lock().unwrap_or_else(PoisonError::into_inner);
+fn parameter(host: &StudyHost, name: &str, default: Dynamic) -> Outcome<Dynamic> {
+    let mut declared = host.declared.lock().unwrap_or_else(PoisonError::into_inner);
     declared.push(name.to_owned());
-    let Some(text) = desk.options.set.get(name) else { return Ok(default) };
+    let Some(text) = host.options.set.get(name) else { return Ok(default) };
     let value = match () {
         () if default.is_string() => Some(text.clone().into()),
         () if default.is_int() => text.parse::<i64>().ok().map(Dynamic::from),

@@ -1,4 +1,5 @@
-//! The types a script works with, one file each, grouped by what they speak of. Rhai sees them through the verbs registered in the same file.
+//! The types a script works with, one file each, grouped by what they describe. Each file also registers the
+//! verbs of its type.
 
 mod columns;
 mod milp;
@@ -6,6 +7,7 @@ mod nodes;
 mod plans;
 mod view;
 
+pub(crate) use columns::rank;
 use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
 use nodes::{cluster, gpu_types, placement, share};
 use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
@@ -14,7 +16,7 @@ pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
 pub(crate) use fill::FillValue;
 pub(crate) use job::JobValue;
-pub(crate) use jobs::{Jobs, Rows};
+pub(crate) use jobs::{Jobs, Rows, column as register_column, public_fields};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
@@ -24,8 +26,8 @@ pub(crate) use view::View;
 
 use std::sync::Arc;
 
-use crate::reference::Registrar;
-use crate::session::Shared;
+use crate::language::reference::Registrar;
+use crate::language::session::Shared;
 
 /// Registers every type and verb.
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {

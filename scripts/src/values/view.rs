@@ -7,8 +7,8 @@ use rota_core::table::JobPhase;
 
 use super::cluster::{ClusterValue, RoomValue};
 use super::{FillValue, JobValue, Jobs, Queue, Rows};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 
 /// One instant, as a stage sees it.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl View {
             return Queue { session: Arc::clone(&self.0), rows: Arc::clone(rows) };
         }
         let jobs = self.jobs();
-        let rows = jobs.places_by_id().map(|place| jobs.row_at(place) as u32).collect();
+        let rows = jobs.positions_by_id().map(|position| jobs.row_at(position) as u32).collect();
         Queue::new(&self.0, rows)
     }
 
@@ -68,10 +68,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.field(
         OWNER,
         "nodes: Array",
-        "The nodes that are up, with what is free beside the jobs that run now.",
+        "The nodes that are up, with what the running jobs leave free.",
     );
     engine.register_get("nodes", |view: &mut View| -> Outcome<Array> { RoomValue::of_now(&view.0)?.nodes() });
-    let engine = registrar.field(OWNER, "room: Room", "What is free beside the jobs that run now.");
+    let engine = registrar.field(OWNER, "room: Room", "What the running jobs leave free.");
     engine.register_get("room", |view: &mut View| RoomValue::of_now(&view.0));
     let engine = registrar.method(OWNER, "job(number: int) -> Job", "One job by its number.");
     engine
@@ -79,7 +79,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "fill(queue: Queue) -> Fill",
-        "Gives jobs GPUs in the order of the queue; see `Fill` for what can be said about it.",
+        "Gives jobs GPUs in the order of the queue; see `Fill` for its options.",
     );
     engine.register_fn("fill", |view: View, queue: Queue| -> Outcome<FillValue> {
         match Arc::ptr_eq(&view.0, &queue.session) {

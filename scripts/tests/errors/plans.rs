@@ -1,4 +1,4 @@
-//! What is given, to whom and where.
+//! Plans: which jobs get what, and where.
 
 use super::check;
 
@@ -178,7 +178,7 @@ fn a_wake_that_is_no_time_is_refused() {
     p.wake_at(0.0 / 0.0);
     p
 }"#,
-        r#"mine.rhai:3:7: wake_at: NaN is no time
+        r#"mine.rhai:3:7: wake_at: NaN is not a time
   |
 3 |     p.wake_at(0.0 / 0.0);
   |       ^

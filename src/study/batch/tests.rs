@@ -67,7 +67,7 @@ fn one_failure_stays_alone_and_is_tried_again_next_time() {
         assert!(shared.failure(broken).is_some_and(|why| why.contains("defect")));
         assert_eq!(shared.failure(las), None);
         let why = shared.figure(odd, "jobs").expect_err("it failed");
-        assert!(why.contains("run 1 failed: no such policy"), "{why}");
+        assert!(why.to_string().contains("run 1 failed: no such policy"), "{why}");
         assert!(count.load(SeqCst) >= 2);
     }
 }
@@ -99,5 +99,8 @@ fn an_unknown_figure_is_answered_with_those_there_are() {
     let (shared, _) = batch(dir.path(), None);
     let run = shared.submit(policy("las")).expect("taken on");
     let why = shared.figure(run, "avg_jtc").expect_err("no such figure");
-    assert!(why.contains("no figure `avg_jtc`") && why.contains("avg_jct_s"), "{why}");
+    assert!(
+        why.to_string().contains("no figure `avg_jtc`") && why.to_string().contains("avg_jct_s"),
+        "{why}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Arrivals, every slot: who can be promised a deadline, by packing.
+//! Arrivals, every slot: which jobs can be promised a deadline, by packing.
 
 use rota_solvers::chronus_leases::{LeaseRow, Shelf, packs};
 

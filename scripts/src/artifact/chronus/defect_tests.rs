@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use rota_core::cluster::NodeGroup;
-use rota_core::ids::{JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
 use rota_core::profile::Profile;
 use rota_core::resources::Host;
 use rota_core::time::Time;
-use rota_core::workload::Truth;
 use rota_solvers::Highs;
 
 use super::*;
+use crate::artifact::fixtures;
 
 /// Submitted, minutes of work, GPUs, and the steps of its deadline after submission with their values.
 type Line = (i64, i64, u32, &'static [(i64, f64)]);
@@ -21,46 +19,22 @@ fn minutes(minutes: i64) -> Time {
 }
 
 fn cluster(n_nodes: u32) -> Cluster {
-    let group = NodeGroup {
-        count: n_nodes,
-        racks: 1,
-        gpu_type: "gpu".into(),
-        n_gpus: 8,
-        gpu_mem_bytes: 0,
-        host: Host::NONE,
-        cache_bytes: 0,
-        fetch_bps: 0,
-    };
-    Cluster::new("small", &[group]).expect("a cluster")
+    Cluster::new("small", &[fixtures::group(n_nodes, "gpu", 8, Host::NONE)]).expect("a cluster")
 }
 
 fn workload(lines: &[Line]) -> Workload {
     let profile = Arc::new(Profile::plain("m", 1.0));
     let spec = |(index, (submit, work, gpus, steps)): (usize, &Line)| {
         let due = |step: &(i64, f64)| (minutes(submit + step.0), step.1);
-        Arc::new(JobSpec {
-            id: JobId::from(index),
-            name: index.to_string().into(),
-            tenant: TenantId(0),
-            priority: 0,
-            profile: Arc::clone(&profile),
-            batch: 0,
-            gpus: GpuRequest::fixed(*gpus),
-            gpu_type: None,
-            estimated_work: (work * 60) as f64,
-            arrival: minutes(*submit),
-            deadline: match steps {
-                [] => Deadline::None,
-                [(time, _)] => Deadline::Strict(minutes(submit + time)),
-                steps => Deadline::Soft(steps.iter().map(due).collect()),
-            },
-            dataset: None,
-            costs: None,
-        })
+        let deadline = match steps {
+            [] => Deadline::None,
+            [(time, _)] => Deadline::Strict(minutes(submit + time)),
+            steps => Deadline::Soft(steps.iter().map(due).collect()),
+        };
+        let job = fixtures::job(index, &profile, GpuRequest::fixed(*gpus), (work * 60) as f64, submit * 60);
+        JobSpec { deadline, ..job }
     };
-    let jobs = lines.iter().enumerate().map(spec).collect();
-    let truths = lines.iter().map(|line| Truth { work: (line.1 * 60) as f64, pace: 1.0 }).collect();
-    Workload { jobs, truths, ..Workload::default() }
+    fixtures::workload(lines.iter().enumerate().map(spec))
 }
 
 /// What runs, and what comes of it without and with a defect.

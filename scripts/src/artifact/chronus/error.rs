@@ -16,10 +16,10 @@ pub enum ArtifactError {
         /// Time between admissions.
         slot: i64,
     },
-    /// A lease that is no time.
+    /// A lease without a length.
     #[error("a lease of {lease}: the original needs one unit of time at least")]
     Lease {
-        /// Its length.
+        /// Its length in units of the trace.
         lease: i64,
     },
     /// Local search without speeds.
@@ -44,7 +44,7 @@ pub enum ArtifactError {
     Aborts {
         /// When, in units of the trace.
         time: i64,
-        /// What it finds.
+        /// What the assertion found, in words.
         why: String,
     },
     /// A model that cannot be built.

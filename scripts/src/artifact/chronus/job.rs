@@ -38,7 +38,7 @@ pub(super) struct Job {
     pub(super) number: i64,
     pub(super) gpus: u32,
     pub(super) submit: i64,
-    /// What plans reckon with.
+    /// What plans assume.
     pub(super) duration: i64,
     pub(super) true_duration: i64,
     /// Deadlines after submission with their values, tightest first.
@@ -100,7 +100,7 @@ impl Job {
         self.holds_lease || self.is_forced
     }
 
-    /// Who goes first of those that run without a lease, in descending order.
+    /// The order of jobs that run without a lease, descending.
     pub(super) fn rank(&self) -> (bool, Class, i64, i64) {
         (self.is_overdue, self.class.min(Class::Unaccepted), self.emergence, -self.submit)
     }

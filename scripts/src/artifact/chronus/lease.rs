@@ -1,4 +1,4 @@
-//! The boundary between two leases: everybody is released, the model says who holds the next lease.
+//! The boundary between two leases: all jobs are released, and the model decides which hold the next lease.
 
 use rota_solvers::chronus_leases::{LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, greedy};
 use rota_solvers::{Limits, Start};
@@ -11,7 +11,7 @@ use super::{ArtifactError, Objective};
 /// Rows of the model for each unit of time of a lease: beyond them, jobs with a plan keep it.
 const ROWS_PER_UNIT: (i64, i64) = (1200, 60);
 
-/// What goes into the model, and who keeps the plan it has.
+/// What goes into the model, and which jobs keep the plan they have.
 struct Rows {
     rows: Vec<LeaseRow>,
     owners: Vec<usize>,
@@ -42,9 +42,9 @@ impl Simulator<'_> {
         self.move_to_running(&leased);
         self.index += 1;
         self.count_changes(&ran_before);
-        let everybody = || self.pending.iter().chain(&self.running);
-        self.n_unaccepted = everybody().filter(|&&job| self.jobs[job].class == Class::Unaccepted).count();
-        let plans = everybody().filter_map(|&job| self.plan_left(job)).collect();
+        let all = || self.pending.iter().chain(&self.running);
+        self.n_unaccepted = all().filter(|&&job| self.jobs[job].class == Class::Unaccepted).count();
+        let plans = all().filter_map(|&job| self.plan_left(job)).collect();
         self.run.boundaries.push(Boundary {
             time: now,
             leased,
@@ -164,7 +164,7 @@ impl Simulator<'_> {
         plan.is_some_and(|plan| plan.remove(0))
     }
 
-    /// Without a solution: jobs without a plan are packed by value, and everybody does as planned.
+    /// Without a solution: jobs without a plan are packed by value, and all others do as planned.
     fn fall_back(&mut self, now: i64) -> Result<Vec<usize>, ArtifactError> {
         let (rows, shelf, owners) = self.unplanned(now)?;
         let plan = match greedy(&rows, shelf) {

@@ -3,10 +3,10 @@
 //! ```text
 //!            ┌ turn off   nodes of the night            (`power`)
 //!  tick ─────┤ running    ends, and credit for the tick (`running`)
-//!            │ lease      every lease: release all, solve, place who holds a lease  (`lease`)
+//!            │ lease      every lease: release all, solve, place the jobs with a lease  (`lease`)
 //!            │ admit      every slot: pack newcomers    (`admit`)
 //!            │ pending    every slot: forced, then opportunistic starts (`pending`)
-//!            └ fill       odd ticks: whoever fits, credited from its last look
+//!            └ fill       odd ticks: jobs that fit, credited from their last look
 //! ```
 //!
 //! Shared with the shipped policy: the packing and the lease model ([`rota_solvers::chronus_leases`]) and the choice of
@@ -39,7 +39,7 @@ use rota_solvers::Solver;
 
 use super::{Defect, Defects};
 
-/// What the MILP prefers beside deadlines.
+/// What the MILP prefers among plans that meet the most deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
     /// Few GPUs in the first lease.
@@ -48,11 +48,11 @@ pub enum Objective {
     Maximize,
     /// Any plan.
     Random,
-    /// Few while somebody was refused, else many.
+    /// Few while a job is refused, else many.
     Adaptive,
 }
 
-/// Where jobs go.
+/// How GPUs are found for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Anywhere.
@@ -89,7 +89,7 @@ pub struct ChronusSettings<'a> {
     pub slot: i64,
     /// What the MILP prefers.
     pub objective: Objective,
-    /// Where jobs go.
+    /// How GPUs are found.
     pub placement: Placement,
     /// Whether speeds of splits were profiled.
     pub has_profile: bool,
@@ -98,7 +98,7 @@ pub struct ChronusSettings<'a> {
     /// First deadlines after submission by job id, as best-effort jobs have them in the trace too; without them, a
     /// best-effort job expects its own duration.
     pub expectations: Option<&'a [i64]>,
-    /// Which of its defects it shall have.
+    /// The defects that the run has.
     pub defects: Defects,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,

@@ -1,4 +1,4 @@
-//! Waiting jobs, every slot: first who is forced through, then whoever fits.
+//! Waiting jobs, every slot: first those that are forced through, then those that fit.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// Between slots, whoever fits what is free; says whether somebody did.
+    /// Between slots, jobs that fit what is free; returns whether any did.
     pub(super) fn fill(&mut self, now: i64) -> Result<bool, ArtifactError> {
         if self.machines.n_free() == 0 {
             return Ok(false);
@@ -55,7 +55,7 @@ impl Simulator<'_> {
         Ok(!placed.is_empty())
     }
 
-    /// Refused jobs that would be done within this lease are promised the GPUs that nobody was promised.
+    /// Refused jobs that would be done within this lease are promised the GPUs that are not promised yet.
     fn force_short_ones(&mut self, now: i64) {
         let lease = self.settings.lease;
         let left = self.index * lease - now;
@@ -152,7 +152,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Whoever fits what is free, in descending rank.
+    /// Jobs that fit what is free, in descending rank.
     fn start_opportunists(&mut self, now: i64) -> Result<(), ArtifactError> {
         if self.machines.n_free() == 0 {
             return Ok(());

@@ -1,9 +1,9 @@
-//! Nodes off at night: from midnight on, the leases to come give up what nobody is planned for.
+//! Nodes off at night: from midnight on, the leases to come give up what no plan needs.
 
 use super::simulator::Simulator;
 use super::{Defect, PowerSaving};
 
-/// Units of time in a day, and when in it nodes come back: the original reckons in minutes.
+/// Units of time in a day, and when in it nodes come back: the original counts in minutes.
 const DAY: i64 = 1440;
 const MORNING: i64 = 480;
 

@@ -10,13 +10,13 @@ use crate::artifact::track::Track;
 /// What was decided about an arrival. Jobs are named by their ids; times are in units of the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
-    /// When.
+    /// The slot in which it was decided.
     pub time: i64,
-    /// Which job.
+    /// The id of the job that arrived.
     pub job: usize,
-    /// What it became.
+    /// Whether its deadline is promised, and of which kind it is.
     pub class: Class,
-    /// Time its plans reckon with.
+    /// Time that its plans assume.
     pub estimate: i64,
     /// Leases that takes.
     pub need: i64,
@@ -27,9 +27,9 @@ pub struct Admission {
 /// What a boundary between leases decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundary {
-    /// When.
+    /// When the lease begins.
     pub time: i64,
-    /// Who holds a lease, in the order in which they were placed.
+    /// Jobs that hold a lease, in the order in which they were placed.
     pub leased: Vec<usize>,
     /// GPUs they hold.
     pub guaranteed_gpus: u32,
@@ -44,7 +44,7 @@ pub struct Boundary {
 /// The rest of a job's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLeft {
-    /// The job.
+    /// The id of the job that is planned.
     pub job: usize,
     /// The deadline level it is held to.
     pub level: usize,
@@ -57,9 +57,9 @@ pub struct PlanLeft {
 /// A model that was solved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solve {
-    /// When.
+    /// The boundary it was solved for.
     pub time: i64,
-    /// What was asked.
+    /// The jobs and leases that went into it.
     pub problem: LeaseProblem,
     /// The objective, if there was an answer.
     pub objective: Option<f64>,

@@ -1,4 +1,4 @@
-//! Running jobs at a tick: who is done, and what the others are credited with.
+//! Running jobs at a tick: which are done, and what the others are credited with.
 
 use super::job::Class;
 use super::simulator::Simulator;

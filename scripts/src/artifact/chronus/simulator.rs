@@ -133,7 +133,7 @@ impl<'a> Simulator<'a> {
         self.capacity.get(lease).copied().unwrap_or(all)
     }
 
-    /// Whoever of these fits the free GPUs, one after another.
+    /// Starts those of these jobs that fit the free GPUs, one after another.
     pub(super) fn fitting(&self, jobs: &[usize]) -> Vec<usize> {
         let mut free = self.machines.n_free();
         let fits = |job: &&usize| {
@@ -144,7 +144,7 @@ impl<'a> Simulator<'a> {
         jobs.iter().filter(fits).copied().collect()
     }
 
-    /// Places jobs and answers who found a place, in the order given. Local search takes the widest first.
+    /// Places jobs and returns those that found a place, in the order given. Local search takes the widest first.
     pub(super) fn place(&mut self, jobs: &[usize], now: i64) -> Result<Vec<usize>, ArtifactError> {
         let placement = self.settings.placement;
         let mut order = jobs.to_vec();
@@ -176,7 +176,7 @@ impl<'a> Simulator<'a> {
         self.machines.release(&places);
     }
 
-    /// Counts starts and stops against who ran before.
+    /// Counts starts and stops against the jobs that ran before.
     pub(super) fn count_changes(&mut self, ran_before: &[usize]) {
         let mut has_run = vec![false; self.n_arrived];
         ran_before.iter().for_each(|&job| has_run[job] = true);

@@ -1,6 +1,6 @@
-//! What the originals do that nobody would do on purpose, by name, so that each can be switched on alone.
+//! Mistakes of the originals by name, each of which can be switched on alone.
 //!
-//! A driver with all of them is the original; with none, it is the original's driver with every one of them mended.
+//! A driver with all of them is the original; with none, all of them are mended.
 //! `table` says in a sentence each what the original does and what is done instead. Where a defect cannot be taken out
 //! by itself it has no name here, and docs/fidelity.md says so.
 
@@ -10,16 +10,16 @@ use std::fmt;
 
 pub use table::Defect;
 
-use crate::nearest;
+use crate::language::nearest;
 
-/// Whose program it is.
+/// The published system whose program is reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
-    /// OSDI'22.
+    /// Synergy (OSDI'22).
     Synergy,
-    /// ASPLOS'23, with the baselines it carries.
+    /// ElasticFlow (ASPLOS'23), with the baselines in its repository.
     ElasticFlow,
-    /// SoCC'21.
+    /// Chronus (SoCC'21).
     Chronus,
 }
 
@@ -45,7 +45,7 @@ pub struct Defects(u64);
 /// Words that are no defect's name.
 const WORDS: [&str; 2] = ["all", "none"];
 
-/// What stands before a defect that shall not be there, while all others are.
+/// The prefix of a defect that is taken away while all others stay.
 const NOT: &str = "no-";
 
 impl Defects {
@@ -94,8 +94,8 @@ impl Defects {
         Defect::ALL.into_iter().filter(move |defect| self.has(*defect))
     }
 
-    /// Reads names, in lists with commas or one by one: `all`, `none`, those that shall be there, or with `no-` before each
-    /// name those that shall not.
+    /// Reads names, in lists with commas or one by one: `all`, `none`, the names of those that a run has, or with `no-` before each
+    /// name of those that it does not have.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, DefectError> {
         let names: Vec<&str> = texts.into_iter().flat_map(|text| text.split(',')).map(str::trim).collect();
         let (mended, there): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.starts_with(NOT));
@@ -151,7 +151,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// Words that say no set of defects.
+/// Words that do not name a set of defects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
     /// No word at all.
@@ -159,22 +159,22 @@ pub enum DefectError {
         "a name is missing: `all`, `none`, names of defects with commas between them, or `no-` and a name"
     )]
     Nothing,
-    /// A word for a whole set beside others.
-    #[error("`{word}` stands alone")]
+    /// A word for a whole set together with others.
+    #[error("`{word}` cannot be combined with other names")]
     NotAlone {
         /// `all` or `none`.
         word: String,
     },
     /// Names of both kinds.
-    #[error("`{name}` takes one away from all, and cannot stand beside names of those that shall be there")]
+    #[error("`{name}` takes one away from all: it cannot be combined with names without `no-`")]
     Mixed {
         /// The first that is taken away.
         name: String,
     },
-    /// Nobody has it.
-    #[error("`{name}` is no defect of an original{}{hint}", if hint.is_empty() { "" } else { ": " })]
+    /// No original has it.
+    #[error("`{name}` is not a defect of an original{}{hint}", if hint.is_empty() { "" } else { ": " })]
     Unknown {
-        /// What was written.
+        /// The word as it was written.
         name: String,
         /// A sentence with the nearest names, if there are any.
         hint: String,
@@ -223,10 +223,10 @@ mod tests {
         let why = |text: &str| Defects::parse([text]).expect_err(text).to_string();
         assert_eq!(
             why("grwoth-sign"),
-            "`grwoth-sign` is no defect of an original: did you mean `growth-sign`?"
+            "`grwoth-sign` is not a defect of an original: did you mean `growth-sign`?"
         );
-        assert_eq!(why("turbo"), "`turbo` is no defect of an original");
-        assert_eq!(why("none,growth-sign"), "`none` stands alone");
+        assert_eq!(why("turbo"), "`turbo` is not a defect of an original");
+        assert_eq!(why("none,growth-sign"), "`none` cannot be combined with other names");
         assert!(why("").starts_with("a name is missing"));
         assert!(why("ftf-ascending,no-growth-sign").starts_with("`no-growth-sign` takes one away from all"));
         assert!(why("no-grwoth-sign").contains("did you mean `growth-sign`?"));

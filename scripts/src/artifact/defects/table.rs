@@ -49,7 +49,7 @@ defects! {
             "A job that is done within a round ends when the round does."
             => "It ends when its work is done; its GPUs are dealt anew at the next round."
         PlacedAnew "placed-anew":
-            "Everybody is placed anew in every round, for free."
+            "All jobs are placed anew in every round, for free."
             => "A job that runs and is chosen again stays on its GPUs."
         TwoSpeeds "two-speeds":
             "A job runs at the speed of its ideal demand or at that of its share; a capped demand lies on a straight line in CPUs, and a memory cap costs nothing."
@@ -58,23 +58,23 @@ defects! {
             "SRTF, FTF and TETRIS rank by the time left at the speed of a job's last round."
             => "They rank by the time left at the proportional share."
         FtfAscending "ftf-ascending":
-            "FTF serves the smallest finish-time ratio first, so that who waited longest goes last."
+            "FTF serves the smallest finish-time ratio first, so that jobs that waited longest go last."
             => "The largest ratio goes first, as in Themis."
         DrfSort "drf-sort":
-            "DRF sorts by each job's own dominant demand, whatever anybody has received."
+            "DRF sorts by each job's own dominant demand, whatever tenants have received."
             => "DRF evens out what tenants have received."
         TetrisProduct "tetris-product":
             "TETRIS multiplies time left by demand and looks at nothing that is free."
             => "TETRIS weighs how a demand fits what is free against time left."
         TuneOrder "tune-order":
-            "TUNE walks everybody in policy order; under LAS it walks the jobs whose GPUs fit together, wide gangs first."
+            "TUNE walks all jobs in policy order; under LAS it walks the jobs whose GPUs fit together, wide gangs first."
             => "TUNE walks the jobs whose GPUs fit together in policy order, those that run already first, under every order."
         OnePass "one-pass":
-            "TUNE serves one job after another and never looks back: nobody changes places, and what a lowered job leaves over is lost."
+            "TUNE serves one job after another and never looks back: no job is moved, and what a lowered job leaves over is lost."
             => "A job below its demand is raised, moved or exchanged where that gives it its demand; what is left is dealt out."
         LasSelects "las-selects":
-            "Without TUNE, LAS tries only the jobs whose GPUs fit together; nobody takes the place of one that finds none."
-            => "LAS walks everybody, as the other orders do."
+            "Without TUNE, LAS tries only the jobs whose GPUs fit together; no other job is tried in place of one that does not fit."
+            => "LAS walks all jobs, as the other orders do."
         LowerWholeShare "lower-whole-share":
             "A job that is lowered or gives back gets exactly its proportional share of everything, so that some gain by it."
             => "It gets the smaller of demand and share, each resource by itself."
@@ -85,7 +85,7 @@ defects! {
             "After 1,000 hours without running a job goes before all others for good."
             => "Only the trace's priorities count."
         StorageRate "storage-rate":
-            "Every GPU of every model asks for 62.5 MB/s of storage; the models' own numbers are misspelt away."
+            "Every GPU of every model asks for 62.5 MB/s of storage; the models' own numbers are lost by a misspelt name."
             => "A job asks for what its profile says."
     }
     ElasticFlow {
@@ -93,11 +93,11 @@ defects! {
             "All arrivals of a slot are judged together: one that does not fit takes the others with it."
             => "Arrivals are judged one by one, in the order of the trace."
         LateJobBlocks "late-job-blocks":
-            "While an admitted job is late, nobody with a deadline enters."
-            => "Who would be late anyway keeps nobody out."
+            "While an admitted job is late, no other job with a deadline enters."
+            => "Jobs that would be late anyway keep no one out."
         LateJobsFirst "late-jobs-first":
-            "A job that cannot be in time any more is planned in its turn, as wide as possible, before those who can."
-            => "It is planned after everybody who can be in time."
+            "A job that cannot be in time any more is planned in its turn, as wide as possible, before those that can."
+            => "It is planned after all jobs that can be in time."
         PlansWithoutCosts "plans-without-costs":
             "Plans know nothing of what starting costs."
             => "A plan keeps room for one start where it can, and an arrival enters only with it."
@@ -111,8 +111,8 @@ defects! {
             "Every job pays for starting in every round."
             => "A job pays when it starts and when its number of GPUs changes."
         RestartBySlot "restart-by-slot":
-            "Everybody restarts after as many rounds as a slot has seconds."
-            => "Nobody restarts without cause."
+            "All jobs restart after as many rounds as a slot has seconds."
+            => "No job restarts without cause."
         StartsFree "starts-free":
             "Under edf and themis starting costs nothing."
             => "Starting costs them what it costs the others."
@@ -132,26 +132,26 @@ defects! {
             "Gandiva never counts the seat of an ended job as free, and leaves the last seat of a set unused."
             => "Seats that are free are used."
         GandivaRearrange "gandiva-rearrange":
-            "Whether a class that got nodes spreads its jobs over them hangs on whether its last try got one."
+            "Whether a class that got nodes spreads its jobs over them depends on whether its last try got one."
             => "It does so when it got any."
         GandivaMinuteTurns "gandiva-minute-turns":
             "Gangs take turns only in rounds that fall on a whole minute of the clock."
             => "They take turns in every round."
         GandivaArrivalsOnly "gandiva-arrivals-only":
-            "Between arrivals nothing happens under Gandiva: no end is noticed and nobody takes turns."
+            "Between arrivals nothing happens under Gandiva: no end is noticed and no gang takes turns."
             => "There is a round in every slot while jobs run."
         GandivaSkipsWaiting "gandiva-skips-waiting":
             "When nodes become free, the job behind each waiting one that is seated is passed over."
             => "Every waiting job is tried."
         TiresiasUnits "tiresias-units":
-            "The time at which a job leaves its queue is reckoned with GPU-seconds taken for seconds."
-            => "It is reckoned in GPU-seconds."
+            "The time at which a job leaves its queue is computed with GPU-seconds taken for seconds."
+            => "It is computed in GPU-seconds."
         TiresiasStartCost "tiresias-start-cost":
             "The cost of a start delays an end only if something else happens before it."
             => "It always delays it."
         ThemisClock "themis-clock":
-            "Finish-time ratios are reckoned at the time of the last arrival or end."
-            => "They are reckoned now."
+            "Finish-time ratios are computed for the time of the last arrival or end."
+            => "They are computed for now."
         ThemisShare "themis-share":
             "The time a job takes alone is its iterations divided by its part of the cluster, no speed in it."
             => "It is the work divided by the speed with that part."
@@ -177,7 +177,7 @@ defects! {
             => "They are looked for at every tick between slots."
         LongestFirst "longest-first":
             "Between slots free GPUs go to the least urgent and of these to the longest."
-            => "They go to whom they would go in a slot."
+            => "They go to the same jobs as in a slot."
         ClearsOneLease "clears-one-lease":
             "A job that got ahead of its plan by several leases gives up one of them, and the program aborts."
             => "It gives up as many as it does not need."

@@ -3,8 +3,9 @@
 use rota_core::buddy::Shelves;
 use rota_core::time::{Span, Time};
 
+use super::accounts::Accounts;
 use super::events::{Event, Events};
-use super::job::{Books, Job, Run};
+use super::job::{Job, Run};
 use super::overhead::{self, RankCache, RestartCount};
 use super::{Case, Defect, Defects, Machines};
 
@@ -25,7 +26,7 @@ pub(super) struct State {
     pub(super) pending: Vec<u32>,
     /// Of these, started, with or without GPUs.
     pub(super) running: Vec<u32>,
-    pub(super) books: Books,
+    pub(super) accounts: Accounts,
     ranks: RankCache,
     restarts: RestartCount,
     defects: Defects,
@@ -34,7 +35,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(case: Case) -> Self {
         let restarts = RestartCount::new(&case);
-        let Case { jobs, machines, slot, defects, books } = case;
+        let Case { jobs, machines, slot, defects, accounts } = case;
         let events = Events::of_arrivals(jobs.iter().enumerate().map(|(id, job)| (id as u32, job.submit)));
         State {
             now: events.first().unwrap_or(Time::ZERO),
@@ -43,7 +44,7 @@ impl State {
             runnable: Vec::new(),
             pending: Vec::new(),
             running: Vec::new(),
-            books,
+            accounts,
             ranks: RankCache::default(),
             restarts,
             defects,
@@ -159,7 +160,7 @@ impl State {
         self.runnable.retain(|j| *j != id);
         self.pending.retain(|j| *j != id);
         let job = &self.jobs[id as usize];
-        self.books.finish(id, job, job.start, job.end, is_late);
+        self.accounts.finish(id, job, job.start, job.end, is_late);
     }
 
     /// Finds a place; power-of-two gangs placed from large to small always have one.
@@ -169,7 +170,7 @@ impl State {
         debug_assert!(is_placed, "no place for {gpus} GPUs of job {id}");
     }
 
-    /// Ends the decision of a round: looks up who runs on GPUs used before, and writes down who holds what.
+    /// Ends the decision of a round: looks up which jobs run on GPUs used before, and records what each holds.
     pub(super) fn close_round(&mut self) {
         self.look_at_ranks();
         let mut holders = Vec::new();
@@ -182,7 +183,7 @@ impl State {
                 first += gpus;
             }
         }
-        self.books.round(self.now, &self.jobs, &self.runnable, holders);
+        self.accounts.round(self.now, &self.jobs, &self.runnable, holders);
     }
 
     /// Comes after placing, as the original's log does.
@@ -207,7 +208,7 @@ impl State {
             self.ranks.clear();
         }
         let list = match payers {
-            Payers::Nobody => return,
+            Payers::None => return,
             Payers::Runnable => self.runnable.clone(),
             Payers::Running => self.running.clone(),
         };
@@ -236,7 +237,7 @@ impl State {
         job.deadline - overhead::cost(most, self.machines.n_gpus, false, false)
     }
 
-    /// On to the next event; says whether there is one.
+    /// Moves on to the next event; returns whether there is one.
     pub(super) fn advance(&mut self) -> bool {
         let Some(next) = self.events.coalesce(self.now, self.slot) else { return false };
         self.passed = next - self.now;
@@ -249,14 +250,14 @@ impl State {
     }
 
     pub(super) fn close(self) -> Run {
-        self.books.close(&self.jobs)
+        self.accounts.close(&self.jobs)
     }
 }
 
 /// Who pays for a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Payers {
-    Nobody,
+    None,
     Running,
     Runnable,
 }

@@ -1,16 +1,11 @@
 //! Every defect of the original alone, on a case so small that its sentence can be seen in it.
 
-use std::sync::Arc;
-
-use rota_core::cluster::NodeGroup;
-use rota_core::ids::{JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
 use rota_core::ledger::Outcome;
-use rota_core::profile::{Profile, ScaleCurve};
 use rota_core::time::Time;
-use rota_core::workload::Truth;
 
 use super::*;
+use crate::artifact::fixtures;
 
 /// Submitted, iterations, deadline, GPUs asked for, best effort.
 type Line = (i64, f64, i64, u32, bool);
@@ -19,53 +14,22 @@ fn at(seconds: i64) -> Time {
     Time(seconds * 1_000_000)
 }
 
-/// Two nodes of four GPUs.
-fn cluster() -> Cluster {
-    let group = NodeGroup {
-        count: 2,
-        racks: 1,
-        gpu_type: "A100".into(),
-        n_gpus: 4,
-        gpu_mem_bytes: 0,
-        host: Host::NONE,
-        cache_bytes: 0,
-        fetch_bps: 0,
-    };
-    Cluster::new("two", &[group]).expect("a cluster")
-}
-
 /// Jobs that gain from up to 8 GPUs but should not have more than 4.
 fn workload(lines: &[Line]) -> Workload {
-    let points = vec![(1, 1.0), (2, 1.9), (4, 3.4), (8, 3.5)];
-    let curve = ScaleCurve { gpu_type: "A100".into(), batch: 64, points };
-    let profile = Arc::new(Profile { scale: vec![curve], ..Profile::plain("m", 1.0) });
+    let profile = tests::profile(&[(1, 1.0), (2, 1.9), (4, 3.4), (8, 3.5)]);
     let spec = |(index, line): (usize, &Line)| {
-        Arc::new(JobSpec {
-            id: JobId::from(index),
-            name: index.to_string().into(),
-            tenant: TenantId(0),
-            priority: 0,
-            profile: Arc::clone(&profile),
-            batch: 64,
-            gpus: GpuRequest { asked: line.3, levels: [1, 2, 4].into() },
-            gpu_type: None,
-            estimated_work: line.1,
-            arrival: at(line.0),
-            deadline: if line.4 { Deadline::None } else { Deadline::Strict(at(line.2)) },
-            dataset: None,
-            costs: None,
-        })
+        let gpus = GpuRequest { asked: line.3, levels: [1, 2, 4].into() };
+        let deadline = if line.4 { Deadline::None } else { Deadline::Strict(at(line.2)) };
+        JobSpec { batch: 64, deadline, ..fixtures::job(index, &profile, gpus, line.1, line.0) }
     };
-    let jobs = lines.iter().enumerate().map(spec).collect();
-    let truths = lines.iter().map(|line| Truth { work: line.1, pace: 1.0 }).collect();
-    Workload { jobs, truths, ..Workload::default() }
+    fixtures::workload(lines.iter().enumerate().map(spec))
 }
 
 /// One word for each job: m(et), x (missed), d(eclined), b(est effort) or u(nfinished), with start and end.
 fn words(scheduler: Scheduler, slot_s: i64, lines: &[Line], defects: Defects) -> String {
     let settings =
         ElasticflowSettings { defects, ..ElasticflowSettings::new(scheduler, Span::from_secs(slot_s)) };
-    let run = run(&cluster(), &workload(lines), &settings).expect("a run");
+    let run = run(&tests::cluster(), &workload(lines), &settings).expect("a run");
     let word = |(judgement, outcome): (&Judgement, &Outcome)| {
         let letter = match judgement {
             Judgement::Met => "m",
@@ -146,7 +110,7 @@ const CASES: &[Case] = &[
         "m:50-309 m:110-354",
         "m:50-311 m:110-356",
     ),
-    // Slots of two seconds: everybody restarts in every other round.
+    // Slots of two seconds: all jobs restart in every other round.
     Case {
         slot_s: 2,
         ..case(

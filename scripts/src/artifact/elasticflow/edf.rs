@@ -47,11 +47,11 @@ impl Draft {
     }
 }
 
-/// `edf`: everybody enters, and starting may cost nothing.
+/// `edf`: all jobs enter, and starting may cost nothing.
 pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     let mut timeline = Timeline::new(Time::ZERO, case.machines.n_gpus);
     let has_stale_ends = case.has(Defect::StaleEnd);
-    let payers = if case.has(Defect::StartsFree) { Payers::Nobody } else { Payers::Running };
+    let payers = if case.has(Defect::StartsFree) { Payers::None } else { Payers::Running };
     let mut state = State::new(case);
     while let Some(time) = state.events.first() {
         state.progress();
@@ -174,7 +174,7 @@ fn try_arrival(state: &mut State, timeline: &mut Timeline, arrival: u32) -> bool
     };
     let draft = draft(state, timeline, &mut list);
     if !draft.late.iter().all(|id| late_anyway.contains(id)) {
-        state.books.decline(arrival);
+        state.accounts.decline(arrival);
         return false;
     }
     state.take_in(&[arrival]);

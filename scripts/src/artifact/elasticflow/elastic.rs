@@ -8,12 +8,12 @@ use super::events::Event;
 use super::job::Run;
 use super::{ArtifactError, Case, Defect, plans, scale};
 
-/// Who may enter.
+/// Which jobs are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// Everybody (`ef`).
+    /// All jobs (`ef`).
     None,
-    /// Who is in time without making others late.
+    /// Jobs that are in time without making others late.
     Deadlines,
 }
 
@@ -80,19 +80,19 @@ fn admit(state: &mut State, timeline: &mut Timeline, starts: &[u32]) {
     }
 }
 
-/// They enter if nobody is late with them, or nobody who would not be without them.
+/// They enter if no job is late with them, or only jobs that would be late without them too.
 fn admit_group(state: &mut State, timeline: &mut Timeline, group: &[u32]) {
     let mut late_anyway = Vec::new();
     if !state.has(Defect::LateJobBlocks) {
         let mut without = state.runnable.clone();
         late_anyway = plan_all(state, timeline, &mut without);
     }
-    let mut everybody = state.runnable.clone();
-    everybody.extend(group);
-    let late = plan_all(state, timeline, &mut everybody);
+    let mut all = state.runnable.clone();
+    all.extend(group);
+    let late = plan_all(state, timeline, &mut all);
     if late.iter().all(|id| late_anyway.contains(id)) {
         state.take_in(group);
-        state.runnable = everybody;
+        state.runnable = all;
         return;
     }
     State::by_deadline(&state.jobs, &mut state.runnable);
@@ -101,22 +101,22 @@ fn admit_group(state: &mut State, timeline: &mut Timeline, group: &[u32]) {
             state.take_in(&[id]);
             state.runnable.push(id);
         } else {
-            state.books.decline(id);
+            state.accounts.decline(id);
         }
     }
     enter(state, timeline, &[]);
 }
 
-/// Everybody enters.
+/// All jobs enter.
 fn enter(state: &mut State, timeline: &mut Timeline, starts: &[u32]) {
-    let mut everybody = state.runnable.clone();
-    everybody.extend(starts);
+    let mut all = state.runnable.clone();
+    all.extend(starts);
     state.take_in(starts);
-    plan_all(state, timeline, &mut everybody);
-    state.runnable = everybody;
+    plan_all(state, timeline, &mut all);
+    state.runnable = all;
 }
 
-/// Releases everybody and plans them in deadline order; says who is late.
+/// Releases all jobs and plans them in deadline order; returns those that are late.
 fn plan_all(state: &mut State, timeline: &mut Timeline, list: &mut [u32]) -> Vec<u32> {
     timeline.reset(state.now);
     State::by_deadline(&state.jobs, list);
@@ -141,7 +141,7 @@ fn plan_all(state: &mut State, timeline: &mut Timeline, list: &mut [u32]) -> Vec
     list.iter().copied().filter(is_late).collect()
 }
 
-/// Sets what the job is planned for; says whether it can be in time beside what is planned already, where that counts.
+/// Plans a job; returns whether it can be in time given what is planned already, where that counts.
 fn aim(state: &mut State, timeline: &Timeline, id: u32) -> bool {
     let (now, grid, early) = (state.now, grid(state), state.target(id));
     if state.has(Defect::LateJobsFirst) && state.has(Defect::PlansWithoutCosts) {

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use rota_core::time::{Span, Time};
 use smallvec::SmallVec;
 
+use super::accounts::Accounts;
 use super::events::Events;
-use super::job::{Books, Job, Run};
+use super::job::{Job, Run};
 use super::overhead::{self, RestartCount};
 use super::{ArtifactError, Case, Defect, Defects, Machines};
 
@@ -62,7 +63,7 @@ struct Classes {
 pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     check(&case.jobs, &case.machines)?;
     let mut restarts = RestartCount::new(&case);
-    let Case { jobs, machines, slot, defects, mut books } = case;
+    let Case { jobs, machines, slot, defects, mut accounts } = case;
     let mut arrivals = Events::of_arrivals(jobs.iter().enumerate().map(|(id, job)| (id as u32, job.submit)));
     let mut now = arrivals.first().unwrap_or(Time::ZERO);
     let mut passed = Span::ZERO;
@@ -79,7 +80,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     while !arrivals.is_empty() || !state.pending.is_empty() || !state.running.is_empty() {
         let now_s = now.0 / 1_000_000;
         state.adjust();
-        let is_any_node_free = state.execute(now_s, passed.as_secs_f64(), &mut books);
+        let is_any_node_free = state.execute(now_s, passed.as_secs_f64(), &mut accounts);
         for id in arrivals.take(now).unwrap_or_default().starts {
             if !state.start(id, now_s) {
                 state.pending.push(id);
@@ -88,7 +89,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
         if is_any_node_free {
             state.retry_pending(now_s);
         }
-        state.write_down(now, &mut books);
+        state.write_down(now, &mut accounts);
         if !state.has(Defect::GandivaArrivalsOnly) && !state.running.is_empty() {
             arrivals.wake(now + slot);
         }
@@ -101,7 +102,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
         passed = next - now;
         now = next;
     }
-    Ok(books.close(&state.jobs))
+    Ok(accounts.close(&state.jobs))
 }
 
 fn check(jobs: &[Job], machines: &Machines) -> Result<(), ArtifactError> {
@@ -120,7 +121,7 @@ fn tidy(class: &mut [Seats]) {
     class.sort_by_key(|seats| seats.used);
 }
 
-/// One by one to whoever has used fewest.
+/// One by one to the class that has used fewest.
 fn deal(class: &mut [Seats], jobs: Vec<u32>) {
     for id in jobs {
         if let Some(first) = class.first_mut() {
@@ -195,8 +196,8 @@ impl Classes {
         deal(class, moved);
     }
 
-    /// Lets the jobs in front run; says whether a set was given back.
-    fn execute(&mut self, now_s: i64, passed_s: f64, books: &mut Books) -> bool {
+    /// Runs the jobs in front; returns whether a set was given back.
+    fn execute(&mut self, now_s: i64, passed_s: f64, accounts: &mut Accounts) -> bool {
         let mut is_any_node_free = false;
         let gives_seats_back = !self.has(Defect::GandivaSeats);
         let takes_turns = now_s % TURN_S == 0 || !self.has(Defect::GandivaMinuteTurns);
@@ -210,7 +211,7 @@ impl Classes {
                     let over_s = turn.executed_s - job.duration.as_secs_f64();
                     if over_s >= 0.0 {
                         let end = Time::from_secs_f64(now_s as f64 - over_s);
-                        books.finish(id, job, Some(Time(turn.start * 1_000_000)), end, end > job.deadline);
+                        accounts.finish(id, job, Some(Time(turn.start * 1_000_000)), end, end > job.deadline);
                         ended.push(id);
                     }
                 }
@@ -291,14 +292,14 @@ impl Classes {
         }
     }
 
-    fn write_down(&self, now: Time, books: &mut Books) {
+    fn write_down(&self, now: Time, accounts: &mut Accounts) {
         let holding = |id: &u32| {
             let job = &self.jobs[*id as usize];
             job.holding(*id, job.asked, SmallVec::new())
         };
         let holders = self.by_size.values().flatten().flat_map(Seats::served).map(holding).collect();
         let there: Vec<u32> = self.running.iter().chain(&self.pending).copied().collect();
-        books.round(now, &self.jobs, &there, holders);
+        accounts.round(now, &self.jobs, &there, holders);
     }
 
     /// Every job pays for the round to come, or every one that did not run in the last.

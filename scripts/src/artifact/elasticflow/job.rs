@@ -1,16 +1,16 @@
-//! A job as the original keeps it, and the books of what became of all.
+//! A job as the original keeps it, and what a run leaves.
 
 use rota_core::allocation::Slice;
 use rota_core::cluster::Cluster;
 use rota_core::job::JobSpec;
-use rota_core::ledger::{Ledger, Outcome, Status};
+use rota_core::ledger::Ledger;
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Need, Reservation, Speeds};
 use rota_core::workload::Workload;
 use smallvec::SmallVec;
 
 use super::{ArtifactError, Defect, ElasticflowSettings, Scheduler};
-use crate::artifact::track::{Holder, Track};
+use crate::artifact::track::Holder;
 
 /// The most GPUs the original gives to one job.
 const MOST_GPUS: u32 = 64;
@@ -60,7 +60,7 @@ impl Job {
         self.speeds.rate(self.gpus)
     }
 
-    /// As one who holds so many GPUs on these nodes.
+    /// The job as a holder of so many GPUs on these nodes.
     pub(super) fn holding(&self, id: u32, gpus: u32, slices: SmallVec<[Slice; 1]>) -> Holder {
         let single = self.speeds.rate(1);
         let worth = if single > 0.0 { self.speeds.rate(gpus) / single } else { f64::from(gpus) };
@@ -157,79 +157,5 @@ impl Run {
     /// The original's `declined jobs`: refused, or late.
     pub fn declined(&self) -> usize {
         self.judgements.iter().filter(|j| matches!(j, Judgement::Declined | Judgement::Missed)).count()
-    }
-}
-
-/// Writes down ends as they happen.
-#[derive(Clone, Debug)]
-pub(super) struct Books {
-    outcomes: Vec<Outcome>,
-    judgements: Vec<Judgement>,
-    track: Track,
-}
-
-impl Books {
-    pub(super) fn new(n_jobs: usize, n_gpus: u32, keeps_timeline: bool) -> Self {
-        let open = Outcome {
-            status: Status::Unfinished,
-            start: None,
-            finish: None,
-            service: Span::ZERO,
-            preemptions: 0,
-            reason: "the original stopped before it was done".into(),
-        };
-        Books {
-            outcomes: vec![open; n_jobs],
-            judgements: vec![Judgement::Unfinished; n_jobs],
-            track: Track::new(n_jobs, n_gpus, keeps_timeline),
-        }
-    }
-
-    /// After a decision: everybody who is there, and who of them holds what.
-    pub(super) fn round(&mut self, now: Time, jobs: &[Job], there: &[u32], holders: Vec<Holder>) {
-        let waiting = there.len().saturating_sub(holders.len()) as u32;
-        let asked = there.iter().map(|id| u64::from(jobs[*id as usize].asked)).sum();
-        self.track.round(now, holders, waiting, asked);
-    }
-
-    pub(super) fn decline(&mut self, job: u32) {
-        let reason = "the plan with it would not have met all deadlines".to_owned();
-        self.set(job, Judgement::Declined, Status::Declined, None, None, reason);
-    }
-
-    pub(super) fn finish(&mut self, id: u32, job: &Job, start: Option<Time>, end: Time, is_late: bool) {
-        let judgement = match (is_late, job.is_best_effort) {
-            (true, _) => Judgement::Missed,
-            (false, true) => Judgement::BestEffortDone,
-            (false, false) => Judgement::Met,
-        };
-        self.set(id, judgement, Status::Finished, start, Some(end), String::new());
-        self.track.end(id, end);
-    }
-
-    fn set(
-        &mut self,
-        job: u32,
-        judgement: Judgement,
-        status: Status,
-        start: Option<Time>,
-        finish: Option<Time>,
-        reason: String,
-    ) {
-        let index = job as usize;
-        self.judgements[index] = judgement;
-        self.outcomes[index] = Outcome { status, start, finish, service: Span::ZERO, preemptions: 0, reason };
-    }
-
-    pub(super) fn close(self, jobs: &[Job]) -> Run {
-        let last = self.outcomes.iter().filter_map(|o| o.finish).max();
-        let mut ledger = Ledger {
-            first: jobs.iter().map(|j| j.submit).min(),
-            last,
-            outcomes: self.outcomes,
-            ..Ledger::default()
-        };
-        self.track.write(&mut ledger);
-        Run { ledger, judgements: self.judgements }
     }
 }

@@ -11,8 +11,9 @@
 //! Shared with the shipped policies: the timeline's least share and earliest plans ([`rota_core::timeline`]), the
 //! buddy shelves ([`rota_core::buddy`]) and the fair shares of Themis. What the original does differently around them
 //! is in `plans`; its event list is in `events`. The differences from the shipped policies and what they do to the
-//! numbers stand in docs/fidelity.md.
+//! numbers are in docs/fidelity.md.
 
+mod accounts;
 mod deadlines;
 mod edf;
 mod elastic;
@@ -86,7 +87,7 @@ impl Scheduler {
         matches!(self, Scheduler::ElasticFlow | Scheduler::ElasticFlowOpen)
     }
 
-    /// Whether it reckons with the trace's run times instead of speeds.
+    /// Whether it uses the trace's run times instead of speeds.
     fn uses_durations(self) -> bool {
         matches!(self, Scheduler::Gandiva | Scheduler::Tiresias | Scheduler::Themis)
     }
@@ -97,11 +98,11 @@ impl Scheduler {
 pub struct ElasticflowSettings<'a> {
     /// Which of its schedulers.
     pub scheduler: Scheduler,
-    /// Its scheduling slot.
+    /// Time between decisions.
     pub slot: Span,
-    /// Run times of the trace, by job id; without them they are reckoned from the work.
+    /// Run times of the trace, by job id; without them they are computed from the work.
     pub durations: Option<&'a [Span]>,
-    /// Which of its defects it shall have.
+    /// The defects that the run has.
     pub defects: Defects,
     /// Whether what ran where is recorded, as far as the scheduler knows.
     pub keeps_timeline: bool,
@@ -142,7 +143,7 @@ pub enum ArtifactError {
     /// A slot of nothing.
     #[error("a slot of {slot} s: the original needs whole seconds, one at least")]
     Slot {
-        /// The slot.
+        /// The length that the original cannot use.
         slot: Span,
     },
 }
@@ -192,7 +193,7 @@ struct Case {
     machines: Machines,
     slot: Span,
     defects: Defects,
-    books: job::Books,
+    accounts: accounts::Accounts,
 }
 
 impl Case {
@@ -213,8 +214,8 @@ pub fn run(
     }
     let machines = Machines::of(cluster)?;
     let jobs = job::jobs_of(workload, cluster, settings)?;
-    let books = job::Books::new(jobs.len(), machines.n_gpus, settings.keeps_timeline);
-    let case = Case { jobs, machines, slot, defects: settings.defects, books };
+    let accounts = accounts::Accounts::new(jobs.len(), machines.n_gpus, settings.keeps_timeline);
+    let case = Case { jobs, machines, slot, defects: settings.defects, accounts };
     match settings.scheduler {
         Scheduler::ElasticFlow => elastic::run(case, elastic::Admission::Deadlines),
         Scheduler::ElasticFlowOpen => elastic::run(case, elastic::Admission::None),

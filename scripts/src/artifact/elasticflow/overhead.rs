@@ -7,7 +7,7 @@ use rota_core::time::Span;
 
 use super::{Case, Defect};
 
-/// From so many GPUs on the original reckons with a slower network.
+/// From so many GPUs on the original assumes a slower network.
 const LARGE_CLUSTER_GPUS: u32 = 256;
 
 /// Time lost by a job with `gpus` in one round.

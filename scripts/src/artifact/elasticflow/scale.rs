@@ -76,7 +76,7 @@ impl Gains {
         job.speeds.above(job.gpus).map(|next| next - job.gpus)
     }
 
-    /// Reckons anew for the jobs that `is_asked` names; the others keep what they had.
+    /// Computes anew for the jobs that `is_asked` names; the others keep what they had.
     fn look(&mut self, state: &State, timeline: &Timeline, free: u32, is_asked: impl Fn(&Job) -> bool) {
         let old = std::mem::take(&mut self.by_job);
         let kept = |id: u32| old.iter().find(|g| g.0 == id).map_or(f64::NEG_INFINITY, |g| g.1);

@@ -1,17 +1,15 @@
-//! A dozen jobs on two nodes of four GPUs through every scheduler. What is expected was reckoned by an executable form
+//! A dozen jobs on two nodes of four GPUs through every scheduler. What is expected was computed by an executable form
 //! of the original's rules, kept apart from this program; the golden cases of real runs are compared elsewhere.
 
 use std::sync::Arc;
 
-use rota_core::cluster::NodeGroup;
-use rota_core::ids::{JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
 use rota_core::profile::{Profile, ScaleCurve};
 use rota_core::resources::Host;
 use rota_core::time::Time;
-use rota_core::workload::Truth;
 
 use super::*;
+use crate::artifact::fixtures;
 
 /// Submitted, iterations, deadline, GPUs, run time, best effort.
 const JOBS: [(i64, f64, i64, u32, i64, bool); 12] = [
@@ -29,46 +27,25 @@ const JOBS: [(i64, f64, i64, u32, i64, bool); 12] = [
     (2332, 3128.0, 4450, 1, 3128, false),
 ];
 
-fn cluster() -> Cluster {
-    let group = NodeGroup {
-        count: 2,
-        racks: 1,
-        gpu_type: "A100".into(),
-        n_gpus: 4,
-        gpu_mem_bytes: 0,
-        host: Host::NONE,
-        cache_bytes: 0,
-        fetch_bps: 0,
-    };
-    Cluster::new("two", &[group]).expect("a cluster")
+pub(super) fn cluster() -> Cluster {
+    Cluster::new("two", &[fixtures::group(2, "A100", 4, Host::NONE)]).expect("a cluster")
+}
+
+/// A model whose speed by GPUs is this.
+pub(super) fn profile(points: &[(u32, f64)]) -> Arc<Profile> {
+    let curve = ScaleCurve { gpu_type: "A100".into(), batch: 64, points: points.to_vec() };
+    Arc::new(Profile { scale: vec![curve], ..Profile::plain("m", 1.0) })
 }
 
 fn workload() -> (Workload, Vec<Span>) {
-    let points = vec![(1, 1.0), (2, 1.9), (4, 3.4), (8, 5.6), (16, 8.0), (32, 9.0), (64, 9.5)];
-    let curve = ScaleCurve { gpu_type: "A100".into(), batch: 64, points };
-    let profile = Arc::new(Profile { scale: vec![curve], ..Profile::plain("m", 1.0) });
-    let time = |seconds: i64| Time(seconds * 1_000_000);
+    let profile = profile(&[(1, 1.0), (2, 1.9), (4, 3.4), (8, 5.6), (16, 8.0), (32, 9.0), (64, 9.5)]);
     let spec = |(index, job): (usize, &(i64, f64, i64, u32, i64, bool))| {
-        Arc::new(JobSpec {
-            id: JobId::from(index),
-            name: index.to_string().into(),
-            tenant: TenantId(0),
-            priority: 0,
-            profile: Arc::clone(&profile),
-            batch: 64,
-            gpus: GpuRequest { asked: job.3, levels: [1, 2, 4, 8, 16, 32].into() },
-            gpu_type: None,
-            estimated_work: job.1,
-            arrival: time(job.0),
-            deadline: if job.5 { Deadline::None } else { Deadline::Strict(time(job.2)) },
-            dataset: None,
-            costs: None,
-        })
+        let gpus = GpuRequest { asked: job.3, levels: [1, 2, 4, 8, 16, 32].into() };
+        let deadline = if job.5 { Deadline::None } else { Deadline::Strict(Time(job.2 * 1_000_000)) };
+        JobSpec { batch: 64, deadline, ..fixtures::job(index, &profile, gpus, job.1, job.0) }
     };
-    let jobs = JOBS.iter().enumerate().map(spec).collect();
-    let truths = JOBS.iter().map(|job| Truth { work: job.1, pace: 1.0 }).collect();
     let durations = JOBS.iter().map(|job| Span::from_secs(job.4)).collect();
-    (Workload { jobs, truths, ..Workload::default() }, durations)
+    (fixtures::workload(JOBS.iter().enumerate().map(spec)), durations)
 }
 
 /// One word for each job: m(et), x (missed), d(eclined) or b(est effort), with start and end.

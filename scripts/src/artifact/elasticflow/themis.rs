@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::job::{Job, Run};
 use super::overhead::{RestartCount, cost};
 use super::{ArtifactError, Case, Defect, Defects};
-use crate::fairness::{Claim, fair_shares};
+use crate::models::fairness::{Claim, fair_shares};
 
 /// What this scheduler keeps of a job.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ struct Lease {
 /// Runs to the end.
 pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     let mut restarts = RestartCount::new(&case);
-    let Case { mut jobs, machines, slot, defects, mut books } = case;
+    let Case { mut jobs, machines, slot, defects, mut accounts } = case;
     let fresh = |job: &Job| Lease {
         left_s: job.duration.as_secs_f64(),
         last: None,
@@ -57,7 +57,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
         }
         for id in ending.drain(..) {
             let (job, end) = (&jobs[id as usize], leases[id as usize].end);
-            books.finish(id, job, None, end, end > job.deadline);
+            accounts.finish(id, job, None, end, end > job.deadline);
             runnable.retain(|j| *j != id);
         }
         let clock = if defects.has(Defect::ThemisClock) { last_event } else { now };
@@ -81,10 +81,10 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
             }
         }
         let holding = |id: &u32| jobs[*id as usize].holding(*id, jobs[*id as usize].asked, SmallVec::new());
-        books.round(now, &jobs, &runnable, chosen.iter().map(holding).collect());
+        accounts.round(now, &jobs, &runnable, chosen.iter().map(holding).collect());
         now = now + slot;
     }
-    Ok(books.close(&jobs))
+    Ok(accounts.close(&jobs))
 }
 
 /// The first round at or after `time`; idle rounds before it change nothing.
@@ -92,7 +92,7 @@ fn next_round(now: Time, slot: Span, time: Time) -> Time {
     time.align_up(now, slot)
 }
 
-/// Sorts by fair share, largest first, and takes whoever fits.
+/// Sorts by fair share, largest first, and takes the jobs that fit.
 fn choose(
     jobs: &[Job],
     leases: &mut [Lease],
@@ -142,7 +142,7 @@ fn choose(
     chosen
 }
 
-/// Credits one lease ahead but what its start loses; says whether the job ends with it.
+/// Credits one lease ahead, less what its start loses; returns whether the job ends with it.
 fn run_lease(job: &mut Job, lease: &mut Lease, now: Time, slot: Span, lost: Span, defects: Defects) -> bool {
     let needed_s = job.work / job.speeds.rate(job.asked);
     let worked = Span(slot.0 - lost.0);

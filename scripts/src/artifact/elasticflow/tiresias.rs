@@ -3,8 +3,9 @@
 use rota_core::time::Time;
 use smallvec::SmallVec;
 
+use super::accounts::Accounts;
 use super::events::Events;
-use super::job::{Books, Job, Run};
+use super::job::{Job, Run};
 use super::overhead::{self, RestartCount};
 use super::{ArtifactError, Case, Defect, Defects};
 
@@ -44,7 +45,7 @@ struct Queues {
 /// Runs to the end.
 pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
     let mut restarts = RestartCount::new(&case);
-    let Case { jobs, machines, slot, defects, mut books } = case;
+    let Case { jobs, machines, slot, defects, mut accounts } = case;
     let mut arrivals = Events::of_arrivals(jobs.iter().enumerate().map(|(id, job)| (id as u32, job.submit)));
     let mut state = Queues {
         attained: vec![Attained::default(); jobs.len()],
@@ -66,7 +67,7 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
             && end_time <= arrival
             && let Some(end) = end.take()
         {
-            state.end_jobs(&end.jobs, &mut books);
+            state.end_jobs(&end.jobs, &mut accounts);
         }
         if !is_jump
             && arrival <= end_time
@@ -79,11 +80,11 @@ pub(super) fn run(case: Case) -> Result<Run, ArtifactError> {
         state.choose(now, is_restart);
         end = state.next_end(now, is_restart);
         jump = state.next_jump(now);
-        state.write_down(now, &mut books);
+        state.write_down(now, &mut accounts);
         arrivals.coalesce(Time(now * 1_000_000), slot);
     }
     let Queues { jobs, .. } = state;
-    Ok(books.close(&jobs))
+    Ok(accounts.close(&jobs))
 }
 
 fn seconds(time: Time) -> i64 {
@@ -91,12 +92,12 @@ fn seconds(time: Time) -> i64 {
 }
 
 impl Queues {
-    fn end_jobs(&mut self, ended: &[u32], books: &mut Books) {
+    fn end_jobs(&mut self, ended: &[u32], accounts: &mut Accounts) {
         for &id in ended {
             let attained = &self.attained[id as usize];
             let job = &self.jobs[id as usize];
             let end = Time(attained.end * 1_000_000);
-            books.finish(id, job, attained.start, end, end > job.deadline);
+            accounts.finish(id, job, attained.start, end, end > job.deadline);
             self.queues[attained.queue].retain(|j| *j != id);
             self.runnable.retain(|j| *j != id);
         }
@@ -130,7 +131,7 @@ impl Queues {
         }
     }
 
-    /// Walks the queues; a gang that does not fit is passed over. Who does not run goes behind who does.
+    /// Walks the queues; a gang that does not fit is passed over. Jobs that do not run go behind those that do.
     fn choose(&mut self, now: i64, is_restart: bool) {
         let mut free = self.n_gpus;
         for queue in &self.queues {
@@ -156,13 +157,13 @@ impl Queues {
         }
     }
 
-    fn write_down(&self, now: i64, books: &mut Books) {
+    fn write_down(&self, now: i64, accounts: &mut Accounts) {
         let running = self.runnable.iter().filter(|id| self.attained[**id as usize].is_running);
         let holding = |id: &u32| {
             let job = &self.jobs[*id as usize];
             job.holding(*id, job.asked, SmallVec::new())
         };
-        books.round(Time(now * 1_000_000), &self.jobs, &self.runnable, running.map(holding).collect());
+        accounts.round(Time(now * 1_000_000), &self.jobs, &self.runnable, running.map(holding).collect());
     }
 
     fn next_end(&mut self, now: i64, is_restart: bool) -> Option<End> {

@@ -83,7 +83,7 @@ impl Server {
             if defects.has(Defect::StorageRate) { STORAGE_PER_GPU } else { per_gpu.storage_mb_per_s() };
         let ideal = [gpus * per_gpu.cpus(), gpus * per_gpu.mem_gb(), gpus * storage];
         let (demand, speedup) = self.cut(gpus, ideal, model.ideal_speedup);
-        // Nobody asks for a point on the line where speeds are measured.
+        // With measured speeds the straight line is not used.
         let speedup = speedup.or_else(|| (!defects.has(Defect::TwoSpeeds)).then_some(1.0));
         let speedup = speedup.ok_or_else(|| ArtifactError::NoSlope { job: name() })?;
         let [cpus, mem_gb, storage] = demand.map(|d| d / gpus);

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use rota_core::cluster::{Cluster, NodeGroup};
-use rota_core::ids::{JobId, TenantId};
-use rota_core::job::{Deadline, GpuRequest, JobSpec};
+use rota_core::cluster::Cluster;
+use rota_core::ids::TenantId;
+use rota_core::job::{GpuRequest, JobSpec};
 use rota_core::profile::{HostCurve, Profile};
 use rota_core::resources::Host;
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Truth, Workload};
+use rota_core::workload::Workload;
 
 use super::*;
+use crate::artifact::fixtures;
 use crate::artifact::{Defect, Defects};
 
 /// Arrival in seconds, iterations, GPUs, model (a name of [`MODELS`]).
@@ -45,41 +46,19 @@ fn profile(name: &str, per_gpu: [f64; 3], ideal: f64) -> Profile {
 }
 
 fn workload(lines: &[Line]) -> Workload {
-    let mut workload = Workload { tenants: vec!["a".into(), "b".into()], ..Workload::default() };
-    for (index, (arrival, work, gpus, model)) in lines.iter().enumerate() {
-        let known = MODELS.iter().find(|known| known.0 == *model).expect("a model");
-        workload.jobs.push(Arc::new(JobSpec {
-            id: JobId::from(index),
-            name: format!("j{index}").into(),
-            tenant: TenantId((index % 2) as u32),
-            priority: 0,
-            profile: Arc::new(profile(known.0, known.1, known.3)),
-            batch: 0,
-            gpus: GpuRequest::fixed(*gpus),
-            gpu_type: None,
-            estimated_work: *work,
-            arrival: Time(arrival * 1_000_000),
-            deadline: Deadline::None,
-            dataset: None,
-            costs: None,
-        }));
-        workload.truths.push(Truth { work: *work, pace: 1.0 });
-    }
-    workload
+    let spec = |(index, &(arrival, work, gpus, model)): (usize, &Line)| {
+        let known = MODELS.iter().find(|known| known.0 == model).expect("a model");
+        let profile = Arc::new(profile(known.0, known.1, known.3));
+        let job = fixtures::job(index, &profile, GpuRequest::fixed(gpus), work, arrival);
+        JobSpec { tenant: TenantId((index % 2) as u32), ..job }
+    };
+    let workload = fixtures::workload(lines.iter().enumerate().map(spec));
+    Workload { tenants: vec!["a".into(), "b".into()], ..workload }
 }
 
 /// Two servers of four GPUs, with 3 CPUs, 62.5 GB and 62.5 MB/s for each.
 fn cluster() -> Arc<Cluster> {
-    let group = NodeGroup {
-        count: 2,
-        racks: 1,
-        gpu_type: "V100".into(),
-        n_gpus: 4,
-        gpu_mem_bytes: 0,
-        host: Host::from_units(12.0, 250.0, 250.0),
-        cache_bytes: 0,
-        fetch_bps: 0,
-    };
+    let group = fixtures::group(2, "V100", 4, Host::from_units(12.0, 250.0, 250.0));
     Arc::new(Cluster::new("two", &[group]).expect("a cluster"))
 }
 

@@ -19,8 +19,8 @@ use rota_core::table::{Field, JobTable};
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 
+use super::accounts::Accounts;
 use super::attach::{Attached, Models, Server};
-use super::books::Books;
 use super::error::ArtifactError;
 use super::order::ScriptedOrder;
 use super::scheme::{Allocation, OrderName, Placement, Scheme};
@@ -34,11 +34,11 @@ const PATIENCE_S: f64 = 3_600_000.0;
 pub struct SynergySettings {
     /// Time between rounds.
     pub round: Span,
-    /// The first round.
+    /// When the first round is; the others follow at multiples of `round` from it.
     pub first_round: Time,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,
-    /// Which of its defects it shall have.
+    /// The defects that the run has.
     pub defects: Defects,
 }
 
@@ -67,14 +67,14 @@ pub fn run(
         driver.round(now)?;
         observe(&driver.progress(now));
     }
-    Ok(driver.books.close())
+    Ok(driver.accounts.close())
 }
 
-/// Whom a walk tries, and in what order.
+/// Which jobs a walk tries, and in what order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Selection {
-    /// Everybody, in order.
-    Everybody,
+    /// All jobs, in order.
+    All,
     /// The jobs whose GPUs fit together, in order.
     Fitting,
     /// Of those, wide gangs first.
@@ -100,7 +100,7 @@ struct Driver<'a> {
     /// Jobs whose speed of the last round was not the one attached to them: the next order still goes by it.
     slowed: Vec<JobId>,
     last_round: Option<Time>,
-    books: Books,
+    accounts: Accounts,
 }
 
 impl<'a> Driver<'a> {
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         };
         Ok(Driver {
             room: Room::new(&snapshot),
-            books: Books::new(workload, &snapshot.cluster, settings),
+            accounts: Accounts::new(workload, &snapshot.cluster, settings),
             placement: match scheme.placement {
                 Placement::FirstFit => Box::new(FirstFit),
                 Placement::Consolidate => Box::new(Consolidate::default()),
@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
 
     fn progress(&self, now: Time) -> Progress {
         let (n_ended, n_jobs) = (self.n_finished, self.workload.jobs.len());
-        Progress { now, n_ended, n_jobs, n_decisions: self.books.n_rounds() }
+        Progress { now, n_ended, n_jobs, n_decisions: self.accounts.n_rounds() }
     }
 
     /// The next round; an idle gap is jumped over. `None` when all jobs have ended, or none of those left fits an
@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
         self.arrive(now);
         self.finish(now);
         if self.snapshot.jobs.is_empty() {
-            self.books.idle(now);
+            self.accounts.idle(now);
         } else {
             let order = self.order(now)?;
             let (walked, granted) = self.walk(&order);
@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
             if !self.has(Defect::PlacedAnew) {
                 self.settle(&granted);
             }
-            self.books.round(now, &self.snapshot.jobs, granted);
+            self.accounts.round(now, &self.snapshot.jobs, granted);
         }
         self.last_round = Some(now);
         Ok(())
@@ -219,9 +219,9 @@ impl<'a> Driver<'a> {
             jobs.set(row, Field::CpuDemand, attached.demand[0]);
             jobs.set(row, Field::MemDemand, attached.demand[1]);
             jobs.set(row, Field::StorageDemand, attached.demand[2]);
-            // The original appends to the list that it sorts in place: who is new stands behind everybody.
+            // The original appends to the list that it sorts in place: new jobs come after all others.
             jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
-            self.books.arrived(now, job);
+            self.accounts.arrived(now, job);
             self.n_arrived += 1;
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Driver<'a> {
             if let Some(end) = self.ends[job.index()] {
                 let end = if self.has(Defect::LateEnds) { now } else { end };
                 self.jobs_mut().remove(row);
-                self.books.finished(end, job);
+                self.accounts.finished(end, job);
                 self.n_finished += 1;
             } else {
                 self.jobs_mut().set(row, Field::Since, now.as_secs_f64());
@@ -241,7 +241,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Rows in the order of the script; afterwards everybody's speed is the attached one again.
+    /// Rows in the order of the script; afterwards the speed of every job is the attached one again.
     fn order(&mut self, now: Time) -> Result<Vec<u32>, ArtifactError> {
         let failed = |error| ArtifactError::Order { now, error };
         let order = self.order.rows(&self.snapshot).map_err(failed)?;
@@ -261,7 +261,7 @@ impl<'a> Driver<'a> {
         Ok(order)
     }
 
-    /// Who is tried, in order, and who got what.
+    /// The jobs that are tried, in order, and what they got.
     fn walk(&mut self, order: &[u32]) -> (Vec<u32>, Vec<Granted>) {
         let tunes = self.scheme.allocation == Allocation::Tune;
         let demand =
@@ -283,11 +283,8 @@ impl<'a> Driver<'a> {
         let selection = self.selection();
         self.room.reset(&self.snapshot);
         let fill = Fill::new(&self.snapshot, &mut self.room, &mut *self.placement);
-        let mut walked = if selection == Selection::Everybody {
-            order.to_vec()
-        } else {
-            fill.select(order, &Counts::Asked)
-        };
+        let mut walked =
+            if selection == Selection::All { order.to_vec() } else { fill.select(order, &Counts::Asked) };
         if selection == Selection::WidestFirst {
             walked.sort_by_key(|row| Reverse(self.snapshot.jobs.gpus()[*row as usize]));
         }
@@ -295,20 +292,20 @@ impl<'a> Driver<'a> {
         (walked, granted)
     }
 
-    /// Whom the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
+    /// Which jobs the walk tries: only LAS keeps to the jobs whose GPUs fit together, and only LAS+tune takes large gangs
     /// first; the shipped tune keeps to them under every order, and to the order.
     fn selection(&self) -> Selection {
         let is_las = self.scheme.order == OrderName::Las;
         match self.scheme.allocation {
             Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::Fitting,
             Allocation::Tune if is_las => Selection::WidestFirst,
-            Allocation::Tune => Selection::Everybody,
+            Allocation::Tune => Selection::All,
             _ if is_las && self.has(Defect::LasSelects) => Selection::Fitting,
-            _ => Selection::Everybody,
+            _ => Selection::All,
         }
     }
 
-    /// Who runs stays where it is in the next round.
+    /// Jobs that run stay where they are in the next round.
     fn settle(&mut self, granted: &[Granted]) {
         let jobs = self.jobs_mut();
         (0..jobs.len()).for_each(|row| jobs.hold(row, Held::default()));
@@ -408,7 +405,7 @@ impl<'a> Driver<'a> {
         if is_plain { at_fair } else { at_fair / speedup }
     }
 
-    /// Who was walked past without having run for too long is important from now on.
+    /// Jobs that were passed over and have not run for too long are important from now on.
     fn age(&mut self, now: Time, walked: &[u32]) {
         let now_s = now.as_secs_f64();
         for &row in walked {

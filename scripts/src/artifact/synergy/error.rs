@@ -3,7 +3,7 @@
 use rota_core::policy::PolicyError;
 use rota_core::time::Time;
 
-use crate::error::LoadError;
+use crate::language::error::LoadError;
 
 /// A run that the original cannot do, or gives up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,15 +21,15 @@ pub enum ArtifactError {
     OddCount {
         /// Its name in the trace.
         job: String,
-        /// What it asks.
+        /// GPUs that it asks for.
         gpus: u32,
     },
-    /// Nobody said how fast the model is in the original.
+    /// The speed of the model in the original is not known.
     #[error("job {job}: model {model} has no iteration time or ideal speedup, which the original needs")]
     UnknownModel {
         /// Its name in the trace.
         job: String,
-        /// Its model.
+        /// The name of its model.
         model: String,
     },
     /// The original divides by zero here.
@@ -54,7 +54,7 @@ pub enum ArtifactError {
     /// The optimum is solved elsewhere.
     #[error("policy {scheme}: the optimum is not part of this driver")]
     NeedsSolver {
-        /// The scheme's name.
+        /// The scheme in Rota's words.
         scheme: String,
     },
     /// The script that orders cannot be used.
@@ -65,7 +65,7 @@ pub enum ArtifactError {
     Order {
         /// Simulated time.
         now: Time,
-        /// What went wrong.
+        /// The script's error.
         error: PolicyError,
     },
 }
@@ -74,10 +74,10 @@ pub enum ArtifactError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("policy `{name}`: `{part}` is {why}")]
 pub struct SchemeError {
-    /// The whole name.
+    /// The policy's name as it was given.
     pub name: String,
     /// The part of it that is wrong.
     pub part: String,
-    /// What is wrong with it.
+    /// The end of the message, such as `no order of the original`.
     pub why: &'static str,
 }

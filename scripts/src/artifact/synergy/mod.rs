@@ -1,4 +1,4 @@
-//! Synergy's simulator (OSDI'22 artifact): a world in rounds, where everybody is placed anew in each of them.
+//! Synergy's simulator (OSDI'22 artifact): a world in rounds, where all jobs are placed anew in each of them.
 //!
 //! ```text
 //!            ┌ arrivals up to now, ends of the last round
@@ -12,8 +12,8 @@
 //! model, the straight line for capped demands, jobs cut to exactly the proportional share. Not reproduced: the run
 //! that ends in an idle gap, and racks whose node numbers collide.
 
+mod accounts;
 mod attach;
-mod books;
 #[cfg(test)]
 mod defect_tests;
 mod driver;

@@ -1,23 +1,24 @@
-//! Who goes first: the seam between the driver and the scripts of `scripts/artifact/synergy`.
+//! The order of jobs: the driver calls the scripts of `scripts/artifact/synergy`.
 
 use std::sync::Arc;
 
 use rhai::{CallFnOptions, Dynamic, Engine, EvalAltResult, Scope};
 use rota_core::policy::PolicyError;
 use rota_core::snapshot::Snapshot;
+use rota_core::table::Field;
 
 use super::scheme::OrderName;
 use crate::artifact::{Defect, Defects};
-use crate::engine;
-use crate::error::{Explainer, LoadError};
-use crate::limits::Limits;
-use crate::part::{Part, Stage};
-use crate::reference::Entry;
-use crate::session::{Session, Shared};
-use crate::shipped;
-use crate::values::{Queue, View};
+use crate::language::engine;
+use crate::language::error::{Explainer, LoadError};
+use crate::language::limits::Limits;
+use crate::language::reference::{Entry, Registrar};
+use crate::language::session::{Session, Shared};
+use crate::policy::part::{Part, Stage};
+use crate::policy::shipped;
+use crate::values::{Queue, View, register_column};
 
-/// One of the original's orders as a script, with the verbs and limits of every policy script.
+/// One of the original's orders as a script, with the verbs and limits of every policy script, and the column `last_rank`.
 pub(super) struct ScriptedOrder {
     engine: Engine,
     shared: Arc<Shared>,
@@ -39,7 +40,7 @@ macro_rules! scripts {
     };
 }
 
-/// The script of the shipped policy, where the original's own has a defect that shall not be.
+/// The script of the shipped policy, where the original's own has a defect that the run does not have.
 fn mended(order: OrderName, defects: Defects) -> Option<(&'static str, &'static str)> {
     let defect = match order {
         OrderName::Ftf => Defect::FtfAscending,
@@ -60,16 +61,21 @@ scripts! {
     Tetris => "tetris",
 }
 
+/// The column by which the original's stable sorts break ties: the position in the last round's order.
+fn register_last_rank(registrar: &mut Registrar<'_>) {
+    register_column(registrar, Field::LastRank, "last_rank", "Position in the last round's order.");
+}
+
 impl ScriptedOrder {
     /// The script of an order of the original.
     pub(super) fn new(order: OrderName, defects: Defects) -> Result<Self, LoadError> {
         let (file, text) = mended(order, defects).unwrap_or_else(|| script(order));
-        let (engine, shared, entries) = engine::build(Limits::default());
+        let (engine, shared, entries) = engine::build_with(Limits::default(), register_last_rank);
         let (part, parameters) = Part::compile(&engine, &shared, &entries, order.name(), file, text)?;
-        let mut live = shared.live();
-        live.scripts.push(Arc::clone(&part.script));
-        live.parameters.push(parameters);
-        drop(live);
+        let mut state = shared.call_state();
+        state.scripts.push(Arc::clone(&part.script));
+        state.parameters.push(parameters);
+        drop(state);
         Ok(ScriptedOrder { engine, shared, entries, part })
     }
 
@@ -78,12 +84,12 @@ impl ScriptedOrder {
         let session = Session::new(snapshot, &self.shared, None);
         self.shared.meter.start();
         {
-            let mut live = self.shared.live();
-            live.session = Some(Arc::clone(&session));
-            live.n_rank_calls = 0;
+            let mut state = self.shared.call_state();
+            state.session = Some(Arc::clone(&session));
+            state.n_rank_calls = 0;
         }
         let rows = self.call(&session);
-        self.shared.live().session = None;
+        self.shared.call_state().session = None;
         rows.map_err(|error| self.explain(*error))
     }
 

@@ -7,15 +7,15 @@ use super::error::SchemeError;
 /// A scheduler of the original: `FIFO+tune+place`, or in Rota's words `fifo+tune+consolidate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// Who first.
+    /// The order in which jobs are served.
     pub order: OrderName,
-    /// How much.
+    /// How many CPUs and how much memory each job gets.
     pub allocation: Allocation,
-    /// Where.
+    /// How GPUs are found.
     pub placement: Placement,
 }
 
-/// Who goes first.
+/// The order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderName {
     /// First come, first served.
@@ -94,7 +94,7 @@ impl OrderName {
         (OrderName::Tetris, "tetris"),
     ];
 
-    /// Its name.
+    /// The word in a scheme's name.
     pub fn name(self) -> &'static str {
         OrderName::ALL.iter().find(|(order, _)| *order == self).map_or("", |(_, name)| name)
     }

@@ -3,56 +3,31 @@
 use std::sync::Arc;
 
 use rota_core::cluster::{Cluster, NodeGroup};
-use rota_core::ids::{JobId, TenantId};
-use rota_core::job::{Deadline, GpuRequest, JobSpec};
+use rota_core::job::{GpuRequest, JobSpec};
 use rota_core::ledger::{Ledger, Status};
 use rota_core::profile::Profile;
 use rota_core::resources::Host;
 use rota_core::time::Time;
-use rota_core::workload::{Truth, Workload};
+use rota_core::workload::Workload;
 
 use super::*;
+use crate::artifact::fixtures;
 
 /// Arrival in seconds, iterations, GPUs; of a model that takes 1 s for an iteration, or half of it with 6 CPUs.
 type Line = (i64, f64, u32);
 
 fn group(count: u32) -> NodeGroup {
-    let host = Host::from_units(24.0, 500.0, 500.0);
-    NodeGroup {
-        count,
-        racks: 1,
-        gpu_type: "V100".into(),
-        n_gpus: 8,
-        gpu_mem_bytes: 0,
-        host,
-        cache_bytes: 0,
-        fetch_bps: 0,
-    }
+    fixtures::group(count, "V100", 8, Host::from_units(24.0, 500.0, 500.0))
 }
 
 fn workload(lines: &[Line]) -> Workload {
     let demand_per_gpu = Host::from_units(6.0, 62.5, 62.5);
     let profile = Arc::new(Profile { demand_per_gpu, ..Profile::plain("model", 1.0) });
-    let mut workload = Workload { tenants: vec!["default".into()], ..Workload::default() };
-    for (index, (arrival, work, gpus)) in lines.iter().enumerate() {
-        workload.jobs.push(Arc::new(JobSpec {
-            id: JobId::from(index),
-            name: format!("j{index}").into(),
-            tenant: TenantId(0),
-            priority: 0,
-            profile: Arc::clone(&profile),
-            batch: 0,
-            gpus: GpuRequest::fixed(*gpus),
-            gpu_type: None,
-            estimated_work: *work,
-            arrival: Time(arrival * 1_000_000),
-            deadline: Deadline::None,
-            dataset: None,
-            costs: None,
-        }));
-        workload.truths.push(Truth { work: *work, pace: 1.0 });
-    }
-    workload
+    let spec = |(index, &(arrival, work, gpus)): (usize, &Line)| {
+        let job = fixtures::job(index, &profile, GpuRequest::fixed(gpus), work, arrival);
+        JobSpec { name: format!("j{index}").into(), ..job }
+    };
+    fixtures::workload(lines.iter().enumerate().map(spec))
 }
 
 fn run_with(policy: &str, groups: &[NodeGroup], lines: &[Line]) -> Result<Ledger, ArtifactError> {

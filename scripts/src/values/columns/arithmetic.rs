@@ -1,10 +1,10 @@
 //! Arithmetic and comparisons of columns with columns and numbers: one pass over the numbers each.
 
-use crate::reference::Registrar;
-use crate::session::Outcome;
+use crate::language::reference::Registrar;
+use crate::language::session::Outcome;
 use crate::values::Column;
 
-/// Two columns into one; the buffer of either is reused when nobody else holds it.
+/// Two columns into one; the buffer of either is reused when nothing else holds it.
 fn zip(mut a: Column, mut b: Column, f: impl Fn(f64, f64) -> f64) -> Outcome<Column> {
     a.same_jobs(&b)?;
     if let Some(left) = a.values_mut() {

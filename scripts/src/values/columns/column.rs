@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rota_core::table::Field;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::Jobs;
 
 /// Numbers, one for each job of a set.
@@ -73,7 +73,7 @@ impl Column {
         }
     }
 
-    /// The numbers, to be changed in place if nobody else holds them.
+    /// The numbers, to be changed in place if nothing else holds them.
     pub(crate) fn values_mut(&mut self) -> Option<&mut [f64]> {
         match &mut self.data {
             Data::Field(_) => None,
@@ -86,7 +86,7 @@ impl Column {
         matches!(&self.data, Data::Field(f) if *f == field)
     }
 
-    /// An error unless both columns speak of the same jobs.
+    /// An error unless both columns are of the same jobs.
     pub(crate) fn same_jobs(&self, other: &Column) -> Outcome<()> {
         if self.jobs.is_same(&other.jobs) {
             return Ok(());
@@ -168,8 +168,8 @@ fn total_by(column: Column, group: Column) -> Outcome<Column> {
     column.same_jobs(&group)?;
     let (values, groups) = (column.values(), group.values());
     let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
-    for place in column.jobs.places_by_id() {
-        *totals.entry(groups[place].to_bits()).or_default() += values[place];
+    for position in column.jobs.positions_by_id() {
+        *totals.entry(groups[position].to_bits()).or_default() += values[position];
     }
     Column::compute(&column.jobs, groups.iter().map(|g| totals.get(&g.to_bits()).copied().unwrap_or(0.0)))
 }
@@ -179,10 +179,10 @@ fn total_before(column: Column, group: Column) -> Outcome<Column> {
     let (values, groups) = (column.values(), group.values());
     let mut totals: BTreeMap<u64, f64> = BTreeMap::new();
     let mut before = vec![0.0; values.len()];
-    for place in column.jobs.places_by_id() {
-        let total = totals.entry(groups[place].to_bits()).or_default();
-        before[place] = *total;
-        *total += values[place];
+    for position in column.jobs.positions_by_id() {
+        let total = totals.entry(groups[position].to_bits()).or_default();
+        before[position] = *total;
+        *total += values[position];
     }
     Column::compute(&column.jobs, before.into_iter())
 }
@@ -192,20 +192,20 @@ fn total_up_to(column: Column, key: Column) -> Outcome<Column> {
     // Sorting is more than one look at each.
     column.jobs.session.meter().charge(column.jobs.len() * 4)?;
     let (values, keys) = (column.values(), key.values());
-    let mut places: Vec<usize> = column.jobs.places_by_id().collect();
-    places.sort_by(|a, b| keys[*a].total_cmp(&keys[*b]));
+    let mut positions: Vec<usize> = column.jobs.positions_by_id().collect();
+    positions.sort_by(|a, b| keys[*a].total_cmp(&keys[*b]));
     let mut totals = vec![0.0; values.len()];
     let mut total = 0.0;
-    for same in places.chunk_by(|a, b| keys[*a] == keys[*b]) {
-        total += same.iter().map(|place| values[*place]).sum::<f64>();
-        same.iter().for_each(|place| totals[*place] = total);
+    for same in positions.chunk_by(|a, b| keys[*a] == keys[*b]) {
+        total += same.iter().map(|position| values[*position]).sum::<f64>();
+        same.iter().for_each(|position| totals[*position] = total);
     }
     Column::compute(&column.jobs, totals.into_iter())
 }
 
 fn of(column: &Column, job: &crate::values::JobValue) -> Outcome<f64> {
-    match column.jobs.place_of(job.row()) {
-        Some(place) => Ok(column.values()[place]),
+    match column.jobs.position_of(job.row()) {
+        Some(position) => Ok(column.values()[position]),
         None => fail(format!("job {} is not in the set of this column", job.id())),
     }
 }

@@ -5,7 +5,7 @@ use rota_core::snapshot::Snapshot;
 use rota_core::table::Field;
 use rota_core::time::{Span, Time};
 
-use crate::reference::Registrar;
+use crate::language::reference::Registrar;
 use crate::values::{Column, Jobs};
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {

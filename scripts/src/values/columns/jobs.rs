@@ -6,10 +6,10 @@ use rhai::{FnPtr, ImmutableString, NativeCallContext};
 use rota_core::resources::Host;
 use rota_core::table::Field;
 
-use crate::rank;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::cluster::ClusterValue;
+use crate::values::rank;
 use crate::values::{Column, JobValue, Queue, RoomValue, deadlines};
 
 /// A set of jobs of one decision.
@@ -46,19 +46,19 @@ impl Jobs {
 
     /// The rows in the order in which columns of this set hold their numbers.
     pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.len()).map(|place| self.row_at(place))
+        (0..self.len()).map(|position| self.row_at(position))
     }
 
-    /// The row behind a place in a column.
-    pub(crate) fn row_at(&self, place: usize) -> usize {
+    /// The row behind a position in a column.
+    pub(crate) fn row_at(&self, position: usize) -> usize {
         match &self.rows {
-            Rows::All => place,
-            Rows::Some(rows) => rows[place] as usize,
+            Rows::All => position,
+            Rows::Some(rows) => rows[position] as usize,
         }
     }
 
     /// Places in columns by ascending job id.
-    pub(crate) fn places_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+    pub(crate) fn positions_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match &self.rows {
             Rows::All => Box::new(self.session.rows_by_id().iter().map(|row| *row as usize)),
             Rows::Some(rows) => Box::new(0..rows.len()),
@@ -66,7 +66,7 @@ impl Jobs {
     }
 
     /// Where columns of this set hold the number of a row.
-    pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
+    pub(crate) fn position_of(&self, row: usize) -> Option<usize> {
         match &self.rows {
             Rows::All => Some(row),
             Rows::Some(rows) => {
@@ -85,7 +85,7 @@ impl Jobs {
             }
     }
 
-    /// The job at a place by ascending id.
+    /// The job at a position by ascending id.
     fn at(&self, index: i64) -> Outcome<JobValue> {
         let rows = match &self.rows {
             Rows::All => self.session.rows_by_id(),
@@ -100,7 +100,7 @@ impl Jobs {
     fn filter(&self, condition: &Column) -> Outcome<Jobs> {
         if !self.is_same(&condition.jobs) {
             return fail(format!(
-                "the condition speaks of {} jobs, the set has {}",
+                "the condition is of {} jobs, the set has {}",
                 condition.jobs.len(),
                 self.len()
             ));
@@ -108,7 +108,7 @@ impl Jobs {
         self.session.meter().charge(self.len())?;
         let values = condition.values();
         let rows: Vec<u32> =
-            self.places_by_id().filter(|p| values[*p] != 0.0).map(|p| self.row_at(p) as u32).collect();
+            self.positions_by_id().filter(|p| values[*p] != 0.0).map(|p| self.row_at(p) as u32).collect();
         Ok(Jobs::new(&self.session, Rows::Some(Arc::new(rows))))
     }
 }
@@ -118,7 +118,7 @@ impl IntoIterator for Jobs {
     type IntoIter = Box<dyn Iterator<Item = JobValue>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        let rows: Vec<u32> = self.places_by_id().map(|place| self.row_at(place) as u32).collect();
+        let rows: Vec<u32> = self.positions_by_id().map(|position| self.row_at(position) as u32).collect();
         let session = self.session;
         Box::new(rows.into_iter().map(move |row| JobValue::new(&session, row)))
     }
@@ -131,18 +131,14 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "A set of jobs. Its fields are columns: one number for each job. Loops go by ascending job id.",
     );
     registrar.engine().register_iterator::<Jobs>();
-    for (field, name, doc) in Field::ALL {
-        let signature = format!("{name}: Column");
-        registrar
-            .field(OWNER, signature, doc.trim())
-            .register_get(*name, move |jobs: &mut Jobs| Column::field(jobs, *field));
+    for (field, name, doc) in public_fields() {
+        column(registrar, *field, name, doc);
     }
     held(registrar);
     deadlines::register(registrar);
     let engine = registrar.field(OWNER, "cluster: Cluster", "The cluster, as `view.cluster`.");
     engine.register_get("cluster", |jobs: &mut Jobs| ClusterValue(Arc::clone(&jobs.session)));
-    let engine =
-        registrar.field(OWNER, "room: Room", "What is free beside the jobs that run now, as `view.room`.");
+    let engine = registrar.field(OWNER, "room: Room", "What the running jobs leave free, as `view.room`.");
     engine.register_get("room", |jobs: &mut Jobs| RoomValue::of_now(&jobs.session));
     registrar
         .field(OWNER, "round: float", "Time between rounds, seconds, as `view.round`.")
@@ -151,7 +147,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .field(OWNER, "len: int", "How many jobs.")
         .register_get("len", |jobs: &mut Jobs| jobs.len() as i64);
     registrar
-        .method(OWNER, "[index: int] -> Job", "The job at a place, by ascending id, 0 first.")
+        .method(OWNER, "[index: int] -> Job", "The job at a position, by ascending id, 0 first.")
         .register_indexer_get(|jobs: &mut Jobs, index: i64| jobs.at(index));
     registrar
         .method(
@@ -161,7 +157,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         )
         .register_fn("filter", |jobs: Jobs, condition: Column| jobs.filter(&condition));
     registrar
-        .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Free but slow: prefer `rank` with columns.")
+        .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Flexible but slow: prefer `rank` with columns.")
         .register_fn("order_by", |ctx: NativeCallContext, jobs: Jobs, key: FnPtr| -> Outcome<Queue> {
             let closure = jobs.session.shared.closure(key);
             rank::order_by(ctx.engine(), &jobs, &closure)
@@ -175,7 +171,20 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .register_fn("to_string", |jobs: &mut Jobs| ImmutableString::from(format!("{} jobs", jobs.len())));
 }
 
-/// Columns of what jobs hold beside GPUs, computed when asked for: few policies do.
+/// Fields of the table that every script may read. `LastRank` is filled by the drivers of the originals alone, and only
+/// their engines have it.
+pub(crate) fn public_fields() -> impl Iterator<Item = &'static (Field, &'static str, &'static str)> {
+    Field::ALL.iter().filter(|(field, ..)| *field != Field::LastRank)
+}
+
+/// A field of the table as a column.
+pub(crate) fn column(registrar: &mut Registrar<'_>, field: Field, name: &'static str, doc: &str) {
+    registrar
+        .field("Jobs", format!("{name}: Column"), doc.trim())
+        .register_get(name, move |jobs: &mut Jobs| Column::field(jobs, field));
+}
+
+/// Columns of what jobs hold besides GPUs, computed on demand because few policies use them.
 fn held(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Jobs";
     type Amount = fn(&Host) -> f64;

@@ -6,5 +6,6 @@ pub(crate) mod deadlines;
 pub(crate) mod job;
 pub(crate) mod jobs;
 pub(crate) mod queue;
+pub(crate) mod rank;
 pub(crate) mod remember;
 pub(crate) mod service;

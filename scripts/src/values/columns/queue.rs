@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rhai::{Array, Dynamic, ImmutableString};
 
-use crate::rank::{self, Key};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
+use crate::values::rank::{self, Key};
 use crate::values::{Column, JobValue, number, type_label};
 
 /// The most keys `rank` takes.
@@ -36,7 +36,7 @@ impl Queue {
             return Ok(queue.clone());
         }
         if let Some(jobs) = value.read_lock::<crate::values::Jobs>() {
-            let rows = jobs.places_by_id().map(|place| jobs.row_at(place) as u32).collect();
+            let rows = jobs.positions_by_id().map(|position| jobs.row_at(position) as u32).collect();
             return Ok(Queue::new(session, rows));
         }
         let label = type_label(&value).to_owned();
@@ -84,7 +84,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         .field(OWNER, "len: int", "How many jobs.")
         .register_get("len", |q: &mut Queue| q.rows.len() as i64);
     registrar
-        .method(OWNER, "[index: int] -> Job", "The job at a place, 0 first.")
+        .method(OWNER, "[index: int] -> Job", "The job at a position, 0 first.")
         .register_indexer_get(|queue: &mut Queue, index: i64| queue.at(index));
     registrar.method(OWNER, "first(count: int) -> Queue", "The first so many jobs.").register_fn(
         "first",
@@ -141,18 +141,20 @@ fn register_rank(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
 fn rank_values(shared: &Shared, values: Array) -> Outcome<Queue> {
     let mut keys: Vec<Key> = Vec::with_capacity(values.len());
     for (index, value) in values.into_iter().enumerate() {
-        let place = index + 1;
+        let position = index + 1;
         match number(&value) {
             Some(constant) if constant.is_nan() => {
-                return fail(format!("rank: key {place} is not a number (NaN)"));
+                return fail(format!("rank: key {position} is not a number (NaN)"));
             }
             Some(_) => {}
             None => {
                 let label = type_label(&value).to_owned();
                 match value.try_cast::<Column>() {
-                    Some(column) => keys.push(Key { place, column }),
+                    Some(column) => keys.push(Key { position, column }),
                     None => {
-                        return fail(format!("rank: key {place} must be a column or a number, got {label}"));
+                        return fail(format!(
+                            "rank: key {position} must be a column or a number, got {label}"
+                        ));
                     }
                 }
             }

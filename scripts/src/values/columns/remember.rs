@@ -2,8 +2,8 @@
 
 use rhai::{Dynamic, Map};
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, Jobs, number};
 
 fn to_map(column: &Column) -> Outcome<Map> {
@@ -14,9 +14,9 @@ fn to_map(column: &Column) -> Outcome<Map> {
     if jobs.len() > most {
         return fail(format!("to_map: {} jobs, a map may have {most} entries", jobs.len()));
     }
-    let id = |place: usize| jobs.session.snapshot.jobs.id(jobs.row_at(place));
+    let id = |position: usize| jobs.session.snapshot.jobs.id(jobs.row_at(position));
     let values = column.values().iter().enumerate();
-    Ok(values.map(|(place, value)| (id(place).to_string().into(), Dynamic::from(*value))).collect())
+    Ok(values.map(|(position, value)| (id(position).to_string().into(), Dynamic::from(*value))).collect())
 }
 
 fn recall(jobs: &Jobs, map: &Map, otherwise: f64) -> Outcome<Column> {

@@ -1,11 +1,11 @@
 //! Orders that need more than arithmetic on columns: Gittins indices and finish-time fair shares.
 
-use crate::fairness::{Claim, fair_shares};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::fairness::{Claim, fair_shares};
 use crate::values::Column;
 
-/// Points that stand for a distribution: more would change no order worth having.
+/// Points by which a distribution is represented: more would hardly change the order.
 const MOST_POINTS: usize = 256;
 
 /// The Gittins index of each job (Tiresias, NSDI'19, §4.2): over all times ahead, the best ratio of the chance to be

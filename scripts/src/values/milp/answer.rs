@@ -7,8 +7,8 @@ use rota_solvers::Solution;
 
 use super::Cell;
 use super::linear::{Linear, Shape};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::Column;
 
 /// An answer.
@@ -43,9 +43,11 @@ impl MilpAnswer {
             ));
         }
         self.cell.session.meter().charge(linear.n_terms())?;
-        let at = |place: usize| {
-            let terms = linear.terms(place).iter();
-            terms.fold(linear.number(place), |sum, (x, by)| sum + by * self.solution.value(*x).unwrap_or(0.0))
+        let at = |position: usize| {
+            let terms = linear.terms(position).iter();
+            terms.fold(linear.number(position), |sum, (x, by)| {
+                sum + by * self.solution.value(*x).unwrap_or(0.0)
+            })
         };
         match linear.shape() {
             Shape::One => Ok(Dynamic::from(at(0))),
@@ -66,7 +68,7 @@ impl MilpAnswer {
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Answer";
-    registrar.class::<MilpAnswer>(OWNER, "What came of solving a model.");
+    registrar.class::<MilpAnswer>(OWNER, "The result of solving a model.");
     let engine = registrar.field(
         OWNER,
         "status: String",
@@ -79,7 +81,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_get("objective", |a: &mut MilpAnswer| a.known("objective", a.solution.objective));
     let engine = registrar.field(OWNER, "bound: float", "No objective can be better than this.");
     engine.register_get("bound", |a: &mut MilpAnswer| a.known("bound", a.solution.bound));
-    let engine = registrar.field(OWNER, "gap: float", "Distance of objective and bound, relative.");
+    let engine = registrar.field(OWNER, "gap: float", "The relative distance between objective and bound.");
     engine.register_get("gap", |a: &mut MilpAnswer| a.known("gap", a.solution.gap()));
     let engine = registrar.method(
         OWNER,

@@ -9,7 +9,7 @@ use rota_solvers::Variable;
 
 use super::Cell;
 use super::operators::combine;
-use crate::session::{Outcome, fail};
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs, number, type_label};
 
 /// What there is one expression for.
@@ -28,7 +28,7 @@ pub(crate) struct Linear {
     body: Arc<Body>,
 }
 
-/// Terms of the expression at place p are `starts[p]..starts[p + 1]`.
+/// Terms of the expression at position p are `starts[p]..starts[p + 1]`.
 #[derive(Debug)]
 struct Body {
     starts: Vec<u32>,
@@ -44,7 +44,7 @@ impl Drop for Body {
     }
 }
 
-/// How an expression stands to 0.
+/// How an expression compares with 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     AtMost,
@@ -52,7 +52,7 @@ pub(crate) enum Relation {
     Equal,
 }
 
-/// Expressions that must be so.
+/// Expressions with the relation to 0 that must hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Constraint {
     pub(crate) linear: Linear,
@@ -88,19 +88,19 @@ impl Shape {
     }
 
     /// Places by ascending job id, so that a model does not depend on the order of the table.
-    pub(crate) fn places_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+    pub(crate) fn positions_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match self {
-            Shape::Jobs(jobs) => jobs.places_by_id(),
+            Shape::Jobs(jobs) => jobs.positions_by_id(),
             _ => Box::new(0..self.len()),
         }
     }
 
     /// The name of one of several: `x_17` for job 17.
-    pub(crate) fn name_of(&self, name: &str, place: usize) -> String {
+    pub(crate) fn name_of(&self, name: &str, position: usize) -> String {
         match self {
             Shape::One => name.to_owned(),
-            Shape::Count(_) => format!("{name}_{place}"),
-            Shape::Jobs(jobs) => format!("{name}_{}", jobs.session.snapshot.jobs.id(jobs.row_at(place))),
+            Shape::Count(_) => format!("{name}_{position}"),
+            Shape::Jobs(jobs) => format!("{name}_{}", jobs.session.snapshot.jobs.id(jobs.row_at(position))),
         }
     }
 
@@ -114,8 +114,8 @@ impl Shape {
         }
     }
 
-    pub(super) fn place(&self, place: usize) -> usize {
-        if self.is_one() { 0 } else { place }
+    pub(super) fn position(&self, position: usize) -> usize {
+        if self.is_one() { 0 } else { position }
     }
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for Shape {
 }
 
 impl Linear {
-    /// One variable for each place.
+    /// One variable for each position.
     pub(crate) fn of_variables(
         cell: &Arc<Cell>,
         shape: Shape,
@@ -153,7 +153,7 @@ impl Linear {
         } else if let Some(array) = value.read_lock::<Array>() {
             let numbers: Option<Vec<f64>> = array.iter().map(number).collect();
             let Some(numbers) = numbers else {
-                return fail("an array beside variables must hold numbers only");
+                return fail("an array next to variables must hold numbers only");
             };
             (Shape::Count(numbers.len()), numbers)
         } else {
@@ -164,7 +164,7 @@ impl Linear {
         Ok(body.done(shape))
     }
 
-    /// The same for every place of a shape, where there is only one.
+    /// The same for every position of a shape, where there is only one.
     pub(crate) fn spread(self, shape: &Shape) -> Outcome<Linear> {
         let whole = self.shape.with(shape)?;
         if whole.len() == self.shape.len() && whole.is_one() == self.shape.is_one() {
@@ -195,45 +195,45 @@ impl Linear {
         self.body.terms.len()
     }
 
-    pub(crate) fn terms(&self, place: usize) -> &[(Variable, f64)] {
-        &self.body.terms[self.body.starts[place] as usize..self.body.starts[place + 1] as usize]
+    pub(crate) fn terms(&self, position: usize) -> &[(Variable, f64)] {
+        &self.body.terms[self.body.starts[position] as usize..self.body.starts[position + 1] as usize]
     }
 
     /// The part without variables.
-    pub(crate) fn number(&self, place: usize) -> f64 {
-        self.body.constants[place]
+    pub(crate) fn number(&self, position: usize) -> f64 {
+        self.body.constants[position]
     }
 
     pub(super) fn sum(&self) -> Outcome<Linear> {
         let mut body = Building::new(&self.cell, 1, self.n_terms())?;
         let mut constant = 0.0;
-        for place in self.shape.places_by_id() {
-            body.terms.extend_from_slice(self.terms(place));
-            constant += self.number(place);
+        for position in self.shape.positions_by_id() {
+            body.terms.extend_from_slice(self.terms(position));
+            constant += self.number(position);
         }
         body.close(constant);
         Ok(body.done(Shape::One))
     }
 
-    /// The expression of one place.
-    fn at(&self, place: Option<usize>, what: impl fmt::Display) -> Outcome<Linear> {
-        let Some(place) = place.filter(|place| *place < self.shape.len()) else {
+    /// The expression of one position.
+    fn at(&self, position: Option<usize>, what: impl fmt::Display) -> Outcome<Linear> {
+        let Some(position) = position.filter(|position| *position < self.shape.len()) else {
             return fail(format!("{what} is not among the {} of this expression", self.shape));
         };
-        let mut body = Building::new(&self.cell, 1, self.terms(place).len())?;
-        body.terms.extend_from_slice(self.terms(place));
-        body.close(self.number(place));
+        let mut body = Building::new(&self.cell, 1, self.terms(position).len())?;
+        body.terms.extend_from_slice(self.terms(position));
+        body.close(self.number(position));
         Ok(body.done(Shape::One))
     }
 
     pub(super) fn at_index(&self, index: i64) -> Outcome<Linear> {
-        let place = usize::try_from(index).ok().and_then(|index| self.shape.places_by_id().nth(index));
-        self.at(place, format!("index {index}"))
+        let position = usize::try_from(index).ok().and_then(|index| self.shape.positions_by_id().nth(index));
+        self.at(position, format!("index {index}"))
     }
 
     pub(super) fn of_job(&self, job: &JobValue) -> Outcome<Linear> {
         let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
-        self.at(jobs.place_of(job.row()), format!("job {}", job.id()))
+        self.at(jobs.position_of(job.row()), format!("job {}", job.id()))
     }
 
     /// The expressions of some of the jobs.
@@ -241,14 +241,14 @@ impl Linear {
         let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
         let mut body = Building::new(&self.cell, some.len(), self.n_terms())?;
         for row in some.rows() {
-            let Some(place) = jobs.place_of(row) else {
+            let Some(position) = jobs.position_of(row) else {
                 return fail(format!(
                     "job {} is not in the set of this expression",
                     jobs.session.snapshot.jobs.id(row)
                 ));
             };
-            body.terms.extend_from_slice(self.terms(place));
-            body.close(self.number(place));
+            body.terms.extend_from_slice(self.terms(position));
+            body.close(self.number(position));
         }
         Ok(body.done(Shape::Jobs(some)))
     }
@@ -264,14 +264,14 @@ pub(super) struct Building {
 }
 
 impl Building {
-    pub(super) fn new(cell: &Arc<Cell>, n_places: usize, n_terms: usize) -> Outcome<Building> {
+    pub(super) fn new(cell: &Arc<Cell>, n_positions: usize, n_terms: usize) -> Outcome<Building> {
         let meter = cell.session.meter();
-        meter.charge(n_places + n_terms)?;
-        let bytes = n_places as u64 * 12 + n_terms as u64 * 16;
+        meter.charge(n_positions + n_terms)?;
+        let bytes = n_positions as u64 * 12 + n_terms as u64 * 16;
         meter.take_column(bytes)?;
-        let mut starts = Vec::with_capacity(n_places + 1);
+        let mut starts = Vec::with_capacity(n_positions + 1);
         starts.push(0);
-        let (terms, constants) = (Vec::with_capacity(n_terms), Vec::with_capacity(n_places));
+        let (terms, constants) = (Vec::with_capacity(n_terms), Vec::with_capacity(n_positions));
         Ok(Building { cell: Arc::clone(cell), starts, terms, constants, bytes })
     }
 
@@ -283,7 +283,7 @@ impl Building {
 
     pub(super) fn done(self, shape: Shape) -> Linear {
         let Building { cell, starts, terms, constants, bytes } = self;
-        assert_eq!(constants.len(), shape.len(), "one expression for each place");
+        assert_eq!(constants.len(), shape.len(), "one expression for each position");
         let body = Body { starts, terms, constants, cell: Arc::clone(&cell), bytes };
         Linear { cell, shape, body: Arc::new(body) }
     }

@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rhai::{Dynamic, ImmutableString, Map};
 use rota_solvers::{Kind, Limits, Model, ModelError, Sense, Start, write_lp};
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
+use crate::policy::solving;
 use crate::values::{number, type_label};
 use answer::MilpAnswer;
 use linear::{Constraint, Linear, Relation, Shape};
 
-/// About what a variable or a row takes beside its terms: name, bounds, cost.
+/// About how many bytes a variable or a row takes besides its terms: name, bounds, cost.
 const BYTES_EACH: u64 = 128;
-/// About what a term takes.
+/// About how many bytes a term takes.
 const BYTES_PER_TERM: u64 = 16;
 
 /// A model in the making.
@@ -77,10 +77,10 @@ impl MilpValue {
         self.0.take(shape.len(), 0)?;
         let mut variables = vec![None; shape.len()];
         let mut model = self.0.model();
-        for place in shape.places_by_id() {
-            let name = shape.name_of(name, place);
-            let made = model.variable(&name, kind, low.number(place), high.number(place));
-            variables[place] = Some(made.or_else(wrong)?);
+        for position in shape.positions_by_id() {
+            let name = shape.name_of(name, position);
+            let made = model.variable(&name, kind, low.number(position), high.number(position));
+            variables[position] = Some(made.or_else(wrong)?);
         }
         drop(model);
         Linear::of_variables(&self.0, shape, variables.into_iter().flatten())
@@ -92,15 +92,15 @@ impl MilpValue {
         self.0.take(linear.shape().len(), linear.n_terms())?;
         let mut model = self.0.model();
         let name = name.map_or_else(|| format!("row{}", model.n_rows()), str::to_owned);
-        for place in linear.shape().places_by_id() {
-            let side = -linear.number(place);
+        for position in linear.shape().positions_by_id() {
+            let side = -linear.number(position);
             let (low, high) = match relation {
                 Relation::AtMost => (f64::NEG_INFINITY, side),
                 Relation::AtLeast => (side, f64::INFINITY),
                 Relation::Equal => (side, side),
             };
-            let name = linear.shape().name_of(&name, place);
-            model.row(&name, low, high, linear.terms(place).iter().copied()).or_else(wrong)?;
+            let name = linear.shape().name_of(&name, position);
+            model.row(&name, low, high, linear.terms(position).iter().copied()).or_else(wrong)?;
         }
         Ok(())
     }
@@ -169,8 +169,8 @@ fn limits(options: &Map, session: &Session) -> Outcome<Limits> {
             "seed" => limits.seed = amount as u32,
             other => {
                 let hint =
-                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
-                return fail(format!("solve: `{other}` is no limit: {hint}"));
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
+                return fail(format!("solve: `{other}` is not a limit: {hint}"));
             }
         }
     }
@@ -188,7 +188,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.method(
         OWNER,
         "add(constraint)",
-        "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may stand before it.",
+        "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may come first: `m.add(\"gpus\", …)`.",
     );
     engine.register_fn("add", |m: MilpValue, constraint: Constraint| m.add(None, &constraint));
     engine.register_fn("add", |m: MilpValue, name: ImmutableString, constraint: Constraint| {
@@ -197,14 +197,14 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     engine.register_fn("add", |_: MilpValue, other: Dynamic| -> Outcome<()> {
         fail(format!("add: takes a constraint such as `sum(x) <= 8`, got {}", type_label(&other)))
     });
-    let engine = registrar.method(OWNER, "maximize(expression)", "What shall be as large as possible.");
+    let engine = registrar.method(OWNER, "maximize(expression)", "Sets the objective: as large as possible.");
     engine.register_fn("maximize", |m: MilpValue, goal: Linear| m.set_objective(Sense::Maximize, &goal));
-    let engine = registrar.method(OWNER, "minimize(expression)", "What shall be as small as possible.");
+    let engine = registrar.method(OWNER, "minimize(expression)", "Sets the objective: as small as possible.");
     engine.register_fn("minimize", |m: MilpValue, goal: Linear| m.set_objective(Sense::Minimize, &goal));
     let engine = registrar.method(
         OWNER,
         "solve(limits: Map) -> Answer",
-        "Solves. Limits: `gap` (relative, 0.0001 unless told), `nodes` (10000), `seed`.",
+        "Solves. Limits: `gap` (relative, 0.0001 by default), `nodes` (10000), `seed`.",
     );
     engine.register_fn("solve", |m: MilpValue| m.solve(&Map::new()));
     engine.register_fn("solve", |m: MilpValue, limits: Map| m.solve(&limits));
@@ -237,7 +237,7 @@ fn variables(registrar: &mut Registrar<'_>) {
         let engine = registrar.method(
             OWNER,
             &format!("{verb}(name, over, low, high) -> Linear"),
-            &format!("Variables that are {what} between two bounds, from 0 without an end when none are given; bounds may be columns. Without `over`, a single one."),
+            &format!("Variables that are {what} between two bounds, from 0 to infinity when none are given; bounds may be columns. Without `over`, a single one."),
         );
         let bounds = (zero.clone(), endless.clone());
         engine.register_fn(verb, move |m: MilpValue, name: ImmutableString| {

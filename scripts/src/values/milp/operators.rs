@@ -1,14 +1,14 @@
-//! Operators on linear expressions, place by place, with numbers, columns and arrays on either side. Comparing two makes
+//! Operators on linear expressions, element by element, with numbers, columns and arrays on either side. Comparing two makes
 //! a constraint.
 
 use rhai::{Array, Dynamic, ImmutableString};
 
 use super::linear::{Building, Constraint, Linear, Relation};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs};
 
-/// `a + sign * b`, place by place.
+/// `a + sign * b`, element by element.
 pub(super) fn combine(a: &Linear, b: &Linear, sign: f64) -> Outcome<Linear> {
     if !a.is_of(b.cell()) {
         return fail("expressions of two different models");
@@ -17,8 +17,8 @@ pub(super) fn combine(a: &Linear, b: &Linear, sign: f64) -> Outcome<Linear> {
     let repeats = |side: &Linear| if side.shape().is_one() { shape.len() } else { 1 };
     let n_terms = a.n_terms() * repeats(a) + b.n_terms() * repeats(b);
     let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
-    for place in 0..shape.len() {
-        let (p, q) = (a.shape().place(place), b.shape().place(place));
+    for position in 0..shape.len() {
+        let (p, q) = (a.shape().position(position), b.shape().position(position));
         body.terms.extend_from_slice(a.terms(p));
         body.terms.extend(b.terms(q).iter().map(|(variable, factor)| (*variable, sign * factor)));
         body.close(a.number(p) + sign * b.number(q));
@@ -37,8 +37,8 @@ fn scale(a: &Linear, b: &Linear, divides: bool) -> Outcome<Linear> {
     let shape = a.shape().with(b.shape())?;
     let n_terms = if linear.shape().is_one() { linear.n_terms() * shape.len() } else { linear.n_terms() };
     let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
-    for place in 0..shape.len() {
-        let (p, q) = (linear.shape().place(place), factor.shape().place(place));
+    for position in 0..shape.len() {
+        let (p, q) = (linear.shape().position(position), factor.shape().position(position));
         let factor = if divides { 1.0 / factor.number(q) } else { factor.number(q) };
         body.terms.extend(linear.terms(p).iter().map(|(variable, by)| (*variable, by * factor)));
         body.close(linear.number(p) * factor);
@@ -51,7 +51,7 @@ fn compare(a: &Linear, b: &Linear, relation: Relation) -> Outcome<Constraint> {
 }
 
 fn strict(_: &Linear, _: &Linear) -> Outcome<Constraint> {
-    fail("a model knows <=, >= and == only")
+    fail("constraints are written with <=, >= or ==")
 }
 
 /// Registers an operator for expressions with expressions, numbers, columns and arrays, on either side.
@@ -81,7 +81,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "a + b, a - b, a * b, a / b -> Linear",
-        "Place by place; the other side may be an expression, a number, a column or an array of numbers. A product \
+        "Element by element; the other side may be an expression, a number, a column or an array of numbers. A product \
          may have variables on one side only.",
     );
     operator!(engine, "+", |a: &Linear, b: &Linear| combine(a, b, 1.0));
@@ -93,7 +93,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         scale(&a, &minus, false)
     });
     let engine =
-        registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "What must be so, for `m.add`.");
+        registrar.method(OWNER, "a <= b, a >= b, a == b -> Constraint", "A constraint, for `m.add`.");
     operator!(engine, "<=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtMost));
     operator!(engine, ">=", |a: &Linear, b: &Linear| compare(a, b, Relation::AtLeast));
     operator!(engine, "==", |a: &Linear, b: &Linear| compare(a, b, Relation::Equal));
@@ -104,8 +104,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .function("sum(expressions: Linear) -> Linear", "All expressions added up to one.")
         .register_fn("sum", |linear: Linear| linear.sum());
     parts(registrar);
-    registrar
-        .class::<Constraint>("Constraint", "What must be so: an expression and a side, or one for each job.");
+    registrar.class::<Constraint>(
+        "Constraint",
+        "What must hold: a comparison of expressions, or one for each job.",
+    );
 }
 
 fn parts(registrar: &mut Registrar<'_>) {

@@ -10,8 +10,8 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::table::JobPhase;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::JobValue;
 
 /// The cluster as bought.
@@ -26,7 +26,7 @@ pub(crate) struct NodeValue {
     free: (GpuSet, Host),
 }
 
-/// What is free everywhere while jobs are given their places.
+/// What is free on all nodes while jobs are placed.
 #[derive(Clone, Debug)]
 pub(crate) struct RoomValue {
     session: Arc<Session>,
@@ -61,7 +61,7 @@ impl RoomValue {
         RoomValue { session: Arc::clone(session), free_gpus: room.free_gpus(), free: Arc::new(free) }
     }
 
-    /// What is free beside the jobs that run now.
+    /// What the running jobs leave free.
     pub(crate) fn of_now(session: &Arc<Session>) -> Outcome<RoomValue> {
         let n_nodes = session.snapshot.cluster.nodes().len();
         session.meter().charge(n_nodes + session.snapshot.jobs.len())?;
@@ -130,12 +130,12 @@ fn cluster(registrar: &mut Registrar<'_>) {
 
 fn node(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Node";
-    registrar.class::<NodeValue>(OWNER, "One node and what is free on it: beside the jobs that run now (`view.nodes`), or while jobs are placed (`room.nodes`, `by_score`).");
+    registrar.class::<NodeValue>(OWNER, "One node and what is free on it: what the running jobs leave (`view.nodes`), or what is left while jobs are placed (`room.nodes`, `by_score`).");
     let engine = registrar.field(OWNER, "id: int", "Its number.");
     engine.register_get("id", |n: &mut NodeValue| i64::from(n.id.0));
     let engine = registrar.field(OWNER, "name: String", "Its name.");
     engine.register_get("name", |n: &mut NodeValue| ImmutableString::from(&*n.node().name));
-    let engine = registrar.field(OWNER, "rack: int", "The rack it stands in.");
+    let engine = registrar.field(OWNER, "rack: int", "The number of its rack.");
     engine.register_get("rack", |n: &mut NodeValue| i64::from(n.node().rack));
     let engine = registrar.field(OWNER, "gpu_type: String", "Its kind of GPU.");
     engine.register_get("gpu_type", |n: &mut NodeValue| {

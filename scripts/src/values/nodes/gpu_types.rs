@@ -1,5 +1,5 @@
 //! Clusters with several GPU types, for scripts: how many there are of each, how fast each job is on each, and a
-//! round in which every job gets GPUs of the type that is due to it (Gavel, OSDI'20, §5).
+//! round in which every job gets GPUs of the type it is owed (Gavel, OSDI'20, §5).
 
 use std::cmp::Reverse;
 
@@ -9,10 +9,10 @@ use rota_core::ids::GpuTypeId;
 use rota_core::place::Consolidate;
 use rota_core::snapshot::Snapshot;
 
-use crate::nearest;
-use crate::optimum::{fair_rate, leave_only};
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
+use crate::models::optimum::{fair_rate, leave_only};
 use crate::values::cluster::ClusterValue;
 use crate::values::{Column, Jobs, PlanValue, View, type_label};
 
@@ -70,8 +70,8 @@ impl View {
                 return fail(format!("fill_by_type: `{name}` must be a column, got {}", type_label(value)));
             };
             session.meter().charge(column.jobs.len())?;
-            for (place, priority) in column.values().iter().enumerate().filter(|(_, p)| **p > 0.0) {
-                let row = column.jobs.row_at(place);
+            for (position, priority) in column.values().iter().enumerate().filter(|(_, p)| **p > 0.0) {
+                let row = column.jobs.row_at(position);
                 if is_allowed(snapshot, row, index) {
                     pairs.push((*priority, snapshot.jobs.id(row), index, row as u32));
                 }
@@ -127,7 +127,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         "Cluster",
         "gpus_of(gpu_type: String) -> int",
-        "GPUs of one type, those of nodes that are up.",
+        "GPUs of one type on nodes that are up.",
     );
     engine.register_fn("gpus_of", |cluster: ClusterValue, name: ImmutableString| -> Outcome<i64> {
         let snapshot = &cluster.0.snapshot;
@@ -156,7 +156,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "fill_by_type(priorities: Map) -> Plan",
         "Gives each job GPUs of one type, the pairs of job and type with the highest priority first: \
          `#{A100: column, T4: column}`. A priority of 0 is never served. Jobs that run on the type they get stay where \
-         they are; everybody has its proportional share.",
+         they are; every job has its proportional share.",
     );
     engine.register_fn("fill_by_type", |view: View, priorities: Map| view.fill_by_type(&priorities));
 }

@@ -1,4 +1,4 @@
-//! Where: what a `place` stage answers, and its translation into the core's strategies.
+//! On which GPUs jobs run: what a `place` stage answers, and its translation into the core's strategies.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use rota_core::place::{
 };
 use rota_core::room::Room;
 
-use crate::reference::Registrar;
-use crate::session::{Closure, Outcome, Session, Shared, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Closure, Outcome, Session, Shared, fail};
 use crate::values::{JobValue, NodeValue, number, type_label};
 
 /// A strategy for finding GPUs.
@@ -104,11 +104,11 @@ impl<P: Place> Place for Guarded<'_, P> {
 }
 
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
-    registrar.class::<Placement>("Placement", "Where jobs go: what a `place` stage returns.");
+    registrar.class::<Placement>("Placement", "How GPUs are found for a job: what a `place` stage returns.");
     registrar
         .function(
             "first_fit() -> Placement",
-            "The first GPUs in id order that have room beside them; gangs may be spread.",
+            "The first GPUs in id order whose node has CPUs and memory left; gangs may be spread.",
         )
         .register_fn("first_fit", || Placement::FirstFit);
     registrar
@@ -135,8 +135,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     registrar
         .function(
             "by_score(score: Fn) -> Placement",
-            "Nodes with the highest score first; a closure `|node, job|` gives it, or `()` for a node that will not do. \
-             Free but slow: it is asked for every node and job.",
+            "Nodes with the highest score first; a closure `|node, job|` gives it, or `()` for a node that cannot be used. \
+             Flexible but slow: it is asked for every node and job.",
         )
         .register_fn("by_score", move |score: FnPtr| Placement::ByScore(shared.closure(score)));
 }
@@ -165,7 +165,7 @@ fn register_topology(registrar: &mut Registrar<'_>) {
     registrar
         .function(
             "random_nodes(seed: int) -> Placement",
-            "Each GPU on a drawn node with room; the draw depends on seed, time and job only.",
+            "Each GPU on a random node with room; the draw depends on seed, time and job only.",
         )
         .register_fn("random_nodes", |seed: i64| Placement::Random(seed as u64));
 }

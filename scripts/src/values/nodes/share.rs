@@ -3,8 +3,8 @@
 use rhai::ImmutableString;
 use rota_core::resources::Host;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::number;
 
 /// A share from what a script wrote; every amount must be a number, not negative and not absurd.

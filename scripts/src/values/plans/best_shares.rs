@@ -1,5 +1,5 @@
 //! Plans by a model instead of one job after another, for scripts, and plans that are kept from round to round.
-//! The work is `crate::shares`; here it gets its names.
+//! The algorithm is in `crate::models::shares`; here it gets its names in scripts.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rota_core::time::Time;
 use rota_core::timeline::{Course, Need, Way};
 use rota_solvers::elasticflow_shares::Pace;
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
-use crate::shares::{self, Newcomer, ShareSettings};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::shares::{self, Newcomer, ShareSettings};
+use crate::policy::solving;
 use crate::values::timeline::{ROWS_PER_PLAN, TimelineValue};
 use crate::values::{Column, number, type_label};
 
@@ -20,7 +20,7 @@ use crate::values::{Column, number, type_label};
 const MOST_SLOTS: f64 = 1000.0;
 
 impl TimelineValue {
-    /// Lets the most of some jobs enter, by job number where no queue says otherwise: as they asked.
+    /// Plans as many of some jobs as possible, in the order in which they asked.
     fn reserve_best(self, jobs: Dynamic, options: &Map) -> Outcome<TimelineValue> {
         let mut rows = self.unplanned(jobs)?;
         let deadline = |row: &u32| self.session.snapshot.jobs.spec(*row as usize).deadline.first();
@@ -29,7 +29,7 @@ impl TimelineValue {
         self.by_model(&rows, options)
     }
 
-    /// Looks for a plan that holds the deadlines of late jobs too.
+    /// Looks for plans that meet the deadlines of late jobs too.
     fn mend(self, options: &Map) -> Outcome<TimelineValue> {
         let ahead = self.ahead()?;
         let late = ahead.planned().iter().filter(|planned| planned.is_late);
@@ -72,7 +72,7 @@ impl TimelineValue {
         Ok(self.with_plans(Arc::new(found.ahead)))
     }
 
-    /// Limits and form of the model, and what each row is worth if that was said.
+    /// Limits and form of the model, and the worth of each row if the script gives one.
     fn settings(&self, options: &Map) -> Outcome<(ShareSettings, Option<Vec<Option<f64>>>)> {
         const KEYS: [&str; 5] = ["gap", "nodes", "slots", "pace", "worth"];
         let mut settings = ShareSettings::default();
@@ -91,8 +91,8 @@ impl TimelineValue {
                 "worth" => worths = Some(self.worths(value)?),
                 other => {
                     let hint = nearest::hint(other, KEYS)
-                        .unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
-                    return fail(format!("shares: `{other}` is no option: {hint}"));
+                        .unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
+                    return fail(format!("shares: `{other}` is not an option: {hint}"));
                 }
             }
         }
@@ -113,7 +113,7 @@ impl TimelineValue {
         Ok(worths)
     }
 
-    /// Plans jobs as they were planned before, those without a plan that holds with the least share.
+    /// Plans jobs as they were planned before; those whose plan no longer works, or that have none, with the least share.
     fn follow(self, jobs: Dynamic, plans: &Map) -> Outcome<TimelineValue> {
         let rows = self.unplanned(jobs)?;
         let session = Arc::clone(&self.session);
@@ -125,7 +125,7 @@ impl TimelineValue {
             let holds = match plans.get(id.to_string().as_str()) {
                 Some(plan) => match course(plan) {
                     Some(course) => ahead.follow(&session.snapshot, row, &course),
-                    None => return fail(format!("follow: the plan of job {id} is none that `plans` made")),
+                    None => return fail(format!("follow: the plan of job {id} was not made by `plans`")),
                 },
                 None => false,
             };
@@ -186,9 +186,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "reserve_best(jobs, options: Map) -> Timeline",
-        "Plans the most of these jobs beside those that are planned in time, by a model where one after another leaves \
-         some out; the others are not planned. Never fewer than one after another. A plan of the model is used only after \
-         it was counted with every restart. Options: `worth` (a Column, else jobs count 1), `slots`, `pace` (`\"parts\"` \
+        "Plans as many of these jobs as possible without making a planned job late; the others are not planned. A model is \
+         solved only where planning one job after another leaves some out, and never plans fewer. Its plan is used only \
+         after all restarts are counted. Options: `worth` (a Column, else jobs count 1), `slots`, `pace` (`\"parts\"` \
          or `\"whole\"` slots), `gap`, `nodes`.",
     );
     engine.register_fn("reserve_best", |t: TimelineValue, jobs: Dynamic| t.reserve_best(jobs, &Map::new()));
@@ -198,15 +198,15 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "mend(options: Map) -> Timeline",
-        "Looks, by the same model, for plans that hold the deadlines of late jobs too. Nobody who is in time becomes late.",
+        "Looks, by the same model, for plans that meet the deadlines of late jobs too. No job that is in time becomes late.",
     );
     engine.register_fn("mend", |t: TimelineValue| t.mend(&Map::new()));
     engine.register_fn("mend", |t: TimelineValue, options: Map| t.mend(&options));
     let engine = registrar.method(
         OWNER,
         "follow(jobs, plans: Map) -> Timeline",
-        "Plans jobs as `plans` of an earlier round says, if they still make it so; those who do not, or have no plan, get \
-         the least share of what is left.",
+        "Plans jobs as in the `plans` of an earlier round where these still meet the deadline; the other jobs get the \
+         least share of what is left.",
     );
     engine.register_fn("follow", |t: TimelineValue, jobs: Dynamic, plans: Map| t.follow(jobs, &plans));
     let engine = registrar.field(

@@ -1,4 +1,4 @@
-//! The walk over a queue that gives jobs their GPUs: a script says how, the core walks.
+//! The walk over a queue that gives jobs their GPUs: a script sets the options, the core walks.
 
 use rhai::{Dynamic, Engine, FnPtr, ImmutableString, NativeCallContext};
 use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk};
@@ -6,15 +6,15 @@ use rota_core::reclaim::Reclaim;
 use rota_core::resources::Host;
 use rota_core::room::Room;
 
-use crate::reference::Registrar;
-use crate::session::{Closure, Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Closure, Outcome, fail};
 use crate::values::placement::Failure;
 use crate::values::{Column, JobValue, Placement, PlanValue, Queue, RoomValue, Strategy, type_label};
 
-/// Asks a script what a job that does not fit shall be offered.
+/// Asks a script what to offer a job that does not fit.
 type Asking<'a> = Box<dyn FnMut(usize, &Room) -> Option<Host> + 'a>;
 
-/// How a queue shall be served.
+/// How a queue is served.
 #[derive(Clone, Debug)]
 pub(crate) struct FillValue {
     queue: Queue,
@@ -44,7 +44,6 @@ enum Give {
 #[derive(Clone, Debug)]
 enum OrElse {
     FairShare,
-    WholeFairShare,
     ReclaimExcess,
     Asked(Closure),
 }
@@ -134,8 +133,8 @@ impl FillValue {
         let Some(column) = &self.gpus else { return Ok(Counts::Asked) };
         let table = &self.queue.session.snapshot.jobs;
         let mut counts = vec![0; table.len()];
-        for (place, value) in column.values().iter().enumerate() {
-            let row = column.jobs.row_at(place);
+        for (position, value) in column.values().iter().enumerate() {
+            let row = column.jobs.row_at(position);
             if value.fract() != 0.0 || !(0.0..=f64::from(u32::MAX)).contains(value) {
                 return fail(format!("gpus: job {} cannot get {value} GPUs", table.id(row)));
             }
@@ -190,7 +189,6 @@ impl OrElse {
     fn answer<'a>(&self, ask: &'a mut (dyn FnMut(usize, &Room) -> Option<Host> + 'a)) -> Answer<'a> {
         match self {
             OrElse::FairShare => Answer::FairShare,
-            OrElse::WholeFairShare => Answer::WholeFairShare,
             OrElse::ReclaimExcess => Answer::Reclaim(Reclaim::default()),
             OrElse::Asked(_) => Answer::Ask(ask),
         }
@@ -233,23 +231,20 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         OWNER,
         "or_else(what) -> Fill",
         "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
-         resource), `\"whole_fair_share\"` (exactly that share of all), `\"reclaim_excess\"` (neighbours give back what \
-         they hold beyond theirs), or a closure `|job|` or `|job, room|` that returns a Share, or `()` to give up. \
-         Several are tried in turn.",
+         resource), `\"reclaim_excess\"` (its neighbours give back what they hold beyond theirs), or a closure `|job|` or \
+         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn.",
     );
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
         "fair_share" => Ok(fill.answer(OrElse::FairShare)),
-        "whole_fair_share" => Ok(fill.answer(OrElse::WholeFairShare)),
         "reclaim_excess" => Ok(fill.answer(OrElse::ReclaimExcess)),
-        other => fail(unknown_word("or_else", other, &["fair_share", "whole_fair_share", "reclaim_excess"])),
+        other => fail(unknown_word("or_else", other, &["fair_share", "reclaim_excess"])),
     });
     engine.register_fn("or_else", |fill: FillValue, closure: FnPtr| {
         let closure = fill.queue.session.shared.closure(closure);
         fill.answer(OrElse::Asked(closure))
     });
     options(registrar);
-    let engine =
-        registrar.method(OWNER, "run() -> Plan", "Walks now, so that the script can go on with the plan.");
+    let engine = registrar.method(OWNER, "run() -> Plan", "Walks now, for scripts that go on with the plan.");
     engine.register_fn("run", |ctx: NativeCallContext, fill: FillValue| fill.run(ctx.engine()));
     registrar.unknown_field::<FillValue>(OWNER);
 }
@@ -287,13 +282,13 @@ fn options(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "keep_places(keep: bool) -> Fill",
-        "Whether jobs that run on stay on their GPUs (they do, unless told otherwise).",
+        "Whether jobs that keep running stay on their GPUs; `true` is the default.",
     );
     engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
     let engine = registrar.method(
         OWNER,
         "stayers_first() -> Fill",
-        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left instead of their \
+        "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left and not their \
          CPUs and memory.",
     );
     engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
@@ -301,7 +296,7 @@ fn options(registrar: &mut Registrar<'_>) {
         OWNER,
         "rearrange() -> Fill",
         "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
-         or by changing places with jobs that need less. Nobody gets less by it, and a job is moved only after it has run \
+         or by changing places with jobs that need less. No job gets less by it, and a job is moved only after it has run \
          ten times as long as a restart takes.",
     );
     engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
@@ -314,7 +309,7 @@ fn options(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
-        "Places nobody anew on other nodes than the first so many: the others are left off, once they are empty.",
+        "Places jobs only on the first `count` nodes; the others are left off once they are empty.",
     );
     engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
         first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),

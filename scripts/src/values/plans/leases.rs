@@ -1,4 +1,4 @@
-//! Leases for scripts: `view.leases(this.book, …)`. The reckoning is in [`crate::leases`]; here it gets its names.
+//! Leases for scripts: `view.leases(this.book, …)`. The algorithm is in `crate::models::leases`; here it gets its names in scripts.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rota_core::table::Field;
 use rota_core::time::Span;
 use rota_solvers::chronus_leases::LeaseGoal;
 
-use crate::leases::{Book, Saving, TermOptions, Terms};
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
-use crate::solving;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
+use crate::models::leases::{Book, LeaseRules, Saving, TermOptions};
+use crate::policy::solving;
 use crate::values::{Column, JobValue, Jobs, Queue, View, number};
 
 /// Operations that one promise counts for: plans are walked lease by lease.
@@ -30,12 +30,12 @@ impl LeasesValue {
     fn new(view: &View, memory: &Dynamic, options: &Map) -> Outcome<LeasesValue> {
         let session = Arc::clone(&view.0);
         session.meter().charge(session.snapshot.jobs.len() * STEPS_PER_PROMISE)?;
-        let terms = Terms {
+        let rules = LeaseRules {
             lease: Span::from_secs_f64(amount("leases", options, "lease", 1200.0, 1.0..=1e9)?),
             caution: amount("leases", options, "caution", 1.1, 1.0..=100.0)?,
         };
         known("leases", options, &["lease", "caution"])?;
-        let mut book = remembered(&session, terms, memory)?;
+        let mut book = remembered(&session, rules, memory)?;
         Arc::make_mut(&mut book).forget_the_past(&session.snapshot);
         Ok(LeasesValue { session, book })
     }
@@ -122,19 +122,19 @@ impl LeasesValue {
     }
 }
 
-fn remembered(session: &Session, terms: Terms, memory: &Dynamic) -> Outcome<Arc<Book>> {
+fn remembered(session: &Session, rules: LeaseRules, memory: &Dynamic) -> Outcome<Arc<Book>> {
     if memory.is_unit() {
-        return Ok(Arc::new(Book::new(terms)));
+        return Ok(Arc::new(Book::new(rules)));
     }
     let Some(text) = memory.read_lock::<ImmutableString>() else {
-        return fail("leases: the memory is none that `memory` of an earlier decision gave");
+        return fail("leases: the memory does not come from `memory` of an earlier decision");
     };
-    if let Some(book) = session.shared.kept_book(&text).filter(|book| book.terms() == terms) {
+    if let Some(book) = session.shared.kept_book(&text).filter(|book| book.rules() == rules) {
         return Ok(book);
     }
-    match Book::from_text(terms, &text) {
+    match Book::from_text(rules, &text) {
         Some(book) => Ok(Arc::new(book)),
-        None => fail("leases: the memory is none that `memory` of an earlier decision gave"),
+        None => fail("leases: the memory does not come from `memory` of an earlier decision"),
     }
 }
 
@@ -143,8 +143,8 @@ fn known(verb: &str, options: &Map, keys: &[&str]) -> Outcome<()> {
         None => Ok(()),
         Some(key) => {
             let hint = nearest::hint(key, keys.iter().copied());
-            let hint = hint.unwrap_or_else(|| format!("known are {}", keys.join(", ")));
-            fail(format!("{verb}: `{key}` is no option: {hint}"))
+            let hint = hint.unwrap_or_else(|| format!("use one of {}", keys.join(", ")));
+            fail(format!("{verb}: `{key}` is not an option: {hint}"))
         }
     }
 }
@@ -171,7 +171,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Leases";
     registrar.class::<LeasesValue>(
         OWNER,
-        "The book of leases (Chronus): stretches of time given out together, deadlines promised by packing them.",
+        "The book of leases (Chronus): GPUs are given out for stretches of equal length, and deadlines are promised by packing these.",
     );
     let engine = registrar.method(
         "View",
@@ -192,17 +192,17 @@ fn verbs(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "admit(jobs, steps: int)",
-        "Promises newcomers the first of so many steps of their deadline that packs beside all that is promised; who does \
-         not pack is in `refused` and takes nothing. Jobs without a deadline are passed over.",
+        "Promises each newcomer the first of the first `steps` steps of its deadline for which its leases fit in with all \
+         promises. Newcomers for which none fits are in `refused` and reserve nothing. Jobs without a deadline are skipped.",
     );
     engine.register_fn("admit", |book: &mut LeasesValue, jobs: Dynamic, steps: i64| book.admit(jobs, steps));
     let engine = registrar.method(
         OWNER,
         "term(goal: String, options: Map)",
-        "Gives out the lease that begins now by the lease model: `\"minimize\"` or `\"maximize\"` its GPUs beside the \
-         deadlines met, or `\"random\"`. Options: `rows` (of the model at most; beyond, jobs keep their plans), `nodes` and \
-         `gap` of the solve. A packed plan that is proved optimal needs no solve; a solve without an answer leaves the \
-         packed plan. Either is noted in the record of the round.",
+        "Gives out the lease that begins now by the lease model: `\"minimize\"` or `\"maximize\"` its GPUs among plans \
+         that meet the most deadlines, or `\"random\"`. Options: `rows` (the most rows of the model; beyond it jobs keep \
+         their plans), `nodes` and `gap` of the solve. A packed plan that is proved optimal needs no solve; a solve \
+         without an answer leaves the packed plan. Either is noted in the record of the round.",
     );
     engine.register_fn("term", |book: &mut LeasesValue, goal: ImmutableString, options: Map| {
         book.term(&goal, &options)
@@ -210,7 +210,7 @@ fn verbs(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "save_power(how: String, until: float, keep_nodes: int)",
-        "Leaves nodes off up to a time: in each lease all that plans do not need (`\"aggressive\"`), or less \
+        "Leaves nodes off until a time: in each lease all that plans do not need (`\"aggressive\"`), or fewer \
          (`\"conservative\"`: jobs without a plan and those planned in most leases keep their GPUs throughout).",
     );
     engine.register_fn(
@@ -231,7 +231,8 @@ fn verbs(registrar: &mut Registrar<'_>) {
 
 fn answers(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Leases";
-    let engine = registrar.field(OWNER, "is_due: bool", "Whether a lease begins that was not given out yet.");
+    let engine =
+        registrar.field(OWNER, "is_due: bool", "Whether a lease begins now that has not been given out.");
     engine.register_get("is_due", |book: &mut LeasesValue| book.book.is_due(book.session.snapshot.now));
     let engine = registrar.field(OWNER, "next: float", "When the next lease begins, seconds.");
     engine.register_get("next", |book: &mut LeasesValue| {
@@ -243,7 +244,7 @@ fn answers(registrar: &mut Registrar<'_>) {
         let all = snapshot.cluster.nodes().len() as u32;
         i64::from(book.book.nodes_on_now(snapshot).unwrap_or(all))
     });
-    let engine = registrar.field(OWNER, "memory: String", "The book as one word, for `this`.");
+    let engine = registrar.field(OWNER, "memory: String", "The book as text, to be kept in `this`.");
     engine.register_get("memory", |book: &mut LeasesValue| book.memory());
     let engine =
         registrar.method(OWNER, "leased(jobs: Jobs) -> Column", "1 for jobs that hold the lease, else 0.");

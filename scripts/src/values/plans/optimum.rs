@@ -2,15 +2,15 @@
 
 use rhai::{Dynamic, Map};
 
-use crate::limits::Meter;
-use crate::nearest;
-use crate::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
-use crate::solving;
+use crate::language::limits::Meter;
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
+use crate::models::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
+use crate::policy::solving;
 use crate::values::{PlanValue, Queue, View, number, type_label};
 
-/// What was found.
+/// The optimum of a round with its plan.
 #[derive(Clone, Debug)]
 pub(crate) struct OptimumValue {
     found: Optimum,
@@ -56,8 +56,8 @@ fn settings(options: &Map, meter: &Meter) -> Outcome<OptimumSettings> {
             "model" => settings.formulation = formulation(value)?,
             other => {
                 let hint =
-                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
-                return fail(format!("optimum: `{other}` is no option: {hint}"));
+                    nearest::hint(other, KEYS).unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
+                return fail(format!("optimum: `{other}` is not an option: {hint}"));
             }
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         "View",
         "optimum(queue: Queue, options: Map) -> Optimum",
-        "The CPU and memory levels with most throughput for the jobs of a queue whose GPUs fit together, and places \
+        "The CPU and memory levels with most throughput for the jobs of a queue whose GPUs fit together, and GPUs \
          for them. Options: `gap` and `nodes` limit each solve, `placement` (`\"pack\"`, `\"round\"`, `\"exact\"`) says \
          what is tried when packing leaves jobs out, `model` (`\"two_phases\"`, `\"joint\"`) whether levels and places are \
          chosen in one model, `exact_spots` up to which size (jobs times nodes) places and joint models are solved.",

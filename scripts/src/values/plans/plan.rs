@@ -1,4 +1,4 @@
-//! Plans: who runs with what. `Fill` makes them; a script may also write its own, job by job.
+//! Plans: which jobs run with what. `Fill` makes them; a script may also write its own, job by job.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use rota_core::ids::NodeId;
 use rota_core::plan::{Hold, Plan, Run, Verdict, Wake};
 use rota_core::time::Time;
 
-use crate::nearest;
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, Shared, fail};
+use crate::language::nearest;
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, Shared, fail};
 use crate::values::share::checked;
 use crate::values::{JobValue, number, type_label};
 
@@ -21,9 +21,9 @@ use crate::values::{JobValue, number, type_label};
 pub(crate) struct PlanValue {
     session: Arc<Session>,
     pub(crate) plan: Plan,
-    /// Jobs that ask for admission and shall be asked about again.
+    /// Jobs whose admission is decided at a later round.
     pub(crate) wait: Vec<rota_core::ids::JobId>,
-    /// Whether the script said when to be asked again.
+    /// Whether the script set the time of the next decision.
     pub(crate) has_wake: bool,
 }
 
@@ -76,7 +76,7 @@ impl PlanValue {
 
     fn wake_at(&mut self, time: f64) -> Outcome<()> {
         if !time.is_finite() {
-            return fail(format!("wake_at: {time} is no time"));
+            return fail(format!("wake_at: {time} is not a time"));
         }
         self.set_wake(Wake::AtOrOnChange(Time::from_secs_f64(time)));
         Ok(())
@@ -105,7 +105,7 @@ fn slice(session: &Session, job: &JobValue, value: Dynamic) -> Outcome<Slice> {
         ));
     };
     if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let hint = nearest::hint(key, KEYS).unwrap_or_else(|| format!("known are {}", KEYS.join(", ")));
+        let hint = nearest::hint(key, KEYS).unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
         return fail(format!("run: `{key}` means nothing in an entry: {hint}"));
     }
     let amount = |key: &str, otherwise: f64| match map.get(key) {
@@ -162,7 +162,10 @@ fn gpus(session: &Session, job: &JobValue, node: NodeId, value: Option<&Dynamic>
 
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     const OWNER: &str = "Plan";
-    registrar.class::<PlanValue>(OWNER, "Who runs with what. A job that is not in the plan does not run.");
+    registrar.class::<PlanValue>(
+        OWNER,
+        "Which jobs run, and with what. A job that is not in the plan does not run.",
+    );
     let shared = Arc::clone(shared);
     registrar
         .function("plan() -> Plan", "An empty plan, to be written job by job.")
@@ -170,7 +173,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.method(
         OWNER,
         "run(job, where: Array)",
-        "The job (or its number) shall run with exactly this, one entry for each node: \
+        "The job (or its number) runs with exactly this, one entry for each node: \
          `plan.run(job, [#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}])`; also `storage`, and `share` of each GPU \
          below 1 to time-slice.",
     );
@@ -180,7 +183,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.method(
         OWNER,
         "accept(job)",
-        "A job that asks for admission is admitted (so are those never mentioned).",
+        "A job that asks for admission is admitted, as are those that the plan does not mention.",
     );
     engine.register_fn("accept", |plan: &mut PlanValue, job: Dynamic| plan.verdict(&job, Verdict::Admit));
     let engine = registrar.method(

@@ -1,6 +1,6 @@
-//! Time slicing: where GPUs do not suffice, gangs take turns on them, and everybody runs.
+//! Time slicing: where there are too few GPUs, gangs take turns on them.
 //!
-//! Time is cut into frames of equal length that follow one another for ever; in each frame a GPU belongs to one gang
+//! Time is cut into frames of equal length that repeat for ever; in each frame a GPU belongs to one gang
 //! (Ousterhout's matrix). A gang's share of its GPUs is the part of the frames it runs in. How long a frame is does
 //! not matter here: the engine counts shares.
 
@@ -15,35 +15,36 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, fail};
 use crate::values::{PlanValue, Queue, View};
 
-/// A gang in its frame.
+/// Where a gang runs: the GPUs that are its own in one frame.
 #[derive(Clone, Debug)]
-struct Seat {
+struct FrameSlot {
     row: u32,
     frame: usize,
     spots: Spots,
 }
 
-/// Frames and who sits where.
+/// The frames, and the slot of every gang that found one.
 struct Matrix<'a> {
     snapshot: &'a Snapshot,
     frames: Vec<Room>,
-    seats: Vec<Seat>,
+    slots: Vec<FrameSlot>,
     most_frames: usize,
 }
 
 impl<'a> Matrix<'a> {
-    /// Seats gangs in order, in the first frame that has room; whoever runs stays on its GPUs where `keeps_places`.
+    /// Gives gangs a slot in order, in the first frame that has room; with `keeps_places`, gangs that run come first and
+    /// stay on their GPUs.
     fn fill(snapshot: &'a Snapshot, rows: &[u32], most_frames: usize, keeps_places: bool) -> Self {
-        let mut matrix = Matrix { snapshot, frames: Vec::new(), seats: Vec::new(), most_frames };
+        let mut matrix = Matrix { snapshot, frames: Vec::new(), slots: Vec::new(), most_frames };
         let runs = |row: &&u32| keeps_places && !snapshot.jobs.allocation(**row as usize).is_empty();
         for &row in rows.iter().filter(runs) {
             let held = &snapshot.jobs.allocation(row as usize).slices;
             let spots: Spots = held.iter().map(|slice| (slice.node, slice.gpus)).collect();
-            matrix.seat(row, |room| is_free(room, &spots).then(|| spots.clone()));
+            matrix.assign(row, |room| is_free(room, &spots).then(|| spots.clone()));
         }
         let mut strategy = Buddy::default();
         for &row in rows.iter().filter(|row| !runs(row)) {
@@ -51,12 +52,13 @@ impl<'a> Matrix<'a> {
             let gpu_type = snapshot.jobs.spec(row as usize).gpu_type;
             let ask =
                 Ask { snapshot, row: row as usize, gpus, per_gpu: Host::NONE, gpu_type, first_nodes: None };
-            matrix.seat(row, |room| if room.free_gpus() < gpus { None } else { strategy.place(room, &ask) });
+            matrix
+                .assign(row, |room| if room.free_gpus() < gpus { None } else { strategy.place(room, &ask) });
         }
         matrix
     }
 
-    fn seat(&mut self, row: u32, mut find: impl FnMut(&Room) -> Option<Spots>) {
+    fn assign(&mut self, row: u32, mut find: impl FnMut(&Room) -> Option<Spots>) {
         let mut found = self.frames.iter().enumerate().find_map(|(frame, room)| Some((frame, find(room)?)));
         if found.is_none() && self.frames.len() < self.most_frames {
             let room = Room::new(self.snapshot);
@@ -67,16 +69,16 @@ impl<'a> Matrix<'a> {
         }
         let Some((frame, spots)) = found else { return };
         take(&mut self.frames[frame], &spots);
-        self.seats.push(Seat { row, frame, spots });
+        self.slots.push(FrameSlot { row, frame, spots });
     }
 
-    /// Lets gangs also run in frames in which nobody uses their GPUs; says in how many each runs.
+    /// Lets gangs also run in frames in which their GPUs are free; returns in how many frames each runs.
     fn spread(&mut self) -> Vec<usize> {
-        let mut counts = vec![1; self.seats.len()];
-        for (seat, count) in self.seats.iter().zip(&mut counts) {
+        let mut counts = vec![1; self.slots.len()];
+        for (slot, count) in self.slots.iter().zip(&mut counts) {
             for (frame, room) in self.frames.iter_mut().enumerate() {
-                if frame != seat.frame && is_free(room, &seat.spots) {
-                    take(room, &seat.spots);
+                if frame != slot.frame && is_free(room, &slot.spots) {
+                    take(room, &slot.spots);
                     *count += 1;
                 }
             }
@@ -95,27 +97,28 @@ fn take(room: &mut Room, spots: &Spots) {
     }
 }
 
-/// Who runs on what with which share. Places are kept unless that takes more frames than starting over.
+/// The jobs that run, with their GPUs and shares. Running jobs keep their GPUs unless that takes more frames than
+/// placing all jobs anew.
 fn sliced(snapshot: &Snapshot, rows: &[u32], most_frames: usize) -> Vec<(u32, Allocation)> {
     let mut matrix = Matrix::fill(snapshot, rows, most_frames, true);
     let afresh = Matrix::fill(snapshot, rows, most_frames, false);
-    if (afresh.seats.len(), matrix.frames.len()) > (matrix.seats.len(), afresh.frames.len()) {
+    if (afresh.slots.len(), matrix.frames.len()) > (matrix.slots.len(), afresh.frames.len()) {
         matrix = afresh;
     }
     let n_frames = matrix.frames.len().max(1);
     let counts = matrix.spread();
-    let seats = matrix.seats.iter().zip(counts);
-    seats.map(|(seat, count)| (seat.row, allocation(snapshot, seat, count, n_frames))).collect()
+    let slots = matrix.slots.iter().zip(counts);
+    slots.map(|(slot, count)| (slot.row, allocation(snapshot, slot, count, n_frames))).collect()
 }
 
-fn allocation(snapshot: &Snapshot, seat: &Seat, n_turns: usize, n_frames: usize) -> Allocation {
+fn allocation(snapshot: &Snapshot, slot: &FrameSlot, n_turns: usize, n_frames: usize) -> Allocation {
     let share = (usize::from(WHOLE_GPU) * n_turns / n_frames) as u16;
     let slice = |(node, gpus): &(_, GpuSet)| {
         let per_gpu = snapshot.cluster.node(*node).map_or(Host::NONE, |node| node.share_per_gpu());
         let host = per_gpu.per(n_frames as u32).times(gpus.len());
         Slice { node: *node, gpus: *gpus, share, host }
     };
-    let mut slices: smallvec::SmallVec<[Slice; 1]> = seat.spots.iter().map(slice).collect();
+    let mut slices: smallvec::SmallVec<[Slice; 1]> = slot.spots.iter().map(slice).collect();
     slices.sort_by_key(|slice| slice.node);
     Allocation { slices }
 }
@@ -145,8 +148,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         "View",
         "time_slice(queue: Queue, most: int) -> Plan",
-        "Everybody runs with the GPUs asked for; where these do not suffice, gangs take turns on them, each with its share \
-         of the GPU, at most so many on one GPU. Who finds no seat waits.",
+        "All jobs run with the GPUs they ask for; where there are too few, gangs take turns on them, each with its share of \
+         the GPU, at most `most` gangs on one GPU. Jobs for which there is no turn left wait.",
     );
     engine.register_fn("time_slice", |view: View, queue: Queue, most: i64| view.time_slice(&queue, most));
     engine.register_fn("time_slice", |view: View, jobs: Dynamic, most: i64| {

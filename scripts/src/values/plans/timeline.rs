@@ -1,7 +1,7 @@
-//! Free GPUs over future time, for scripts: plan jobs ahead, see who still fits, hand out what is left.
+//! Free GPUs over future time, for scripts: plan jobs ahead, see which still fit, hand out what is left.
 //!
-//! The planning is `rota_core::timeline`; here it gets its names. Every verb returns a timeline of its own, so that a
-//! script can try a plan and go back to the one before.
+//! The planning is `rota_core::timeline`; here it gets its names in scripts. Every verb returns a new timeline: a script
+//! can try a plan and go back to the one before.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -12,15 +12,15 @@ use rota_core::table::{Field, JobPhase};
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Ahead, Planned, Refusal, Way};
 
-use crate::reference::Registrar;
-use crate::session::{Outcome, Session, fail};
+use crate::language::reference::Registrar;
+use crate::language::session::{Outcome, Session, fail};
 use crate::values::{Column, JobValue, Jobs, Queue, VerdictValue, View};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.
 pub(super) const ROWS_PER_PLAN: usize = 64;
 
-/// Plans are looked at again after this time, whatever they say: estimates may have been wrong.
-const LONGEST_STAND: Span = Span::from_secs(86_400);
+/// Plans are made anew after this time at the latest: estimates may have been wrong.
+const LONGEST_PLAN: Span = Span::from_secs(86_400);
 
 /// Plans on a timeline.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub(crate) struct TimelineValue {
     way: Way,
 }
 
-/// Plans that are made, or that will be when somebody looks. Admission asks for the same plans and one job more each
-/// time, and its verdicts are reached for all who ask at once.
+/// Plans that are made, or that will be at the first look. Admission asks for the same plans and one job more each
+/// time, and its verdicts are reached for all that ask at once.
 #[derive(Clone, Debug)]
 enum Plans {
     Made(Arc<Ahead>),
@@ -100,7 +100,7 @@ impl TimelineValue {
         Ok(())
     }
 
-    /// The plans, made now if nobody looked before.
+    /// The plans, made now if this is the first look at them.
     pub(super) fn ahead(&self) -> Outcome<Arc<Ahead>> {
         let due = match &self.plans {
             Plans::Made(ahead) => return Ok(Arc::clone(ahead)),
@@ -176,7 +176,7 @@ impl TimelineValue {
             .map_or_else(|refusal| VerdictValue::Decline(self.reason(&refusal)), |()| VerdictValue::Accept))
     }
 
-    /// Verdicts on this job and on all that ask after it, each beside those accepted before.
+    /// Verdicts on this job and on all that ask after it, each given those accepted before.
     fn judged(&self, jobs: &Jobs, row: u32) -> Outcome<Judged> {
         let snapshot = &self.session.snapshot;
         let first = snapshot.jobs.id(row as usize);
@@ -239,12 +239,12 @@ impl TimelineValue {
     }
 }
 
-/// Verdicts reached ahead of the questions: they hold as long as the questions come in the order of ids, each beside
+/// Verdicts reached ahead of the questions: they hold as long as the questions come in the order of ids, each given
 /// those accepted before.
 #[derive(Debug)]
 pub(crate) struct Judged {
     way: Way,
-    /// Who is inside when the next question comes, by ascending id.
+    /// Jobs that are admitted when the next question comes, by ascending id.
     inside: Vec<u32>,
     verdicts: VecDeque<(u32, VerdictValue)>,
 }
@@ -277,7 +277,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Timeline";
     registrar.class::<TimelineValue>(
         OWNER,
-        "Free GPUs over future time, and what is planned for each job. Its verbs return a timeline of their own.",
+        "Free GPUs over future time, and what is planned for each job. Its verbs return a new timeline and leave the old one as it was.",
     );
     let engine = registrar.method(
         "View",
@@ -308,7 +308,7 @@ fn plans(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "block(gpus: int, from: float, to: float) -> Timeline",
-        "Takes GPUs for something that is no job, from one time to another.",
+        "Takes GPUs for something other than a job, from one time to another.",
     );
     engine.register_fn("block", TimelineValue::block);
     let engine = registrar.method(
@@ -325,23 +325,23 @@ fn answers(registrar: &mut Registrar<'_>) {
     let engine = registrar.field(
         OWNER,
         "gpus: Column",
-        "GPUs each job of `view.jobs` shall have now; for `Fill.gpus`.",
+        "GPUs that each job of `view.jobs` gets now; for `Fill.gpus`.",
     );
     engine.register_get("gpus", |t: &mut TimelineValue| t.gpus());
     let engine = registrar.field(
         OWNER,
         "stands_until: float",
-        "How long the plans stand: when the first of them changes or ends, a day from now at most. For `wake_at`.",
+        "How long the plans hold: until the first of them changes or ends, a day from now at most. For `wake_at`.",
     );
     engine.register_get("stands_until", |t: &mut TimelineValue| -> Outcome<f64> {
-        let latest = t.session.snapshot.now + LONGEST_STAND;
+        let latest = t.session.snapshot.now + LONGEST_PLAN;
         Ok(t.ahead()?.next_change().map_or(latest, |change| change.min(latest)).as_secs_f64())
     });
     let engine = registrar.method(
         OWNER,
         "verdict(job: Job) -> Verdict",
-        "Whether a job may enter: `accept()` if it meets its deadline and nobody planned here misses one for it (jobs \
-         that are late already do not count) or if it has none, else `decline` with what is missing, when, and who holds it.",
+        "Whether a job may enter: `accept()` if it has no deadline, or meets it without making a planned job late (jobs that \
+         are late already do not count); else `decline` with what is missing, when, and which jobs hold it.",
     );
     engine.register_fn("verdict", |t: TimelineValue, job: JobValue| t.verdict(job));
     let engine = registrar.method(
@@ -353,7 +353,7 @@ fn answers(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "shortfall(job: Job) -> String",
-        "Why a job does not fit: window, share needed, who is in the way; empty when it does.",
+        "Why a job does not fit: window, share needed, the jobs in the way; empty when it fits.",
     );
     engine.register_fn("shortfall", |t: TimelineValue, job: JobValue| -> Outcome<ImmutableString> {
         Ok(t.fit(&job)?.err().map(|refusal| t.reason(&refusal)).unwrap_or_default().into())

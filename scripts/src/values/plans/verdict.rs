@@ -2,7 +2,7 @@
 
 use rhai::ImmutableString;
 
-use crate::reference::Registrar;
+use crate::language::reference::Registrar;
 
 /// The answer to a job that asks for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,294 @@
+//! Errors: where in which script, what, and what to do about it.
+
+use std::fmt;
+
+use rhai::{EvalAltResult, ParseErrorType, Position};
+
+use crate::language::limits::{Meter, Reached};
+use crate::language::nearest;
+use crate::language::reference::{self, Entry, UnknownField};
+use crate::policy::part::Part;
+
+/// Why a policy could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// No script of that name.
+    #[error("no policy part `{name}`{hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Nearest names, or how to find them.
+        hint: String,
+    },
+    /// A script file that cannot be read.
+    #[error("{path}: {why}")]
+    Unreadable {
+        /// The path as it was given.
+        path: String,
+        /// The operating system's message.
+        why: String,
+    },
+    /// Two parts that define the same stage.
+    #[error("stage `{stage}` is defined by both {first} and {second}: a policy has one of each")]
+    DefinedTwice {
+        /// The name of the stage's function.
+        stage: &'static str,
+        /// The file of the part that comes first in the policy's name.
+        first: String,
+        /// The file of the later part.
+        second: String,
+    },
+    /// `decide` together with a stage it replaces.
+    #[error(
+        "{decider} defines `decide`, which takes all at once, and {other} defines `{stage}`: leave one out"
+    )]
+    DecidesAlready {
+        /// The file with `decide`.
+        decider: String,
+        /// The file with a stage that `decide` replaces.
+        other: String,
+        /// The stage that `decide` replaces.
+        stage: &'static str,
+    },
+    /// A file without a stage.
+    #[error("{file}: defines no stage: write at least one of {}", crate::policy::part::STAGE_SIGNATURES)]
+    NoStage {
+        /// The path, or the name of a shipped script.
+        file: String,
+    },
+    /// A script that does not compile or whose top level fails.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// What went wrong in a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// The file, or the name of a shipped script.
+    pub file: String,
+    /// Line and column, from 1, where they are known.
+    pub position: Option<(u16, u16)>,
+    /// The text of that line; empty where the position is not known.
+    pub line_text: String,
+    /// The message, one line in lower case.
+    pub message: String,
+    /// A sentence that may help, such as the nearest names.
+    pub hint: Option<String>,
+    /// The stage that was running; `None` at the top level.
+    pub stage: Option<&'static str>,
+}
+
+impl std::error::Error for ScriptError {}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some((line, column)) => {
+                writeln!(f, "{}:{line}:{column}: {}", self.file, self.message)?;
+                let margin = " ".repeat(line.to_string().len());
+                let shown = self.line_text.trim_end();
+                // A tab counts one column to Rhai; the caret's line repeats it so that both are as wide.
+                let before: String = shown
+                    .chars()
+                    .take(usize::from(column).saturating_sub(1))
+                    .map(|c| if c == '\t' { '\t' } else { ' ' })
+                    .collect();
+                write!(f, "{margin} |\n{line} | {shown}\n{margin} | {before}^")?;
+            }
+            None => write!(f, "{}: {}", self.file, self.message)?,
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        if let Some(stage) = self.stage {
+            write!(f, "\n  in stage `{stage}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl ScriptError {
+    /// The same error at a position found out later; the file must be one of the parts.
+    pub(crate) fn moved_to(self, parts: &[Part], file: &str, position: Position) -> ScriptError {
+        match parts.iter().find(|part| part.file == file) {
+            Some(part) => at(part, position, self.message, self.hint, self.stage),
+            None => self,
+        }
+    }
+}
+
+/// What is needed to explain an error of Rhai's.
+pub(crate) struct Explainer<'a> {
+    pub(crate) parts: &'a [Part],
+    pub(crate) entries: &'a [Entry],
+    pub(crate) meter: &'a Meter,
+}
+
+impl Explainer<'_> {
+    /// An error of a stage of `part`.
+    pub(crate) fn explain(
+        &self,
+        error: EvalAltResult,
+        part: &Part,
+        stage: Option<&'static str>,
+    ) -> ScriptError {
+        let (error, file, position) = innermost(error);
+        let part = self.parts.iter().find(|p| Some(&p.file) == file.as_ref()).unwrap_or(part);
+        let is_field = matches!(&error, EvalAltResult::ErrorRuntime(value, _) if value.is::<UnknownField>());
+        let (message, hint) = self.words(error, part);
+        let mut explained = at(part, position, message, hint, stage);
+        if let (true, Some((_, column))) = (is_field, &mut explained.position) {
+            // Rhai points at the dot before a field.
+            *column += u16::from(explained.line_text.chars().nth(usize::from(*column) - 1) == Some('.'));
+        }
+        explained
+    }
+
+    fn words(&self, error: EvalAltResult, part: &Part) -> (String, Option<String>) {
+        match error {
+            EvalAltResult::ErrorRuntime(value, _) => match value.clone().try_cast::<UnknownField>() {
+                Some(UnknownField { owner, name }) => {
+                    let known = reference::names_of(self.entries, owner);
+                    (format!("{owner} has no field `{name}`"), nearest::hint(&name, known))
+                }
+                None if value.is_string() => (value.to_string(), None),
+                None => (format!("thrown: {value}"), None),
+            },
+            EvalAltResult::ErrorFunctionNotFound(signature, _) => self.unknown_function(&signature, part),
+            EvalAltResult::ErrorVariableNotFound(name, _) => unknown_variable(&name, part),
+            EvalAltResult::ErrorParsing(ParseErrorType::VariableUndefined(name), _) => {
+                unknown_variable(&name, part)
+            }
+            EvalAltResult::ErrorParsing(kind, _) => (format!("syntax: {}", lower(&kind.to_string())), None),
+            EvalAltResult::ErrorTerminated(..) => (self.limit(), None),
+            EvalAltResult::ErrorStackOverflow(_) => {
+                (format!("functions call each other more than {} deep", self.meter.limits().call_depth), None)
+            }
+            EvalAltResult::ErrorTooManyVariables(_) => {
+                (format!("more than {} variables at a time", self.meter.limits().variables), None)
+            }
+            EvalAltResult::ErrorDotExpr(text, _) => (unwritable(&text).unwrap_or_else(|| lower(&text)), None),
+            EvalAltResult::ErrorDataRace(..) => (
+                "a closure uses the variable its verb is called on".to_owned(),
+                Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
+            ),
+            EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
+            mut other => {
+                let _ = other.take_position();
+                (lower(&other.to_string()), None)
+            }
+        }
+    }
+
+    fn unknown_function(&self, signature: &str, part: &Part) -> (String, Option<String>) {
+        let (name, arguments) = signature.split_once(" (").unwrap_or((signature, ")"));
+        let arguments: Vec<&str> = arguments.trim_end_matches(')').split(", ").map(script_type).collect();
+        let owner = arguments.first().copied().unwrap_or_default();
+        let written: Vec<String> = part.functions();
+        let of_type: Vec<&str> = reference::names_of(self.entries, owner).collect();
+        let functions: Vec<&str> =
+            reference::functions(self.entries).chain(written.iter().map(String::as_str)).collect();
+        let is_known = of_type.contains(&name) || functions.contains(&name);
+        let message = format!("no function `{name}` for ({})", arguments.join(", "));
+        if is_known {
+            let forms =
+                self.entries.iter().filter(|e| e.name() == name && (e.owner == owner || e.owner.is_empty()));
+            let forms: Vec<String> = forms.map(|e| format!("`{}`", e.signature)).collect();
+            return (message, (!forms.is_empty()).then(|| format!("it is {}", forms.join(" or "))));
+        }
+        (message, nearest::hint(name, of_type.into_iter().chain(functions)))
+    }
+
+    fn limit(&self) -> String {
+        let limits = self.meter.limits();
+        match self.meter.reached() {
+            Some(Reached::Alarm) => {
+                let alarm = limits.alarm.unwrap_or_default();
+                format!("ran for longer than {} ms", alarm.as_millis())
+            }
+            Some(Reached::Columns) => format!("columns take more than {} MB", limits.column_bytes >> 20),
+            Some(Reached::Memory) => format!("uses more than {} MB of memory", limits.memory_bytes >> 20),
+            Some(Reached::Nesting) => "closures call verbs that call closures, too deep".to_owned(),
+            Some(Reached::Operations) | None => format!("used more than {} operations", limits.operations),
+        }
+    }
+
+    fn too_large(&self, what: &str) -> String {
+        let limits = self.meter.limits();
+        match what {
+            w if w.contains("string") => format!("a string grew beyond {} bytes", limits.string_bytes),
+            w if w.contains("array") => format!("an array grew beyond {} elements", limits.array_items),
+            w if w.contains("map") => format!("a map grew beyond {} entries", limits.map_entries),
+            other => format!("a value grew too large: {}", lower(other)),
+        }
+    }
+}
+
+/// An error of a part at a position.
+pub(crate) fn at(
+    part: &Part,
+    position: Position,
+    message: String,
+    hint: Option<String>,
+    stage: Option<&'static str>,
+) -> ScriptError {
+    let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+    let at = position.line().map(|line| (narrow(line), narrow(position.position().unwrap_or(1))));
+    let text = position.line().and_then(|line| part.source.lines().nth(line - 1));
+    let line_text = text.unwrap_or_default().to_owned();
+    ScriptError { file: part.file.clone(), position: at, line_text, message, hint, stage }
+}
+
+/// The error at the bottom of the calls, the file it is in, and the innermost position known.
+fn innermost(error: EvalAltResult) -> (EvalAltResult, Option<String>, Position) {
+    let mut error = error;
+    let mut file = None;
+    let mut position = error.position();
+    loop {
+        match error {
+            EvalAltResult::ErrorInFunctionCall(_, source, inner, _) => {
+                if !source.is_empty() {
+                    file = Some(source);
+                }
+                if !inner.position().is_none() {
+                    position = inner.position();
+                }
+                error = *inner;
+            }
+            other => return (other, file, position),
+        }
+    }
+}
+
+/// Rhai's words for setting a field that cannot be set, in ours.
+fn unwritable(text: &str) -> Option<String> {
+    let mut quoted = text.strip_prefix("No writable property ")?.split('\'').skip(1).step_by(2);
+    let (field, owner) = (quoted.next()?, quoted.next()?);
+    Some(format!("`{field}` of {owner} cannot be set"))
+}
+
+fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {
+    let words = part.source.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let names = words.filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    (format!("unknown variable `{name}`"), nearest::hint(name, names))
+}
+
+/// The name scripts know a type by.
+fn script_type(rust: &str) -> &str {
+    match rust.trim() {
+        "i64" => "int",
+        "f64" => "float",
+        "&str | ImmutableString | String" | "&str" | "ImmutableString" | "string" => "String",
+        "array" => "Array",
+        "map" => "Map",
+        other => other,
+    }
+}
+
+fn lower(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,124 @@
+//! The table as people and editors read it: a Markdown page, and Rhai definition files.
+
+use std::fmt::Write as _;
+
+use super::{Entry, Kind};
+use crate::language::engine;
+use crate::language::limits::Limits;
+use crate::policy::part::Stage;
+
+/// Every type, field and verb a script can use.
+pub fn entries() -> Vec<Entry> {
+    engine::build(Limits::default()).2
+}
+
+/// The reference as a Markdown page.
+pub fn reference() -> String {
+    let entries = entries();
+    let mut page = String::from(INTRODUCTION);
+    let _ = writeln!(page, "\n## Functions\n");
+    for entry in entries.iter().filter(|e| e.kind == Kind::Function) {
+        let _ = writeln!(page, "- `{}`: {}", entry.signature, entry.doc);
+    }
+    for class in entries.iter().filter(|e| e.kind == Kind::Type) {
+        let _ = writeln!(page, "\n## {}\n\n{}", class.signature, class.doc);
+        for (title, kind) in [("Fields", Kind::Field), ("Verbs", Kind::Method)] {
+            let members: Vec<&Entry> =
+                entries.iter().filter(|e| e.kind == kind && e.owner == class.signature).collect();
+            if !members.is_empty() {
+                let _ = writeln!(page, "\n**{title}**\n");
+            }
+            for entry in members {
+                let _ = writeln!(page, "- `{}`: {}", entry.signature, entry.doc);
+            }
+        }
+    }
+    let _ = writeln!(page, "\n{}", limits());
+    page
+}
+
+const INTRODUCTION: &str = "\
+# What a script can use
+
+Generated from the registrations (`UPDATE_EXPECT=1 cargo test --release -p rota-scripts --test reference`); a test
+keeps it true. The language is [Rhai](https://rhai.rs/book/): no clock, no files, no modules, no `eval`.
+
+A script defines one or more stages as functions; a policy joins scripts by `+`, and stages that no script defines have
+defaults (all jobs are admitted, order by arrival, fair shares, first fit):
+
+| stage | returns |
+|---|---|
+| `fn admit(job, view)` | a Verdict: `accept()`, `decline(\"why\")`, `wait()`; asked for each job that arrived, in order of arrival |
+| `fn order(jobs, now)` | a Queue, usually from `rank`, or an array of jobs |
+| `fn allocate(view)` | a Fill (from `view.fill`) or a Plan |
+| `fn place(view)` | a Placement |
+| `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
+
+Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
+The top level holds declarations only: `param(...)`, `steady()`, `like(...)` and constants.
+";
+
+fn limits() -> String {
+    let limits = Limits::default();
+    format!(
+        "## Limits\n\nOf one decision, unless set otherwise: {} operations (a verb over jobs costs one for every 16 of \
+         them), {} functions deep, {} variables, values of {} bytes of text, {} array elements and {} map entries, {} MB \
+         of columns, {} MB of memory in all, {} printed lines, {} KB remembered between rounds.",
+        limits.operations,
+        limits.call_depth,
+        limits.variables,
+        limits.string_bytes,
+        limits.array_items,
+        limits.map_entries,
+        limits.column_bytes >> 20,
+        limits.memory_bytes >> 20,
+        limits.note_lines,
+        limits.memory_text_bytes >> 10,
+    )
+}
+
+/// A Rhai definition file, from which editors complete and explain.
+pub fn definitions() -> String {
+    let mut text = String::from("module static;\n");
+    for entry in entries() {
+        let line = match entry.kind {
+            Kind::Type => continue,
+            Kind::Function => format!("fn {};", definition(&entry.signature)),
+            Kind::Field => {
+                let (name, of) = entry.signature.split_once(": ").unwrap_or((&entry.signature, "?"));
+                format!("fn get {name}(this: {}) -> {of};", entry.owner)
+            }
+            Kind::Method if entry.name().is_empty() => continue,
+            Kind::Method => {
+                let (name, rest) = entry.signature.split_once('(').unwrap_or((&entry.signature, ")"));
+                let comma = if rest.starts_with(')') { "" } else { ", " };
+                format!("fn {};", definition(&format!("{name}(this: {}{comma}{rest}", entry.owner)))
+            }
+        };
+        let _ = write!(text, "\n/// {}\n{line}\n", entry.doc);
+    }
+    for stage in Stage::ALL {
+        let _ = write!(
+            text,
+            "\n/// A stage of a policy: define it.\nfn {}({});\n",
+            stage.name(),
+            stage.arguments().join(", ")
+        );
+    }
+    text
+}
+
+/// Parameters without a type take anything; a definition file says so with a question mark.
+fn definition(signature: &str) -> String {
+    let Some((head, rest)) = signature.split_once('(') else { return signature.to_owned() };
+    let (arguments, tail) = rest.split_once(')').unwrap_or((rest, ""));
+    let typed = |argument: &str| match argument.trim() {
+        "" => String::new(),
+        "..." => "...: ?".to_owned(),
+        a if a.contains(':') => a.to_owned(),
+        a => format!("{a}: ?"),
+    };
+    let arguments: Vec<String> = arguments.split(',').map(typed).collect();
+    let tail = if tail.is_empty() { " -> ()" } else { tail };
+    format!("{head}({}){}", arguments.join(", "), tail.replace("-> value", "-> ?"))
+}

@@ -1,0 +1,199 @@
+//! Ordering: native sorting by keys, so that a script never compares two jobs itself.
+//!
+//! Sorting starts from the order of the last decision, because the next one is nearly the same and the standard
+//! stable sort takes linear time on what is nearly sorted. Keys that are equal for all jobs are dropped, and a job
+//! is sorted as one machine word of key, id and row, so that no comparison follows a pointer.
+
+use rhai::{Dynamic, Engine};
+use rota_core::ids::JobId;
+use rota_core::table::Field;
+
+use crate::language::session::{Closure, Outcome, Shared, fail};
+use crate::values::{Column, JobValue, Jobs, Queue, number, type_label};
+
+/// `rank` calls of one decision whose order is remembered.
+const MAX_HINTS: usize = 4;
+
+/// One key of `rank`.
+pub(crate) struct Key {
+    /// Its position among the arguments, 1 first.
+    pub(crate) position: usize,
+    pub(crate) column: Column,
+}
+
+/// Orders by the keys; ties by arrival, then id.
+pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>) -> Outcome<Queue> {
+    let Some(first) = keys.first() else {
+        return fail("rank: at least one key must be a column, such as `jobs.arrival`");
+    };
+    let jobs = first.column.jobs.clone();
+    shared.meter.charge(jobs.len() * (1 + keys.len()))?;
+    for key in &keys {
+        first.column.same_jobs(&key.column)?;
+        refuse_nan(key)?;
+    }
+    drop_idle_keys(&mut keys);
+    let values: Vec<&[f64]> = keys.iter().map(|key| key.column.values()).collect();
+    let mut items = start(shared, &jobs, values.first().copied());
+    sort(&mut items, &values, &jobs);
+    let queue = Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect());
+    remember(shared, &jobs, &items);
+    Ok(queue)
+}
+
+/// Orders by arrival.
+pub(crate) fn by_arrival(shared: &Shared, jobs: &Jobs) -> Queue {
+    let mut items = start(shared, jobs, None);
+    items.sort();
+    remember(shared, jobs, &items);
+    Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect())
+}
+
+/// Orders by what a closure says of each job: a number, or an array of numbers compared one by one.
+pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Queue> {
+    let session = &jobs.session;
+    let mut keyed = Vec::with_capacity(jobs.len());
+    for position in jobs.positions_by_id() {
+        let job = JobValue::new(session, jobs.row_at(position) as u32);
+        let id = job.id();
+        let value = key.call(engine, session.meter(), (job.clone(),))?;
+        let Some(numbers) = numbers(&value) else {
+            return fail(format!(
+                "order_by: the key of job {id} must be a number or an array of numbers, got {}",
+                type_label(&value)
+            ));
+        };
+        if numbers.iter().any(|n| n.is_nan()) {
+            return fail(format!("order_by: the key of job {id} is not a number (NaN)"));
+        }
+        keyed.push((numbers, job.row() as u32));
+    }
+    keyed.sort_by(|a, b| compare(&a.0, &b.0));
+    Ok(Queue::new(session, keyed.into_iter().map(|(_, row)| row).collect()))
+}
+
+fn numbers(value: &Dynamic) -> Option<Vec<f64>> {
+    match value.read_lock::<rhai::Array>() {
+        Some(array) => array.iter().map(number).collect(),
+        None => number(value).map(|n| vec![n]),
+    }
+}
+
+fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
+    let pairs = a.iter().zip(b).map(|(x, y)| ordered_bits(*x).cmp(&ordered_bits(*y)));
+    pairs.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(a.len().cmp(&b.len()))
+}
+
+/// Key, id and row of a job in one word that sorts by key, then id. Ids go up with arrival.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Item(u128);
+
+impl Item {
+    fn new(key: f64, id: JobId, row: usize) -> Item {
+        Item(u128::from(ordered_bits(key)) << 64 | u128::from(id.0) << 32 | row as u128)
+    }
+
+    fn key_bits(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn id(self) -> JobId {
+        JobId((self.0 >> 32) as u32)
+    }
+
+    fn row(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Bits that sort as the number does; both zeros are equal.
+fn ordered_bits(number: f64) -> u64 {
+    let bits = (number + 0.0).to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+fn refuse_nan(key: &Key) -> Outcome<()> {
+    let values = key.column.values();
+    // Summing first keeps the common pass free of branches: a sum is NaN when a part is, or with both infinities.
+    if !values.iter().fold(0.0, |sum, v| sum + v * 0.0).is_nan() {
+        return Ok(());
+    }
+    match values.iter().position(|v| v.is_nan()) {
+        None => Ok(()),
+        Some(position) => {
+            let jobs = &key.column.jobs;
+            let id = jobs.session.snapshot.jobs.id(jobs.row_at(position));
+            fail(format!("rank: key {} of job {id} is not a number (NaN)", key.position))
+        }
+    }
+}
+
+/// Drops keys that cannot change the order: equal for all jobs, or the arrival at the end, by which ties go anyway.
+fn drop_idle_keys(keys: &mut Vec<Key>) {
+    keys.retain(|key| {
+        let values = key.column.values();
+        values.iter().any(|v| *v != values[0])
+    });
+    while keys.last().is_some_and(|key| key.column.is_field(Field::Arrival)) {
+        keys.pop();
+    }
+}
+
+/// All jobs of the set, in the order of the last decision as far as it is known; later ones at the end.
+fn start(shared: &Shared, jobs: &Jobs, key: Option<&[f64]>) -> Vec<Item> {
+    let table = &jobs.session.snapshot.jobs;
+    let mut items = Vec::with_capacity(jobs.len());
+    if !jobs.is_all() {
+        items.extend((0..jobs.len()).map(|position| {
+            let row = jobs.row_at(position);
+            Item::new(key.map_or(0.0, |k| k[position]), table.id(row), row)
+        }));
+        return items;
+    }
+    let mut state = shared.call_state();
+    let call = state.n_rank_calls;
+    let mut is_listed = vec![false; table.len()];
+    if let Some(hint) = state.rank_hints.get_mut(call) {
+        for id in hint.iter() {
+            if let Some(row) = table.row(JobId(*id)) {
+                is_listed[row] = true;
+                items.push(Item::new(key.map_or(0.0, |k| k[row]), JobId(*id), row));
+            }
+        }
+    }
+    if items.len() < table.len() {
+        let later = is_listed.iter().enumerate().filter(|(_, listed)| !**listed).map(|(row, _)| row);
+        items.extend(later.map(|row| Item::new(key.map_or(0.0, |k| k[row]), table.id(row), row)));
+    }
+    items
+}
+
+fn sort(items: &mut [Item], keys: &[&[f64]], jobs: &Jobs) {
+    items.sort();
+    let Some((_, rest)) = keys.split_first().filter(|(_, rest)| !rest.is_empty()) else { return };
+    for group in items.chunk_by_mut(|a, b| a.key_bits() == b.key_bits()).filter(|group| group.len() > 1) {
+        for item in group.iter_mut() {
+            let position = jobs.position_of(item.row() as usize).unwrap_or_default();
+            *item = Item::new(rest[0][position], item.id(), item.row() as usize);
+        }
+        sort(group, rest, jobs);
+    }
+}
+
+fn remember(shared: &Shared, jobs: &Jobs, items: &[Item]) {
+    if !jobs.is_all() {
+        return;
+    }
+    let mut state = shared.call_state();
+    let call = state.n_rank_calls;
+    state.n_rank_calls += 1;
+    if call >= MAX_HINTS {
+        return;
+    }
+    if state.rank_hints.len() <= call {
+        state.rank_hints.resize(call + 1, Vec::new());
+    }
+    let hint = &mut state.rank_hints[call];
+    hint.clear();
+    hint.extend(items.iter().map(|item| item.id().0));
+}
