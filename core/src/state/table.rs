@@ -431,25 +431,18 @@ impl JobTable {
         self.specs[row] = spec;
     }
 
-    /// Overwrites a value: for drivers that keep rules of their own, such as the originals'.
-    pub fn set(&mut self, row: usize, field: Field, value: f64) {
+    /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).
+    pub(crate) fn overwrite(&mut self, row: usize, field: Field, value: f64) {
         self.columns.get_mut(field)[row] = value;
     }
 
-    /// Overwrites what a row holds, and with it whether its job runs: for drivers that keep rules of their own. Nothing
-    /// is counted.
-    pub fn hold(&mut self, row: usize, allocation: Allocation) {
+    /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).
+    pub(crate) fn overwrite_held(&mut self, row: usize, allocation: Allocation) {
         self.leave_phase(row);
         let runs = !allocation.slices.is_empty();
         self.phases[row] = if runs { JobPhase::Running } else { JobPhase::Waiting };
         self.n_running += usize::from(runs);
         self.columns.held[row] = f64::from(allocation.n_gpus());
         self.allocations[row] = allocation;
-    }
-
-    /// Overwrites the best demand of a row: for drivers that keep rules of their own.
-    pub fn set_demand_per_gpu(&mut self, row: usize, per_gpu: Host) {
-        self.demand_per_gpu[row] = per_gpu;
-        self.sizes[row] = Size::of(self.gpus[row], &per_gpu);
     }
 }
