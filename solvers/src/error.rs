@@ -48,7 +48,7 @@ pub enum ModelError {
     NotANumber {
         /// Which number of the model.
         place: String,
-        /// The number.
+        /// NaN or an infinity.
         value: f64,
     },
     /// A lower bound above the upper one.
@@ -129,7 +129,7 @@ pub enum FormulationError {
         place: String,
         /// Its value.
         value: f64,
-        /// The domain.
+        /// What it must be, in words.
         expected: &'static str,
     },
     /// Inputs that contradict each other in size.

@@ -130,6 +130,18 @@ fn amount(value: f64, place: impl Fn() -> String) -> Result<(), FormulationError
     Err(FormulationError::BadInput { place: place(), value, expected: "a finite amount of at least 0" })
 }
 
+/// Refuses levels, and a floor of throughput, that are negative or no numbers; `owner` names the job or class.
+fn check_levels(levels: &[Level], floor: f64, owner: impl Fn() -> String) -> Result<(), FormulationError> {
+    amount(floor, || format!("{}, floor", owner()))?;
+    for (l, level) in levels.iter().enumerate() {
+        let values = [("cpus", level.cpus), ("memory", level.memory), ("throughput", level.throughput)];
+        for (what, value) in values {
+            amount(value, || format!("{}, level {l}, {what}", owner()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Positions of the levels worth offering: no other level is as fast for no more CPUs and no more memory.
 fn undominated(levels: &[Level]) -> Vec<usize> {
     let beats = |a: usize, b: usize| {

@@ -19,7 +19,7 @@ pub enum FrameError {
     /// Longer than allowed.
     #[error("a frame of {n_bytes} bytes: at most {most} are allowed here")]
     TooLong {
-        /// Its length.
+        /// Length that its header announces.
         n_bytes: usize,
         /// The longest allowed.
         most: usize,
@@ -29,7 +29,7 @@ pub enum FrameError {
     Malformed {
         /// What was expected.
         kind: &'static str,
-        /// Its length.
+        /// Length of the frame without its header.
         n_bytes: usize,
         /// What is wrong with it.
         why: String,

@@ -56,7 +56,7 @@ pub struct MeasureSpec {
 pub struct MeasureContainer {
     /// The client with its global options, such as `docker`.
     pub client: Vec<String>,
-    /// The image.
+    /// Name of the image, with its tag or digest.
     pub image: String,
     /// Folders of the host inside the container: (host, container).
     pub mounts: Vec<(PathBuf, PathBuf)>,
@@ -92,7 +92,7 @@ pub enum MeasureOrder {
 pub enum MeasureEvent {
     /// Its processes run.
     Started {
-        /// When.
+        /// Seconds since the run began.
         at_s: f64,
     },
     /// It reported so many iterations.
@@ -113,7 +113,7 @@ pub enum MeasureEvent {
     Line {
         /// When that was noticed.
         at_s: f64,
-        /// The line.
+        /// The line without its end.
         text: String,
     },
     /// Nothing of it is left.
@@ -123,7 +123,7 @@ pub enum MeasureEvent {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureEnd {
-    /// When.
+    /// Seconds since the run began.
     pub at_s: f64,
     /// In which way.
     pub how: MeasureEndHow,

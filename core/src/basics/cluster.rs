@@ -9,7 +9,7 @@ pub const MAX_GPUS_PER_NODE: u32 = 64;
 /// One server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its number.
+    /// Its index in [`Cluster::nodes`].
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,

@@ -20,7 +20,7 @@ pub struct JobSpec {
     pub tenant: TenantId,
     /// Larger goes first where an order respects it.
     pub priority: i32,
-    /// Its model.
+    /// The model it trains, and how fast that is.
     pub profile: Arc<Profile>,
     /// Global batch size; 0 takes the profile's.
     pub batch: u32,

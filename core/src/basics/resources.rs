@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Nothing.
+    /// Zero of every resource.
     pub const NONE: Host = Host { cpu_micro: 0, mem_bytes: 0, storage_bps: 0 };
 
     /// From the units of files: CPUs, gigabytes, megabytes per second. Negative or huge values saturate.

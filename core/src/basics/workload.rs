@@ -31,7 +31,7 @@ pub struct Truth {
 /// Data that jobs read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// Its name.
+    /// Its name in the workload file.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -42,7 +42,7 @@ pub struct Dataset {
 /// A node going or coming back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// When the node goes or comes back.
     pub time: Time,
     /// Which node.
     pub node: NodeId,

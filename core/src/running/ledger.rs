@@ -49,7 +49,7 @@ pub struct Share {
 /// The cluster at one decision, right after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// When the sample was taken.
     pub time: Time,
     /// Jobs without GPUs.
     pub waiting: u32,
@@ -107,13 +107,13 @@ pub struct DataUse {
 /// A stretch of time in which a job held the same on one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// The job.
+    /// Index into [`Ledger::outcomes`].
     pub job: JobId,
     /// What it held.
     pub slice: Slice,
     /// From when.
     pub from: Time,
-    /// Until when.
+    /// End of the stretch, exclusive.
     pub to: Time,
 }
 

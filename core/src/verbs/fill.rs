@@ -117,7 +117,7 @@ pub enum Grade {
 /// What a job was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// Its row.
+    /// Its row in the job table of the snapshot.
     pub row: u32,
     /// What it holds now, by ascending node.
     pub slices: SmallVec<[Slice; 1]>,

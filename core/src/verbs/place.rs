@@ -23,7 +23,7 @@ pub type Spots = SmallVec<[(NodeId, GpuSet); 2]>;
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The instant.
+    /// The decision that is being made.
     pub snapshot: &'a Snapshot,
     /// The job's row.
     pub row: usize,

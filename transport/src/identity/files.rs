@@ -10,7 +10,7 @@ use super::IdentityError;
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrecy {
-    /// Its owner.
+    /// Only its owner.
     Secret,
     /// Everybody.
     Public,

@@ -17,33 +17,33 @@ pub enum FromUser {
     },
     /// Take these jobs, all or none. Answered when they are written down.
     Submit {
-        /// The jobs.
+        /// In the order in which they get their numbers.
         jobs: Vec<JobRequest>,
         /// Drawn by the sender: asking again with the same one gets the same answer and no second job.
         key: u64,
     },
     /// Withdraw jobs.
     Cancel {
-        /// Which.
+        /// Jobs that have not ended; an unknown number fails the request.
         jobs: Vec<JobId>,
     },
     /// Show jobs.
     Jobs {
-        /// Which.
+        /// A selection; the answer has them by ascending number.
         which: WhichJobs,
     },
     /// Show nodes.
     Nodes,
     /// Show a job's output.
     Logs {
-        /// Whose.
+        /// The job; its last launch is read.
         job: JobId,
         /// From which byte.
         offset: u64,
     },
     /// Give a node nothing new and move away what runs there, or take it back into service.
     Drain {
-        /// Which.
+        /// The name of the node's agent.
         node: Name,
         /// Whether it is to be drained.
         is_drained: bool,
@@ -57,21 +57,21 @@ pub enum FromUser {
     SetPolicy {
         /// Its name or path, as on the command line.
         policy: Text,
-        /// Parameters.
+        /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
     },
     /// Read the policy's scripts again.
     ReloadPolicy,
     /// Why a job waits, and what would let it run.
     Explain {
-        /// Which.
+        /// A job that has not ended.
         job: JobId,
     },
     /// What another policy would do now.
     WhatIf {
         /// Its name or path.
         policy: Text,
-        /// Parameters.
+        /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
     },
     /// Everything that was written down, as lines of JSON.
@@ -96,16 +96,16 @@ pub enum FromUser {
 pub enum WhichJobs {
     /// Those that have not ended.
     Active,
-    /// All.
+    /// Those that have ended, too.
     All,
-    /// These.
+    /// The jobs with these numbers.
     These(Vec<JobId>),
 }
 
 /// A job somebody wants to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
-    /// Its name.
+    /// For people; need not be unique.
     pub name: Text,
     /// Who pays; empty is the user.
     pub tenant: Text,
@@ -186,7 +186,7 @@ pub enum ToUser {
     Log {
         /// Where it begins.
         offset: u64,
-        /// The bytes.
+        /// The output from `offset` on.
         bytes: LogBytes,
         /// Whether the job has ended and nothing follows.
         is_end: bool,
@@ -235,13 +235,13 @@ pub struct Status {
 /// A job as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
-    /// Its number.
+    /// The number that the head gave it when it was submitted.
     pub id: JobId,
-    /// Its name.
+    /// The name it was submitted with.
     pub name: Text,
     /// Who submitted it.
     pub user: Name,
-    /// Its profile.
+    /// Name of the profile it runs by; empty when it has none.
     pub model: Text,
     /// Where it stands.
     pub state: JobStateView,
@@ -283,15 +283,15 @@ pub enum JobStateView {
     Waiting,
     /// Given GPUs, not yet up everywhere.
     Starting,
-    /// Running.
+    /// All its ranks run.
     Running,
     /// Told to stop, not yet gone.
     Stopping,
     /// Its work is done.
     Finished,
-    /// Refused.
+    /// Refused by the policy, or too large for the cluster.
     Declined,
-    /// Withdrawn.
+    /// Withdrawn by a user.
     Cancelled,
     /// Given up after too many failures.
     Failed,
@@ -349,9 +349,9 @@ pub enum NodeStateView {
 /// Something that happened, as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventView {
-    /// Its place in the journal.
+    /// Its position in the journal, from 0.
     pub index: u64,
-    /// When.
+    /// When it was written down, by the clock of the head.
     pub time: Time,
     /// What kind, in a word.
     pub kind: Text,

@@ -21,9 +21,9 @@ pub enum ListenError {
     /// The address cannot be listened at.
     #[error("{address}: {error}")]
     Bind {
-        /// Where.
+        /// The address that was configured.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system said.
         error: std::io::Error,
     },
     /// Keys and certificates are no good.
@@ -32,7 +32,7 @@ pub enum ListenError {
     /// TLS cannot be set up with them.
     #[error("TLS: {why}")]
     Tls {
-        /// Why.
+        /// What rustls said.
         why: String,
     },
 }
@@ -54,7 +54,7 @@ pub enum Refusal {
     Handshake {
         /// From where.
         address: SocketAddr,
-        /// Why.
+        /// What the handshake ended with.
         why: String,
     },
     /// A good certificate at the wrong door.

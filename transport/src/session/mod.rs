@@ -57,7 +57,7 @@ pub enum SessionError {
     /// More orders ahead of their turn than are kept.
     #[error("order {order} came while order {expected} is awaited: too far ahead")]
     TooFarAhead {
-        /// The order.
+        /// The order that came.
         order: OrderId,
         /// The one awaited.
         expected: OrderId,

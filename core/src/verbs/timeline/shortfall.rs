@@ -10,7 +10,7 @@ use crate::time::Time;
 pub struct Shortfall {
     /// From when it was planned.
     pub from: Time,
-    /// Its deadline.
+    /// The deadline that cannot be met.
     pub deadline: Time,
     /// The lowest level that would do if all of it were free all the time; `None` when no level is fast enough.
     pub share: Option<u32>,

@@ -25,7 +25,7 @@ pub enum SpeedsError {
     Rate {
         /// At which level.
         gpus: u32,
-        /// The speed.
+        /// The speed that is not positive and finite.
         rate: f64,
     },
 }
