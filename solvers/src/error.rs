@@ -93,7 +93,7 @@ pub enum ModelError {
     },
 }
 
-/// Text that is not what it should be: where, what stands there, what was expected.
+/// Text that is not what it should be: where, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: found {found:?}, expected {expected}")]
 pub struct ReadError {
@@ -101,9 +101,9 @@ pub struct ReadError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What stands there, shortened.
+    /// What was found there, shortened.
     pub found: String,
-    /// What should stand there, or what is wrong with it.
+    /// What should be there, or what is wrong with it.
     pub expected: String,
 }
 

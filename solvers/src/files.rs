@@ -81,7 +81,7 @@ pub enum BytesError {
     TooLarge,
 }
 
-/// Reads a model file; the format is told by its name, compression by its first bytes.
+/// Reads a model file; the format follows from its name, compression from its first bytes.
 pub fn read_model(path: &Path) -> Result<Model, FileError> {
     let (format, _) = format_of(path)?;
     let bytes = std::fs::read(path).map_err(|source| FileError::Io { path: path.into(), source })?;

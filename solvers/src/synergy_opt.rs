@@ -31,7 +31,7 @@ pub use relaxed::{Offered, Relaxed, relaxed, worth_offering};
 
 use crate::error::FormulationError;
 
-/// One way to run a job: what all of its GPUs together take beside them, and how fast it is then.
+/// One way to run a job: the CPUs and memory that all of its GPUs together take, and how fast it is then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// CPUs of the whole job.

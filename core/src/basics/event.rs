@@ -39,7 +39,7 @@ pub enum Event {
         /// Which launch of it.
         incarnation: Incarnation,
     },
-    /// A launch ended before its work was done, and nobody had ordered it: the job waits again.
+    /// A launch ended before its work was done, without an order to stop: the job waits again.
     JobRequeued {
         /// The job whose launch failed.
         job: JobId,

@@ -1,4 +1,4 @@
-//! What a server has beside its GPUs: CPUs, memory and storage rate, in fixed point with checked arithmetic.
+//! What a server has besides its GPUs: CPUs, memory and storage rate, in fixed point with checked arithmetic.
 //!
 //! GPUs are not here: they are held as sets (`allocation`), because which one matters.
 

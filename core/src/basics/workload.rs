@@ -19,7 +19,7 @@ pub struct Workload {
     pub datasets: Vec<Dataset>,
 }
 
-/// What nobody knows before a job ends.
+/// What is not known before a job ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
     /// Iterations it needs.

@@ -25,7 +25,7 @@ impl Default for Reclaim {
     }
 }
 
-/// Nodes of one GPU type on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the
+/// Nodes of one GPU type on which a job of `gpus` GPUs could run, with counts: the first that holds it whole, else the
 /// fullest ones that together do.
 pub(crate) fn targets(room: &Room, gpus: u32, gpu_type: GpuTypeId) -> SmallVec<[(NodeId, u32); 2]> {
     let is_of_type = |(node, _): &(NodeId, u32)| room.cluster().gpu_type_of(*node) == gpu_type;

@@ -23,7 +23,7 @@ pub struct Launch {
     pub launcher: Launcher,
     /// The program and its arguments; for a container possibly none, which runs the image's own.
     pub argv: Vec<Text>,
-    /// Variables beside those the agent sets.
+    /// Variables besides those the agent sets.
     pub env: Vec<(Text, Text)>,
     /// Where it runs; empty is the agent's run directory.
     pub working_directory: Text,

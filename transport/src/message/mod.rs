@@ -59,7 +59,7 @@ macro_rules! counter {
 }
 
 counter!(
-    /// How often the head has started: whoever carries a lower one is a ghost and is not obeyed.
+    /// How often the head has started. A head with a lower one than the agent has seen has been replaced and is not obeyed.
     Epoch
 );
 counter!(

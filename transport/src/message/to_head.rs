@@ -107,7 +107,7 @@ pub struct AttemptInfo {
     pub launch: LaunchId,
 }
 
-/// Where a launch stands.
+/// How far a launch has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptState {
     /// Ready to start, waiting for `Go`.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{Epoch, Launcher, LogLimits, OnHeadLost};
 use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
-/// What somebody asks.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromUser {
-    /// How things stand. The first message says which protocol the program speaks.
+    /// The state of the cluster in a few numbers. The first message says which protocol the program speaks.
     Status {
         /// That protocol.
         protocol: u32,
@@ -78,7 +78,7 @@ pub enum FromUser {
     Journal,
     /// End the head; what runs goes on for its lease.
     Shutdown,
-    /// What decisions depend on beside what happens, as the last start in the journal has it: JSON.
+    /// What decisions depend on besides what happens, as the last start in the journal has it: JSON.
     Rules,
     /// Pass over time in which nothing happens, once every launch has done some iterations; answered with the status.
     FastForward {
@@ -102,7 +102,7 @@ pub enum WhichJobs {
     These(Vec<JobId>),
 }
 
-/// A job somebody wants to run.
+/// A job as it is submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
     /// For people; need not be unique.
@@ -136,7 +136,7 @@ pub struct JobStart {
     pub launcher: Launcher,
     /// The program and its arguments.
     pub argv: Vec<Text>,
-    /// Variables beside those the agent sets.
+    /// Variables besides those the agent sets.
     pub env: Vec<(Text, Text)>,
     /// Where it runs; empty is the agent's run directory.
     pub working_directory: Text,
@@ -174,7 +174,7 @@ pub enum ToUser {
     End,
     /// The request was refused, and why; nothing was changed.
     Failed(LongText),
-    /// How things stand.
+    /// The state of the cluster in a few numbers.
     Status(Status),
     /// The jobs were written down under these numbers.
     Submitted(Vec<JobId>),
@@ -197,7 +197,7 @@ pub enum ToUser {
     Text(LongText),
 }
 
-/// How things stand.
+/// The state of the cluster in a few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The head's version, for people.
@@ -243,7 +243,7 @@ pub struct JobView {
     pub user: Name,
     /// Name of the profile it runs by; empty when it has none.
     pub model: Text,
-    /// Where it stands.
+    /// Its state, by the head's latest knowledge.
     pub state: JobStateView,
     /// Why, where there is something to say.
     pub reason: Text,
@@ -273,7 +273,7 @@ pub struct JobView {
     pub n_preemptions: u32,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobStateView {
@@ -310,7 +310,7 @@ impl JobStateView {
 pub struct NodeView {
     /// Its name, which is its agent's.
     pub name: Name,
-    /// Where it stands.
+    /// Its state, by the head's latest knowledge.
     pub state: NodeStateView,
     /// Its GPU type.
     pub gpu_type: Text,
@@ -332,7 +332,7 @@ pub struct NodeView {
     pub reason: Text,
 }
 
-/// Where a node stands.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeStateView {

@@ -33,7 +33,7 @@ pub struct AgentIdentity {
     pub boot: BootId,
 }
 
-/// What an agent must know again after a restart, so that nobody makes it start something twice.
+/// What an agent must know again after a restart, lest it start something twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentMemory {
     /// The highest epoch it has seen.

@@ -269,7 +269,7 @@ impl HeadSession {
         }
         if self.lease_until().is_some_and(|until| now >= until) {
             self.is_lease_over = true;
-            // Whoever comes back after that says anew who it is and what it has.
+            // An agent that comes back after that says anew who it is and what it has.
             self.phase = HeadPhase::Apart;
             out.push(HeadOutput::LeaseOver);
         }
@@ -361,7 +361,7 @@ impl HeadSession {
     }
 }
 
-/// What a refused agent is told: the same, from its point of view.
+/// The text for a refused agent: the same, from its point of view.
 fn refusal_text(error: &SessionError) -> String {
     match error {
         SessionError::VersionSkew { theirs, ours } => {

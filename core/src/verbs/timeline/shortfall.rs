@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Need, Timeline};
 use crate::time::Time;
 
-/// What stands between a job and its deadline.
+/// Why a job cannot meet its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shortfall {
     /// From when it was planned.
