@@ -172,8 +172,8 @@ impl ShareProblem {
     }
 
     fn check(&self) -> Result<(), FormulationError> {
-        let bad = |place: String, value: f64, expected: &'static str| {
-            Err(FormulationError::BadInput { place, value, expected })
+        let bad = |location: String, value: f64, expected: &'static str| {
+            Err(FormulationError::BadInput { location, value, expected })
         };
         let is_amount = |value: f64| value.is_finite() && value >= 0.0;
         for (t, slot) in self.slots.iter().enumerate() {

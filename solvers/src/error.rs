@@ -44,10 +44,10 @@ pub enum ModelError {
         why: &'static str,
     },
     /// NaN, or an infinity where only a finite number makes sense.
-    #[error("{place}: {value} is not a usable number")]
+    #[error("{location}: {value} is not a usable number")]
     NotANumber {
         /// Which number of the model.
-        place: String,
+        location: String,
         /// NaN or an infinity.
         value: f64,
     },
@@ -64,10 +64,10 @@ pub enum ModelError {
         upper: f64,
     },
     /// A variable of another model.
-    #[error("{place}: variable number {index} does not exist, the model has {n_variables}")]
+    #[error("{location}: variable number {index} does not exist, the model has {n_variables}")]
     UnknownVariable {
         /// Where it was used.
-        place: String,
+        location: String,
         /// The index used.
         index: usize,
         /// How many variables there are.
@@ -108,7 +108,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// An error at a place; `found` is cut to a length fit for a message.
+    /// An error at a location; `found` is cut to a length fit for a message.
     pub(crate) fn new(line: usize, column: usize, found: &str, expected: impl Into<String>) -> Self {
         const LONGEST: usize = 60;
         let mut shown: String = found.chars().take(LONGEST).collect();
@@ -123,10 +123,10 @@ impl ReadError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FormulationError {
     /// An input out of its domain.
-    #[error("{place}: {value} is not {expected}")]
+    #[error("{location}: {value} is not {expected}")]
     BadInput {
         /// Which input.
-        place: String,
+        location: String,
         /// Its value.
         value: f64,
         /// What it must be, in words.

@@ -123,11 +123,11 @@ impl Server {
 }
 
 /// Refuses amounts that are negative or no numbers.
-fn amount(value: f64, place: impl Fn() -> String) -> Result<(), FormulationError> {
+fn amount(value: f64, location: impl Fn() -> String) -> Result<(), FormulationError> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(FormulationError::BadInput { place: place(), value, expected: "a finite amount of at least 0" })
+    Err(FormulationError::BadInput { location: location(), value, expected: "a finite amount of at least 0" })
 }
 
 /// Refuses levels, and a floor of throughput, that are negative or no numbers; `owner` names the job or class.

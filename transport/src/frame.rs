@@ -58,8 +58,8 @@ pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, FrameError> {
     if n_bytes > MOST_BYTES {
         return Err(FrameError::TooLong { n_bytes, most: MOST_BYTES });
     }
-    for (place, byte) in frame.iter_mut().zip((n_bytes as u32).to_le_bytes()) {
-        *place = byte;
+    for (target, byte) in frame.iter_mut().zip((n_bytes as u32).to_le_bytes()) {
+        *target = byte;
     }
     Ok(frame)
 }

@@ -71,7 +71,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Token<'_>>, ReadError> {
     Ok(tokens)
 }
 
-/// A place in a line; columns are counted once, however long the line.
+/// A position in a line; columns are counted once, however long the line.
 struct Cursor<'a> {
     rest: &'a str,
     line: usize,

@@ -118,7 +118,7 @@ pub struct Rendezvous {
     pub port: u16,
 }
 
-/// A node's place in a gang.
+/// Which ranks of a gang run on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "GangNumbers", into = "GangNumbers")]
 pub struct Gang(GangNumbers);

@@ -129,6 +129,40 @@ pub struct JobRequest {
     pub start: JobStart,
 }
 
+impl JobRequest {
+    /// The least that can be asked for: an emulated job without a profile, a deadline or work. Tests and benchmarks change
+    /// what they are about.
+    pub fn emulated(gpus: u32) -> Self {
+        let none = || Text::cut("");
+        JobRequest {
+            name: Text::cut("job"),
+            tenant: none(),
+            priority: 0,
+            model: none(),
+            batch: 0,
+            gpus,
+            levels: Vec::new(),
+            gpu_type: none(),
+            work: Iterations::NONE,
+            deadline: None,
+            start: JobStart {
+                launcher: Launcher::Emulated,
+                argv: Vec::new(),
+                env: Vec::new(),
+                working_directory: none(),
+                checkpoint_directory: none(),
+                processes: Processes::PerNode,
+                on_head_lost: OnHeadLost::Stop,
+                log: LogLimits { file_bytes: 1 << 20, n_files: 1 },
+                grace: Wait::NONE,
+                restart: Wait::NONE,
+                checkpoint_every: Wait::NONE,
+                most_failures: 1,
+            },
+        }
+    }
+}
+
 /// How a job is started, wherever it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobStart {
