@@ -6,6 +6,7 @@
 //!
 //! The folders are the architecture; from outside, every module is one step from the root (`rota_core::plan`).
 
+pub mod artifact;
 mod basics;
 mod decision;
 mod running;

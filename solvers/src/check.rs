@@ -28,7 +28,7 @@ pub enum Violation {
     Kind {
         /// The variable.
         name: String,
-        /// Its value.
+        /// The value it has in the answer.
         value: f64,
         /// Whole or finite.
         wanted: &'static str,
@@ -38,7 +38,7 @@ pub enum Violation {
     Bounds {
         /// The variable.
         name: String,
-        /// Its value.
+        /// The value it has in the answer.
         value: f64,
         /// Its lower bound.
         lower: f64,

@@ -1,7 +1,7 @@
 //! Chronus' lease MILP (SoCC'21; spec/chronus.md §5): which deadline level each job is held to, and in which
 //! leases it runs.
 //!
-//! A row is one job at one deadline level; the rows of a job stand together, the first has level 0.
+//! A row is one job at one deadline level; the rows of a job are adjacent, the first has level 0.
 //! ```text
 //!  max  sum value_j S_j  +  sigma * sum gpus_j / C * X[j,0]
 //!  s.t. sum_{t < h_j} X[j,t] = need_j S_j      each row       sum_j gpus_j X[j,t] <= capacity_t    each lease
@@ -41,7 +41,7 @@ pub struct LeaseRow {
     pub level: u32,
 }
 
-/// What is best beside the deadlines met.
+/// What is optimised besides the deadlines met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseGoal {
     /// Few GPUs in the first lease: leaves room for jobs that hold no promise.

@@ -8,8 +8,8 @@
 //!  sum gpus_l x[j,l,t] <= gpus_t                   each slot
 //! ```
 //! With [`Pace::Parts`] the x are continuous: no plan of any kind, however finely it cuts its time, is excluded, so
-//! the answer is a bound, and whoever wants to run it must arrange it in time. With [`Pace::Whole`] they are binary: a
-//! job keeps one level all through a slot, and the answer can be run as it stands.
+//! the answer is a bound, and must be arranged in time before it can be run. With [`Pace::Whole`] they are binary: a
+//! job keeps one level all through a slot, and the answer can be run as it is.
 //!
 //! First the most worth is admitted; then, with that worth held, the least GPU time spent. The two are two
 //! models, not one with weights: a weight small enough to be safe drowns in a solver's tolerance. What the model looks
@@ -172,8 +172,8 @@ impl ShareProblem {
     }
 
     fn check(&self) -> Result<(), FormulationError> {
-        let bad = |place: String, value: f64, expected: &'static str| {
-            Err(FormulationError::BadInput { place, value, expected })
+        let bad = |location: String, value: f64, expected: &'static str| {
+            Err(FormulationError::BadInput { location, value, expected })
         };
         let is_amount = |value: f64| value.is_finite() && value >= 0.0;
         for (t, slot) in self.slots.iter().enumerate() {

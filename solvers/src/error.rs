@@ -44,11 +44,11 @@ pub enum ModelError {
         why: &'static str,
     },
     /// NaN, or an infinity where only a finite number makes sense.
-    #[error("{place}: {value} is not a usable number")]
+    #[error("{location}: {value} is not a usable number")]
     NotANumber {
         /// Which number of the model.
-        place: String,
-        /// The number.
+        location: String,
+        /// NaN or an infinity.
         value: f64,
     },
     /// A lower bound above the upper one.
@@ -64,10 +64,10 @@ pub enum ModelError {
         upper: f64,
     },
     /// A variable of another model.
-    #[error("{place}: variable number {index} does not exist, the model has {n_variables}")]
+    #[error("{location}: variable number {index} does not exist, the model has {n_variables}")]
     UnknownVariable {
         /// Where it was used.
-        place: String,
+        location: String,
         /// The index used.
         index: usize,
         /// How many variables there are.
@@ -93,7 +93,7 @@ pub enum ModelError {
     },
 }
 
-/// Text that is not what it should be: where, what stands there, what was expected.
+/// Text that is not what it should be: where, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: found {found:?}, expected {expected}")]
 pub struct ReadError {
@@ -101,14 +101,14 @@ pub struct ReadError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What stands there, shortened.
+    /// What was found there, shortened.
     pub found: String,
-    /// What should stand there, or what is wrong with it.
+    /// What should be there, or what is wrong with it.
     pub expected: String,
 }
 
 impl ReadError {
-    /// An error at a place; `found` is cut to a length fit for a message.
+    /// An error at a location; `found` is cut to a length fit for a message.
     pub(crate) fn new(line: usize, column: usize, found: &str, expected: impl Into<String>) -> Self {
         const LONGEST: usize = 60;
         let mut shown: String = found.chars().take(LONGEST).collect();
@@ -123,13 +123,13 @@ impl ReadError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FormulationError {
     /// An input out of its domain.
-    #[error("{place}: {value} is not {expected}")]
+    #[error("{location}: {value} is not {expected}")]
     BadInput {
         /// Which input.
-        place: String,
+        location: String,
         /// Its value.
         value: f64,
-        /// The domain.
+        /// What it must be, in words.
         expected: &'static str,
     },
     /// Inputs that contradict each other in size.

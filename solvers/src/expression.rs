@@ -14,7 +14,7 @@ use crate::model::{Model, Row, Sense, Variable};
 pub struct Expression {
     /// The terms as written; a variable may occur several times.
     pub terms: Vec<(Variable, f64)>,
-    /// The constant.
+    /// The part that depends on no variable.
     pub constant: f64,
 }
 

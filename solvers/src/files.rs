@@ -31,7 +31,7 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         source: std::io::Error,
     },
     /// The name does not say which format it is.
@@ -81,7 +81,7 @@ pub enum BytesError {
     TooLarge,
 }
 
-/// Reads a model file; the format is told by its name, compression by its first bytes.
+/// Reads a model file; the format follows from its name, compression from its first bytes.
 pub fn read_model(path: &Path) -> Result<Model, FileError> {
     let (format, _) = format_of(path)?;
     let bytes = std::fs::read(path).map_err(|source| FileError::Io { path: path.into(), source })?;

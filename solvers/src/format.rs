@@ -1,4 +1,4 @@
-//! Models as text: MPS (free and fixed) and LP. Pure functions over `&str`; files are [`crate::files`]' affair.
+//! Models as text: MPS (free and fixed) and LP. Pure functions over `&str`; files are read and written in [`crate::files`].
 //!
 //! Both readers take what the common solvers write for linear models, and refuse the rest (quadratic terms,
 //! special ordered sets, semi-continuous variables) by line and column. Numbers are written so that they

@@ -5,14 +5,14 @@
 //! repaired once (integers fixed, the rest solved again with tight tolerances; then all of it with tight
 //! tolerances) and is [`SolveStatus::Failed`] if that does not help either.
 //!
-//! HiGHS can overrun its time limit inside presolve: whoever must not wait runs this in a process that can
+//! HiGHS can overrun its time limit inside presolve. A caller that cannot wait runs this in a process that can
 //! be killed ([`crate::exchange`] carries model and answer).
 
 use std::time::{Duration, Instant};
 
 use ::highs::{ColProblem, HighsModelStatus, HighsSolutionStatus, Integrality, SolvedModel};
 
-use crate::check::{check, without_dust};
+use crate::check::{Violation, check, without_dust};
 use crate::model::{Kind, Model, Sense};
 use crate::range::Range;
 use crate::solution::{Limits, Solution, SolveStatus, Solver, Start, is_better, relative_gap};
@@ -23,6 +23,27 @@ const PROOF_TOLERANCE: f64 = 1e-6;
 
 /// The smallest feasibility tolerance HiGHS accepts is 1e-10; this is a tenth of what the re-check forgives.
 const TIGHT: f64 = 1e-10;
+
+/// Why HiGHS gives no answer that can be used. Callers see it as the reason of [`SolveStatus::Failed`].
+#[derive(Debug, thiserror::Error)]
+enum HighsError {
+    #[error("the start has {n_values} values for {n_variables} variables")]
+    StartLength { n_values: usize, n_variables: usize },
+    #[error("the start has a value that is not finite")]
+    StartNotFinite,
+    #[error("HiGHS refuses the model (a coefficient beyond 1e15?)")]
+    Model,
+    #[error("HiGHS refuses an option")]
+    Option,
+    #[error("HiGHS refuses the offset {offset}")]
+    Offset { offset: f64 },
+    #[error("HiGHS refuses the start")]
+    Start,
+    #[error("HiGHS ended with an error")]
+    Solve,
+    #[error("the answer fails the re-check: {violation}")]
+    Recheck { violation: Violation },
+}
 
 /// The HiGHS solver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,13 +78,13 @@ fn answer(model: &Model, limits: &Limits, start: Start<'_>, started: Instant) ->
     }
     let start = match usable_start(model, start) {
         Ok(start) => start,
-        Err(reason) => return Solution::failed(reason, Duration::ZERO),
+        Err(error) => return Solution::failed(error.to_string(), Duration::ZERO),
     };
     let session = Session { model, limits, started };
     let task = Task { start: start.map(|(values, _)| values), ..Task::default() };
     let known = start.and_then(|(values, objective)| Some((values, objective?)));
     match session.run(&task) {
-        Err(reason) => session.keep_start(Solution::failed(reason, Duration::ZERO), known),
+        Err(error) => session.keep_start(Solution::failed(error.to_string(), Duration::ZERO), known),
         Ok(raw) => session.settle(raw, known),
     }
 }
@@ -83,14 +104,14 @@ fn without_variables(model: &Model) -> Solution {
 /// The start and, if it is feasible, its objective.
 type CheckedStart<'a> = Option<(&'a [f64], Option<f64>)>;
 
-fn usable_start<'a>(model: &Model, start: Start<'a>) -> Result<CheckedStart<'a>, String> {
+fn usable_start<'a>(model: &Model, start: Start<'a>) -> Result<CheckedStart<'a>, HighsError> {
     match start {
         Start::Cold => Ok(None),
         Start::Values(values) if values.len() != model.n_variables() => {
-            Err(format!("the start has {} values for {} variables", values.len(), model.n_variables()))
+            Err(HighsError::StartLength { n_values: values.len(), n_variables: model.n_variables() })
         }
         Start::Values(values) if values.iter().any(|value| !value.is_finite()) => {
-            Err("the start has a value that is not finite".into())
+            Err(HighsError::StartNotFinite)
         }
         Start::Values(values) => Ok(Some((values, check(model, values).ok()))),
     }
@@ -170,14 +191,14 @@ impl Session<'_> {
         Solution::without_values(status, Duration::ZERO)
     }
 
-    fn with_values(&self, raw: &Raw, checked: Option<Result<Vec<f64>, String>>) -> Solution {
+    fn with_values(&self, raw: &Raw, checked: Option<Result<Vec<f64>, HighsError>>) -> Solution {
         let values = match checked {
             None => {
                 let mut solution = Solution::without_values(SolveStatus::LimitWithout, Duration::ZERO);
                 solution.bound = raw.bound;
                 return solution;
             }
-            Some(Err(reason)) => return Solution::failed(reason, Duration::ZERO),
+            Some(Err(error)) => return Solution::failed(error.to_string(), Duration::ZERO),
             Some(Ok(values)) => values,
         };
         let objective = self.model.objective_at(&values);
@@ -217,7 +238,7 @@ impl Session<'_> {
     }
 
     /// HiGHS' values without dust, re-checked, repaired if need be. `None` if it found none.
-    fn checked_values(&self, raw: &Raw) -> Option<Result<Vec<f64>, String>> {
+    fn checked_values(&self, raw: &Raw) -> Option<Result<Vec<f64>, HighsError>> {
         let values = without_dust(self.model, raw.values.clone()?);
         let violation = match check(self.model, &values) {
             Ok(_) => return Some(Ok(values)),
@@ -236,27 +257,26 @@ impl Session<'_> {
             let values = without_dust(self.model, self.run(&task).ok()?.values?);
             check(self.model, &values).is_ok().then_some(values)
         });
-        Some(repaired.ok_or_else(|| format!("the answer fails the re-check: {violation}")))
+        Some(repaired.ok_or(HighsError::Recheck { violation }))
     }
 
     /// Hands one variation of the model to HiGHS.
-    fn run(&self, task: &Task<'_>) -> Result<Raw, String> {
+    fn run(&self, task: &Task<'_>) -> Result<Raw, HighsError> {
         let sense = match self.model.sense() {
             Sense::Minimize => ::highs::Sense::Minimise,
             Sense::Maximize => ::highs::Sense::Maximise,
         };
-        let mut problem = column_problem(self.model, task)
-            .try_optimise(sense)
-            .map_err(|_| "HiGHS refuses the model (a coefficient beyond 1e15?)".to_owned())?;
-        self.set_options(&mut problem, task).map_err(|_| "HiGHS refuses an option".to_owned())?;
+        let mut problem =
+            column_problem(self.model, task).try_optimise(sense).map_err(|_| HighsError::Model)?;
+        self.set_options(&mut problem, task).map_err(|_| HighsError::Option)?;
         if !task.ignores_objective {
             ffi::set_offset(&mut problem, self.model.offset())?;
         }
         let is_mixed = task.fixed.is_none() && self.model.n_integers() > 0;
         if let (Some(start), true) = (task.start, is_mixed) {
-            problem.try_set_solution(Some(start), None, None, None).map_err(|_| "HiGHS refuses the start")?;
+            problem.try_set_solution(Some(start), None, None, None).map_err(|_| HighsError::Start)?;
         }
-        let solved = problem.try_solve().map_err(|_| "HiGHS ended with an error".to_owned())?;
+        let solved = problem.try_solve().map_err(|_| HighsError::Solve)?;
         Ok(read_answer(&solved, is_mixed))
     }
 
@@ -341,15 +361,13 @@ fn clamped(value: u64) -> i32 {
 /// The two calls the safe binding has no name for.
 #[expect(unsafe_code, reason = "the highs crate offers neither the objective offset nor 64-bit info values")]
 mod ffi {
+    use super::HighsError;
+
     /// Sets the constant of the objective, so that HiGHS' relative gap is ours.
-    pub(super) fn set_offset(problem: &mut ::highs::Model, offset: f64) -> Result<(), String> {
+    pub(super) fn set_offset(problem: &mut ::highs::Model, offset: f64) -> Result<(), HighsError> {
         // SAFETY: the pointer is that of a live HiGHS instance, borrowed mutably for the call.
         let status = unsafe { highs_sys::Highs_changeObjectiveOffset(problem.as_mut_ptr(), offset) };
-        if status == highs_sys::STATUS_OK {
-            Ok(())
-        } else {
-            Err(format!("HiGHS refuses the offset {offset}"))
-        }
+        if status == highs_sys::STATUS_OK { Ok(()) } else { Err(HighsError::Offset { offset }) }
     }
 
     /// Branch-and-bound nodes of the last run.

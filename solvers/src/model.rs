@@ -221,12 +221,12 @@ impl Model {
         Ok(())
     }
 
-    fn known(&self, variable: Variable, place: impl Fn() -> String) -> Result<(), ModelError> {
+    fn known(&self, variable: Variable, location: impl Fn() -> String) -> Result<(), ModelError> {
         let (index, n_variables) = (variable.index(), self.costs.len());
         if index < n_variables {
             Ok(())
         } else {
-            Err(ModelError::UnknownVariable { place: place(), index, n_variables })
+            Err(ModelError::UnknownVariable { location: location(), index, n_variables })
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Names of variables and rows: unique, and fit for every file format.
 //!
-//! Large models have hundreds of thousands, so all of them stand in one text, and the way back is a table of positions.
+//! Large models have hundreds of thousands, so all of them are kept in one text, and the way back is a table of positions.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,7 +10,7 @@ use crate::model::MOST;
 /// Names longer than this fit into no LP file.
 pub(crate) const LONGEST_NAME: usize = 255;
 
-/// Marks a slot nobody has.
+/// Marks an empty slot.
 const EMPTY: u32 = u32::MAX;
 
 /// Unique names in order, and the way back from a name to its position.
@@ -21,7 +21,7 @@ pub(crate) struct Names {
     ends: Vec<usize>,
     /// Positions by hash, at most half of them taken; never iterated, so its order reaches nothing.
     slots: Vec<u32>,
-    /// Seeded: names come from files, and nobody shall be able to make them collide.
+    /// Seeded: names come from files, and must not be able to make them collide.
     hasher: RandomState,
 }
 

@@ -17,8 +17,10 @@ pub struct Range {
 impl Range {
     /// Checks and normalises a pair of bounds.
     pub(crate) fn new(item: Item, name: &str, lower: f64, upper: f64) -> Result<Self, ModelError> {
-        let not_a_number =
-            |bound, value| ModelError::NotANumber { place: format!("{bound} bound of {item} {name}"), value };
+        let not_a_number = |bound, value| ModelError::NotANumber {
+            location: format!("{bound} bound of {item} {name}"),
+            value,
+        };
         if lower.is_nan() || lower >= INFINITE {
             return Err(not_a_number("lower", lower));
         }
@@ -35,10 +37,10 @@ impl Range {
 }
 
 /// Refuses NaN, infinities and numbers that file formats read as infinity.
-pub(crate) fn finite(value: f64, place: impl Fn() -> String) -> Result<(), ModelError> {
+pub(crate) fn finite(value: f64, location: impl Fn() -> String) -> Result<(), ModelError> {
     if value.is_finite() && value.abs() < INFINITE {
         Ok(())
     } else {
-        Err(ModelError::NotANumber { place: place(), value })
+        Err(ModelError::NotANumber { location: location(), value })
     }
 }

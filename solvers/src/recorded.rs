@@ -1,4 +1,4 @@
-//! A solver that answers from a recording: for conformance runs, replays and tests of what stands above.
+//! A solver that answers from a recording: for conformance runs, replays and tests of the code above the solver.
 
 use std::collections::VecDeque;
 use std::time::Duration;

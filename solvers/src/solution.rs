@@ -1,6 +1,6 @@
 //! What a solve is asked and what it answers: [`Limits`], [`Solver`], [`Solution`].
 //!
-//! `Solver` is the seam of this crate: HiGHS stands behind it, a recording can, and a process that can be
+//! `Solver` is the seam of this crate: HiGHS is behind it, a recording can, and a process that can be
 //! killed will (in the binary).
 
 use std::fmt;

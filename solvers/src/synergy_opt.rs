@@ -31,7 +31,7 @@ pub use relaxed::{Offered, Relaxed, relaxed, worth_offering};
 
 use crate::error::FormulationError;
 
-/// One way to run a job: what all of its GPUs together take beside them, and how fast it is then.
+/// One way to run a job: the CPUs and memory that all of its GPUs together take, and how fast it is then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// CPUs of the whole job.
@@ -123,11 +123,23 @@ impl Server {
 }
 
 /// Refuses amounts that are negative or no numbers.
-fn amount(value: f64, place: impl Fn() -> String) -> Result<(), FormulationError> {
+fn amount(value: f64, location: impl Fn() -> String) -> Result<(), FormulationError> {
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(FormulationError::BadInput { place: place(), value, expected: "a finite amount of at least 0" })
+    Err(FormulationError::BadInput { location: location(), value, expected: "a finite amount of at least 0" })
+}
+
+/// Refuses levels, and a floor of throughput, that are negative or no numbers; `owner` names the job or class.
+fn check_levels(levels: &[Level], floor: f64, owner: impl Fn() -> String) -> Result<(), FormulationError> {
+    amount(floor, || format!("{}, floor", owner()))?;
+    for (l, level) in levels.iter().enumerate() {
+        let values = [("cpus", level.cpus), ("memory", level.memory), ("throughput", level.throughput)];
+        for (what, value) in values {
+            amount(value, || format!("{}, level {l}, {what}", owner()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Positions of the levels worth offering: no other level is as fast for no more CPUs and no more memory.

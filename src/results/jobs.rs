@@ -110,14 +110,7 @@ pub(super) fn join(
 ) -> Vec<JobRow> {
     let mut words = Words::default();
     let tenants: Vec<Arc<str>> = workload.tenants.iter().map(|name| words.word(name)).collect();
-    let never = Outcome {
-        status: Status::Unfinished,
-        start: None,
-        finish: None,
-        service: Span::ZERO,
-        preemptions: 0,
-        reason: "the run ended before it arrived".into(),
-    };
+    let never = Outcome::unfinished("the run ended before it arrived");
     let rows = workload.jobs.iter().enumerate();
     rows.map(|(index, job)| {
         let outcome = outcomes.get(index).unwrap_or(&never);

@@ -7,8 +7,8 @@ use rota_core::time::{Span, Time};
 use rota_head::replay::replay;
 use rota_head::{ClusterState, PlanRecord, ProfileText, Record, Rules, Standing};
 use rota_scripts::{Limits, ScriptPolicy};
-use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
-use rota_transport::value::{Iterations, Text, Wait};
+use rota_transport::message::JobRequest;
+use rota_transport::value::{Iterations, Text};
 use serde_json::json;
 
 const ROUND: Span = Span::from_secs(60);
@@ -22,33 +22,11 @@ fn rules() -> Rules {
 }
 
 fn request(gpus: u32) -> Box<JobRequest> {
-    let text = |text: &str| Text::new(text).expect("short");
-    Box::new(JobRequest {
-        name: text("j"),
-        tenant: text(""),
-        priority: 0,
-        model: text("res50"),
-        batch: 0,
-        gpus,
-        levels: Vec::new(),
-        gpu_type: text(""),
-        work: Iterations::new(1000.0).expect("a count"),
-        deadline: None,
-        start: JobStart {
-            launcher: Launcher::Emulated,
-            argv: Vec::new(),
-            env: Vec::new(),
-            working_directory: text(""),
-            checkpoint_directory: text(""),
-            processes: Processes::PerNode,
-            on_head_lost: OnHeadLost::Stop,
-            log: LogLimits { file_bytes: 1, n_files: 1 },
-            grace: Wait::NONE,
-            restart: Wait::NONE,
-            checkpoint_every: Wait::NONE,
-            most_failures: 2,
-        },
-    })
+    let mut request = JobRequest::emulated(gpus);
+    request.model = Text::cut("res50");
+    request.work = Iterations::new(1000.0).expect("a count");
+    request.start.most_failures = 2;
+    Box::new(request)
 }
 
 fn at(seconds: i64) -> Time {

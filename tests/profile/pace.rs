@@ -8,8 +8,8 @@ use rota_core::table::Field;
 use rota_core::time::Time;
 use rota_head::pace::PaceWatch;
 use rota_head::{ClusterState, PlanRecord, ProfileText, Record, Rules};
-use rota_transport::message::{JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes};
-use rota_transport::value::{Iterations, Text, Wait};
+use rota_transport::message::JobRequest;
+use rota_transport::value::{Iterations, Text};
 
 fn at(seconds: f64) -> Time {
     Time::from_secs_f64(seconds)
@@ -45,33 +45,8 @@ fn corrections_have_bounds_and_begin_anew_with_other_resources() {
 }
 
 fn request() -> JobRequest {
-    let text = |text: &str| Text::new(text).expect("short");
-    JobRequest {
-        name: text("j"),
-        tenant: text(""),
-        priority: 0,
-        model: text("m"),
-        batch: 0,
-        gpus: 2,
-        levels: Vec::new(),
-        gpu_type: text(""),
-        work: Iterations::new(1000.0).expect("some"),
-        deadline: None,
-        start: JobStart {
-            launcher: Launcher::Emulated,
-            argv: Vec::new(),
-            env: Vec::new(),
-            working_directory: text(""),
-            checkpoint_directory: text(""),
-            processes: Processes::PerNode,
-            on_head_lost: OnHeadLost::Stop,
-            log: LogLimits { file_bytes: 1 << 20, n_files: 2 },
-            grace: Wait::NONE,
-            restart: Wait::NONE,
-            checkpoint_every: Wait::NONE,
-            most_failures: 1,
-        },
-    }
+    let work = Iterations::new(1000.0).expect("some");
+    JobRequest { model: Text::cut("m"), work, ..JobRequest::emulated(2) }
 }
 
 fn received() -> Record {

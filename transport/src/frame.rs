@@ -19,7 +19,7 @@ pub enum FrameError {
     /// Longer than allowed.
     #[error("a frame of {n_bytes} bytes: at most {most} are allowed here")]
     TooLong {
-        /// Its length.
+        /// Length that its header announces.
         n_bytes: usize,
         /// The longest allowed.
         most: usize,
@@ -29,7 +29,7 @@ pub enum FrameError {
     Malformed {
         /// What was expected.
         kind: &'static str,
-        /// Its length.
+        /// Length of the frame without its header.
         n_bytes: usize,
         /// What is wrong with it.
         why: String,
@@ -58,8 +58,8 @@ pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, FrameError> {
     if n_bytes > MOST_BYTES {
         return Err(FrameError::TooLong { n_bytes, most: MOST_BYTES });
     }
-    for (place, byte) in frame.iter_mut().zip((n_bytes as u32).to_le_bytes()) {
-        *place = byte;
+    for (target, byte) in frame.iter_mut().zip((n_bytes as u32).to_le_bytes()) {
+        *target = byte;
     }
     Ok(frame)
 }

@@ -15,7 +15,7 @@ pub struct MeasureSpec {
     pub number: u32,
     /// Program and arguments; `rota-agent` means the agent's own binary.
     pub command: Vec<String>,
-    /// What the command finds in its environment beside what Rota says.
+    /// What the command finds in its environment besides what Rota sets.
     pub environment: BTreeMap<String, String>,
     /// Where it runs.
     pub directory: PathBuf,
@@ -56,7 +56,7 @@ pub struct MeasureSpec {
 pub struct MeasureContainer {
     /// The client with its global options, such as `docker`.
     pub client: Vec<String>,
-    /// The image.
+    /// Name of the image, with its tag or digest.
     pub image: String,
     /// Folders of the host inside the container: (host, container).
     pub mounts: Vec<(PathBuf, PathBuf)>,
@@ -72,7 +72,7 @@ pub struct MeasureContainer {
 pub enum MeasureResources {
     /// It gets what it is told and no more.
     Held,
-    /// It is told, and nothing is limited: for commands that only pretend to compute.
+    /// It is told its resources, and nothing is limited: for commands that only pretend to compute.
     Told,
 }
 
@@ -92,7 +92,7 @@ pub enum MeasureOrder {
 pub enum MeasureEvent {
     /// Its processes run.
     Started {
-        /// When.
+        /// Seconds since the run began.
         at_s: f64,
     },
     /// It reported so many iterations.
@@ -113,7 +113,7 @@ pub enum MeasureEvent {
     Line {
         /// When that was noticed.
         at_s: f64,
-        /// The line.
+        /// The line without its end.
         text: String,
     },
     /// Nothing of it is left.
@@ -123,11 +123,11 @@ pub enum MeasureEvent {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureEnd {
-    /// When.
+    /// Seconds since the run began.
     pub at_s: f64,
     /// In which way.
     pub how: MeasureEndHow,
-    /// The most memory its processes were seen to use; 0 when nobody looked.
+    /// The most memory its processes were seen to use; 0 when it was not watched.
     pub peak_mem_bytes: u64,
     /// What an operator should know.
     pub warnings: Vec<String>,
@@ -151,6 +151,6 @@ pub enum MeasureEndHow {
     Silent,
     /// It used more memory than it was given.
     OverMemory,
-    /// It was stopped because somebody asked.
+    /// It was stopped on request.
     Stopped,
 }

@@ -20,7 +20,7 @@ pub enum ValueError {
     /// A text that is too long or holds a NUL.
     #[error("a text of {n_bytes} bytes: at most {most} without NUL are allowed")]
     Text {
-        /// Its length.
+        /// Length of what was given.
         n_bytes: usize,
         /// The longest allowed.
         most: usize,
@@ -28,7 +28,7 @@ pub enum ValueError {
     /// Bytes that are too many.
     #[error("{n_bytes} bytes: at most {most} are allowed")]
     Bytes {
-        /// How many.
+        /// Length of what was given.
         n_bytes: usize,
         /// The most allowed.
         most: usize,
@@ -38,7 +38,7 @@ pub enum ValueError {
     Range {
         /// What the number counts.
         what: &'static str,
-        /// The number.
+        /// The number that was given.
         value: f64,
         /// The least allowed.
         least: f64,
@@ -113,7 +113,7 @@ macro_rules! text {
                 $name(text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned())
             }
 
-            /// The text.
+            /// The text, which is short enough and has no NUL.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -152,7 +152,7 @@ checked!(
 );
 
 impl Name {
-    /// The name.
+    /// The name, which can be part of a host name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -211,14 +211,14 @@ checked!(
 impl Eq for Piece {}
 
 impl Piece {
-    /// The bytes.
+    /// The bytes, which fit into a frame.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
 impl LogBytes {
-    /// The bytes.
+    /// The bytes, which fit into a frame.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -233,10 +233,10 @@ checked!(
 impl Copy for Iterations {}
 
 impl Iterations {
-    /// None.
+    /// No work done.
     pub const NONE: Iterations = Iterations(0.0);
 
-    /// The count.
+    /// As a number that can be computed with.
     pub fn count(self) -> f64 {
         self.0
     }
@@ -288,7 +288,7 @@ impl GpuShare {
     /// A whole GPU.
     pub const WHOLE: GpuShare = GpuShare(WHOLE_GPU);
 
-    /// Thousandths.
+    /// From 1 to 1000.
     pub fn thousandths(self) -> u16 {
         self.0
     }
@@ -304,7 +304,7 @@ impl Copy for Gpus {}
 impl Eq for Gpus {}
 
 impl Gpus {
-    /// The set.
+    /// As a set, which is not empty.
     pub fn set(self) -> GpuSet {
         self.0
     }
@@ -325,7 +325,7 @@ impl Copy for HostAmount {}
 impl Eq for HostAmount {}
 
 impl HostAmount {
-    /// The amount.
+    /// As amounts that can be computed with.
     pub fn host(self) -> Host {
         self.0
     }

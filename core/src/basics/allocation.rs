@@ -101,7 +101,7 @@ pub const WHOLE_GPU: u16 = 1000;
 /// What a job holds on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Slice {
-    /// The node.
+    /// Index into the nodes of the cluster.
     pub node: NodeId,
     /// Which of its GPUs.
     pub gpus: GpuSet,

@@ -9,17 +9,17 @@ pub const MAX_GPUS_PER_NODE: u32 = 64;
 /// One server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its number.
+    /// Its index in [`Cluster::nodes`].
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,
-    /// The rack (or switch) it stands in.
+    /// The rack (or switch) it is connected to.
     pub rack: u32,
     /// Its kind of GPU.
     pub gpu_type: GpuTypeId,
     /// How many GPUs it has, numbered from 0.
     pub n_gpus: u32,
-    /// Memory of one GPU in bytes; 0 when nobody said.
+    /// Memory of one GPU in bytes; 0 when it is not known.
     pub gpu_mem_bytes: u64,
     /// CPUs, memory and storage rate.
     pub host: Host,
@@ -63,7 +63,7 @@ pub struct NodeGroup {
     pub gpu_type: String,
     /// GPUs per node.
     pub n_gpus: u32,
-    /// Memory of one GPU in bytes; 0 when nobody said.
+    /// Memory of one GPU in bytes; 0 when it is not known.
     pub gpu_mem_bytes: u64,
     /// CPUs, memory and storage rate of one node.
     pub host: Host,
@@ -238,7 +238,7 @@ impl Cluster {
         self.largest.get(index).copied().flatten().and_then(|id| self.node(id))
     }
 
-    /// Whether a gang that may use `gpu_type` fits the empty cluster, on nodes of one type, with so much beside each GPU.
+    /// Whether a gang that may use `gpu_type` fits the empty cluster, on nodes of one type, with these host resources for each GPU.
     pub fn can_hold(&self, gpu_type: Option<GpuTypeId>, gpus: u32, per_gpu: &Host) -> bool {
         let types = (0..self.gpu_types.len()).map(GpuTypeId::from);
         types.filter(|t| gpu_type.is_none_or(|only| only == *t)).any(|t| {

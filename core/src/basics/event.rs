@@ -14,7 +14,7 @@ pub enum Event {
     JobSubmitted(Arc<JobSpec>),
     /// A job reported how many iterations it has done.
     JobProgressed {
-        /// Which.
+        /// The job that reported.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
@@ -25,7 +25,7 @@ pub enum Event {
     JobCorrected(Arc<JobSpec>),
     /// A job that was told to stop has stopped, with that much work kept.
     JobStopped {
-        /// Which.
+        /// The job that was stopped; it waits again.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
@@ -34,14 +34,14 @@ pub enum Event {
     },
     /// A job did all its work.
     JobFinished {
-        /// Which.
+        /// The job that is done; it leaves the table.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
     },
-    /// A launch ended before its work was done, and nobody had ordered it: the job waits again.
+    /// A launch ended before its work was done, without an order to stop: the job waits again.
     JobRequeued {
-        /// Which.
+        /// The job whose launch failed.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
@@ -50,54 +50,54 @@ pub enum Event {
     },
     /// A job was withdrawn by its owner.
     JobCancelled {
-        /// Which.
+        /// The job that its owner gave up; it leaves the table.
         job: JobId,
     },
     /// A node came for the first time: the cluster is larger by it.
     NodeJoined {
-        /// Its name.
+        /// Its name, unique in the cluster.
         name: Box<str>,
-        /// The rack it stands in.
+        /// The rack (or switch) it is connected to.
         rack: u32,
         /// What it has, as a group of one.
         group: Arc<NodeGroup>,
     },
     /// A node is gone, and what ran on it.
     NodeLost {
-        /// Which.
+        /// The node; every job with a GPU on it is stopped.
         node: NodeId,
     },
     /// A node is back, empty.
     NodeReturned {
-        /// Which.
+        /// The node; its GPUs can be given away again.
         node: NodeId,
     },
     /// A GPU of a node cannot be used any more; the node's others go on.
     GpuLost {
-        /// Where.
+        /// The node of the GPU.
         node: NodeId,
-        /// Its number there.
+        /// Its number on the node, from 0.
         gpu: u32,
     },
     /// A GPU that could not be used is back.
     GpuReturned {
-        /// Where.
+        /// The node of the GPU.
         node: NodeId,
-        /// Its number there.
+        /// Its number on the node, from 0.
         gpu: u32,
     },
     /// A node has a data set in its cache now.
     DataCached {
-        /// Where.
+        /// The node that fetched it.
         node: NodeId,
-        /// What.
+        /// Index into the datasets of the workload.
         dataset: DatasetId,
     },
     /// A node dropped a data set from its cache.
     DataEvicted {
-        /// Where.
+        /// The node that made room for another.
         node: NodeId,
-        /// What.
+        /// Index into the datasets of the workload.
         dataset: DatasetId,
     },
 }
@@ -107,28 +107,28 @@ pub enum Event {
 pub enum Command {
     /// Let a job wait for GPUs.
     Admit {
-        /// Which.
+        /// A job that was asking for admission.
         job: JobId,
     },
     /// Refuse a job.
     Decline {
-        /// Which.
+        /// A job that was asking for admission; it leaves the table.
         job: JobId,
-        /// Why.
+        /// A sentence for the user who submitted it.
         reason: String,
     },
     /// Stop a running job.
     Stop {
-        /// Which.
+        /// A job that runs.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
-        /// Why.
+        /// Decides how much of its work survives.
         cause: StopCause,
     },
     /// Give a running job another host share; its GPUs stay.
     Resize {
-        /// Which.
+        /// A job that runs and goes on.
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
@@ -137,7 +137,7 @@ pub enum Command {
     },
     /// Launch a job.
     Start {
-        /// Which.
+        /// A job that waits.
         job: JobId,
         /// Which launch of it this is.
         incarnation: Incarnation,

@@ -20,7 +20,7 @@ pub struct JobSpec {
     pub tenant: TenantId,
     /// Larger goes first where an order respects it.
     pub priority: i32,
-    /// Its model.
+    /// The model it trains, and how fast that is.
     pub profile: Arc<Profile>,
     /// Global batch size; 0 takes the profile's.
     pub batch: u32,
@@ -126,8 +126,8 @@ impl JobSpec {
     }
 
     /// What one of its GPUs asks for at best, cut to what a node can give: a job that fills nodes gets its
-    /// proportional share, one that would need more than a node gets the node. A gang that must also stand on nodes
-    /// with less asks for no more than the least share: nobody may wait for what no cluster of this kind can give.
+    /// proportional share, one that would need more than a node gets the node. A gang that also needs nodes
+    /// with less asks for no more than the least share: no job may wait for what the cluster can never give.
     pub fn demand_per_gpu(&self, cluster: &Cluster) -> Host {
         let Some(node) = cluster.largest_node(self.gpu_type) else { return Host::NONE };
         let (asked, n_gpus) = (self.gpus.asked, node.n_gpus);
@@ -153,7 +153,7 @@ impl JobSpec {
 
 impl JobSpec {
     /// How many times as fast as on one GPU the job runs with an allocation: what its GPUs are worth to it. A model whose
-    /// scaling nobody measured is taken to scale perfectly.
+    /// scaling was not measured is taken to scale perfectly.
     pub fn speedup(&self, allocation: &crate::allocation::Allocation, cluster: &Cluster) -> f64 {
         let node = allocation.slices.first().and_then(|slice| cluster.node(slice.node));
         let gpu_type = node.map_or("", |node| cluster.gpu_types()[node.gpu_type.index()].as_str());

@@ -16,7 +16,7 @@ pub struct Profile {
     pub class: String,
     /// Where the numbers come from.
     pub source: String,
-    /// Batch size the base rate was measured with; 0 when nobody said.
+    /// Batch size the base rate was measured with; 0 when it is not known.
     pub batch: u32,
     /// Iterations per second of a job at its proportional share, where no scale curve says otherwise.
     pub base_rate: f64,
@@ -32,7 +32,7 @@ pub struct Profile {
     pub demand_per_gpu: Host,
     /// Storage rate needed per GPU at full speed, by memory per GPU in bytes, ascending; empty needs none.
     pub storage_need: Vec<(u64, u64)>,
-    /// GPU memory one worker needs, in bytes; 0 when nobody said.
+    /// GPU memory one worker needs, in bytes; 0 when it is not known.
     pub gpu_mem_bytes: u64,
     /// Time lost when a job starts again or changes its GPUs.
     pub restart: Span,

@@ -1,4 +1,4 @@
-//! What a server has beside its GPUs: CPUs, memory and storage rate, in fixed point with checked arithmetic.
+//! What a server has besides its GPUs: CPUs, memory and storage rate, in fixed point with checked arithmetic.
 //!
 //! GPUs are not here: they are held as sets (`allocation`), because which one matters.
 
@@ -21,7 +21,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Nothing.
+    /// Zero of every resource.
     pub const NONE: Host = Host { cpu_micro: 0, mem_bytes: 0, storage_bps: 0 };
 
     /// From the units of files: CPUs, gigabytes, megabytes per second. Negative or huge values saturate.

@@ -91,7 +91,7 @@ impl Span {
     }
 }
 
-/// A length of time nobody can read.
+/// A length of time that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no length of time: write a number and a unit, as in `300s`, `5m`, `1.5h` or `2d`")]
 pub struct SpanError {

@@ -19,7 +19,7 @@ pub struct Workload {
     pub datasets: Vec<Dataset>,
 }
 
-/// What nobody knows before a job ends.
+/// What is not known before a job ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Truth {
     /// Iterations it needs.
@@ -31,7 +31,7 @@ pub struct Truth {
 /// Data that jobs read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// Its name.
+    /// Its name in the workload file.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -42,7 +42,7 @@ pub struct Dataset {
 /// A node going or coming back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// When the node goes or comes back.
     pub time: Time,
     /// Which node.
     pub node: NodeId,

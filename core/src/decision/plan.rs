@@ -9,7 +9,8 @@ use crate::time::Time;
 pub struct Plan {
     /// Answers for jobs that wait for admission; a job not named keeps waiting for one.
     pub verdicts: Vec<(JobId, Verdict)>,
-    /// Who runs. The order matters to quotas alone: who comes last waits first.
+    /// The jobs that run. The order matters to the guards alone: where a quota or a protected job leaves no room for all of
+    /// them, the later ones are dropped.
     pub run: Vec<Run>,
     /// When the policy wants to be asked again.
     pub wake: Wake,

@@ -6,6 +6,32 @@ use crate::allocation::Allocation;
 use crate::event::{Command, Event, StopCause};
 use crate::time::Time;
 
+/// What a line of the digest is about. The compiler refuses two kinds with one number; a number, once used, keeps its
+/// meaning, or digests of runs made before would no longer compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Tag {
+    JobSubmitted = 1,
+    JobProgressed = 2,
+    JobStopped = 3,
+    JobFinished = 4,
+    JobCancelled = 5,
+    NodeLost = 6,
+    NodeReturned = 7,
+    DataCached = 8,
+    DataEvicted = 9,
+    JobRequeued = 10,
+    NodeJoined = 11,
+    JobCorrected = 12,
+    GpuLost = 13,
+    GpuReturned = 14,
+    Admit = 20,
+    Decline = 21,
+    Stop = 22,
+    Resize = 23,
+    Start = 24,
+}
+
 /// A running digest.
 #[derive(Clone, Default)]
 pub struct Digest {
@@ -16,32 +42,42 @@ impl Digest {
     /// Takes in an event.
     pub fn event(&mut self, now: Time, event: &Event) {
         match event {
-            Event::JobSubmitted(spec) => self.line(1, now, spec.id.0, spec.estimated_work.to_bits()),
-            Event::JobProgressed { job, done, .. } => self.line(2, now, job.0, done.to_bits()),
-            Event::JobStopped { job, done, .. } => self.line(3, now, job.0, done.to_bits()),
-            Event::JobCorrected(spec) => self.line(12, now, spec.id.0, spec.profile.base_rate.to_bits()),
-            Event::JobFinished { job, incarnation } => self.line(4, now, job.0, incarnation.0.into()),
-            Event::JobCancelled { job } => self.line(5, now, job.0, 0),
-            Event::JobRequeued { job, done, .. } => self.line(10, now, job.0, done.to_bits()),
+            Event::JobSubmitted(spec) => {
+                self.line(Tag::JobSubmitted, now, spec.id.0, spec.estimated_work.to_bits())
+            }
+            Event::JobProgressed { job, done, .. } => {
+                self.line(Tag::JobProgressed, now, job.0, done.to_bits())
+            }
+            Event::JobStopped { job, done, .. } => self.line(Tag::JobStopped, now, job.0, done.to_bits()),
+            Event::JobCorrected(spec) => {
+                self.line(Tag::JobCorrected, now, spec.id.0, spec.profile.base_rate.to_bits())
+            }
+            Event::JobFinished { job, incarnation } => {
+                self.line(Tag::JobFinished, now, job.0, incarnation.0.into())
+            }
+            Event::JobCancelled { job } => self.line(Tag::JobCancelled, now, job.0, 0),
+            Event::JobRequeued { job, done, .. } => self.line(Tag::JobRequeued, now, job.0, done.to_bits()),
             Event::NodeJoined { name, group, .. } => {
-                self.line(11, now, group.n_gpus, name.len() as u64);
+                self.line(Tag::NodeJoined, now, group.n_gpus, name.len() as u64);
                 self.hasher.update(name.as_bytes());
             }
-            Event::NodeLost { node } => self.line(6, now, node.0, 0),
-            Event::NodeReturned { node } => self.line(7, now, node.0, 0),
-            Event::GpuLost { node, gpu } => self.line(10, now, node.0, (*gpu).into()),
-            Event::GpuReturned { node, gpu } => self.line(11, now, node.0, (*gpu).into()),
-            Event::DataCached { node, dataset } => self.line(8, now, node.0, dataset.0.into()),
-            Event::DataEvicted { node, dataset } => self.line(9, now, node.0, dataset.0.into()),
+            Event::NodeLost { node } => self.line(Tag::NodeLost, now, node.0, 0),
+            Event::NodeReturned { node } => self.line(Tag::NodeReturned, now, node.0, 0),
+            Event::GpuLost { node, gpu } => self.line(Tag::GpuLost, now, node.0, (*gpu).into()),
+            Event::GpuReturned { node, gpu } => self.line(Tag::GpuReturned, now, node.0, (*gpu).into()),
+            Event::DataCached { node, dataset } => self.line(Tag::DataCached, now, node.0, dataset.0.into()),
+            Event::DataEvicted { node, dataset } => {
+                self.line(Tag::DataEvicted, now, node.0, dataset.0.into())
+            }
         }
     }
 
     /// Takes in a command.
     pub fn command(&mut self, now: Time, command: &Command) {
         match command {
-            Command::Admit { job } => self.line(20, now, job.0, 0),
+            Command::Admit { job } => self.line(Tag::Admit, now, job.0, 0),
             Command::Decline { job, reason } => {
-                self.line(21, now, job.0, reason.len() as u64);
+                self.line(Tag::Decline, now, job.0, reason.len() as u64);
                 self.hasher.update(reason.as_bytes());
             }
             Command::Stop { job, incarnation, cause } => {
@@ -50,14 +86,14 @@ impl Digest {
                     StopCause::NodeLost => 1,
                     StopCause::Cancelled => 2,
                 };
-                self.line(22, now, job.0, u64::from(incarnation.0) << 2 | cause);
+                self.line(Tag::Stop, now, job.0, u64::from(incarnation.0) << 2 | cause);
             }
             Command::Resize { job, incarnation, allocation } => {
-                self.line(23, now, job.0, incarnation.0.into());
+                self.line(Tag::Resize, now, job.0, incarnation.0.into());
                 self.allocation(allocation);
             }
             Command::Start { job, incarnation, allocation } => {
-                self.line(24, now, job.0, incarnation.0.into());
+                self.line(Tag::Start, now, job.0, incarnation.0.into());
                 self.allocation(allocation);
             }
         }
@@ -68,9 +104,9 @@ impl Digest {
         format!("{:032x}", self.hasher.digest128())
     }
 
-    fn line(&mut self, tag: u8, now: Time, subject: u32, detail: u64) {
+    fn line(&mut self, tag: Tag, now: Time, subject: u32, detail: u64) {
         let mut bytes = [0; 21];
-        bytes[0] = tag;
+        bytes[0] = tag as u8;
         bytes[1..9].copy_from_slice(&now.0.to_le_bytes());
         bytes[9..13].copy_from_slice(&subject.to_le_bytes());
         bytes[13..].copy_from_slice(&detail.to_le_bytes());
@@ -94,5 +130,97 @@ impl Digest {
 impl std::fmt::Debug for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::NodeGroup;
+    use crate::ids::{DatasetId, Incarnation, JobId, NodeId};
+    use crate::job::{Deadline, GpuRequest, JobSpec};
+    use crate::profile::Profile;
+    use crate::resources::Host;
+
+    fn spec() -> Arc<JobSpec> {
+        Arc::new(JobSpec {
+            id: JobId(0),
+            name: "job".into(),
+            tenant: crate::ids::TenantId(0),
+            priority: 0,
+            profile: Arc::new(Profile::plain("plain", 0.0)),
+            batch: 0,
+            gpus: GpuRequest::fixed(0),
+            gpu_type: None,
+            estimated_work: 0.0,
+            arrival: Time::ZERO,
+            deadline: Deadline::None,
+            dataset: None,
+            costs: None,
+        })
+    }
+
+    /// One event and one command of every kind, all with zeros inside: only the kind can tell them apart.
+    fn one_of_each() -> (Vec<Event>, Vec<Command>) {
+        let (job, node, gpu, dataset) = (JobId(0), NodeId(0), 0, DatasetId(0));
+        let (incarnation, done) = (Incarnation(0), 0.0);
+        let group = NodeGroup {
+            count: 1,
+            racks: 1,
+            gpu_type: "V100".into(),
+            n_gpus: 0,
+            gpu_mem_bytes: 0,
+            host: Host::NONE,
+            cache_bytes: 0,
+            fetch_bps: 0,
+        };
+        let allocation = Allocation::default();
+        let events = vec![
+            Event::JobSubmitted(spec()),
+            Event::JobProgressed { job, incarnation, done },
+            Event::JobCorrected(spec()),
+            Event::JobStopped { job, incarnation, done },
+            Event::JobFinished { job, incarnation },
+            Event::JobRequeued { job, incarnation, done },
+            Event::JobCancelled { job },
+            Event::NodeJoined { name: "".into(), rack: 0, group: Arc::new(group) },
+            Event::NodeLost { node },
+            Event::NodeReturned { node },
+            Event::GpuLost { node, gpu },
+            Event::GpuReturned { node, gpu },
+            Event::DataCached { node, dataset },
+            Event::DataEvicted { node, dataset },
+        ];
+        let commands = vec![
+            Command::Admit { job },
+            Command::Decline { job, reason: "".into() },
+            Command::Stop { job, incarnation, cause: StopCause::Preempted },
+            Command::Resize { job, incarnation, allocation: allocation.clone() },
+            Command::Start { job, incarnation, allocation },
+        ];
+        (events, commands)
+    }
+
+    #[test]
+    fn no_two_kinds_of_events_or_commands_share_a_tag() {
+        let (events, commands) = one_of_each();
+        let mut kind_of: BTreeMap<String, String> = BTreeMap::new();
+        let mut seen = |digest: Digest, kind: String| {
+            let other = kind_of.insert(digest.hex(), kind.clone());
+            assert_eq!(other, None, "{kind} has the same line as another kind");
+        };
+        for event in &events {
+            let mut digest = Digest::default();
+            digest.event(Time::ZERO, event);
+            seen(digest, format!("{event:?}"));
+        }
+        for command in &commands {
+            let mut digest = Digest::default();
+            digest.command(Time::ZERO, command);
+            seen(digest, format!("{command:?}"));
+        }
     }
 }

@@ -35,7 +35,21 @@ pub struct Outcome {
     pub reason: String,
 }
 
-/// What a job held beside its GPUs over the whole run, and how fast that made it.
+impl Outcome {
+    /// A job that never held a GPU and has not ended, and why.
+    pub fn unfinished(reason: impl Into<String>) -> Self {
+        Outcome {
+            status: Status::Unfinished,
+            start: None,
+            finish: None,
+            service: Span::ZERO,
+            preemptions: 0,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// What a job held besides its GPUs over the whole run, and how fast that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
     /// GPU-seconds, each counted as the part of its best speed that the job had.
@@ -49,7 +63,7 @@ pub struct Share {
 /// The cluster at one decision, right after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// When the sample was taken.
     pub time: Time,
     /// Jobs without GPUs.
     pub waiting: u32,
@@ -67,7 +81,7 @@ pub struct Sample {
     pub cpus: Use,
     /// The same for memory in gigabytes.
     pub mem_gb: Use,
-    /// Wall-clock seconds the decision took; filled in by who owns a clock, 0 otherwise.
+    /// Wall-clock seconds the decision took; filled in by callers that have a clock, else 0.
     pub decide_s: f64,
     /// Commands that followed.
     pub commands: u32,
@@ -107,13 +121,13 @@ pub struct DataUse {
 /// A stretch of time in which a job held the same on one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// The job.
+    /// Index into [`Ledger::outcomes`].
     pub job: JobId,
     /// What it held.
     pub slice: Slice,
     /// From when.
     pub from: Time,
-    /// Until when.
+    /// End of the stretch, exclusive.
     pub to: Time,
 }
 
@@ -122,7 +136,7 @@ pub struct Stretch {
 pub struct Ledger {
     /// One for each job of the workload, by id.
     pub outcomes: Vec<Outcome>,
-    /// What each job held beside its GPUs, by id; empty where nobody kept count.
+    /// What each job held besides its GPUs, by id; empty where that was not recorded.
     pub shares: Vec<Share>,
     /// One for each decision.
     pub samples: Vec<Sample>,

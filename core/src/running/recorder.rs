@@ -44,19 +44,11 @@ struct Holding {
 }
 
 impl Recorder {
-    /// Books for `n_jobs` jobs.
+    /// A recorder of a run with `n_jobs` jobs.
     pub fn new(n_jobs: usize, keeps_timeline: bool) -> Self {
-        let blank = Outcome {
-            status: Status::Unfinished,
-            start: None,
-            finish: None,
-            service: Span::ZERO,
-            preemptions: 0,
-            reason: String::new(),
-        };
         Recorder {
             ledger: Ledger {
-                outcomes: vec![blank; n_jobs],
+                outcomes: vec![Outcome::unfinished(""); n_jobs],
                 shares: vec![Share::default(); n_jobs],
                 ..Ledger::default()
             },

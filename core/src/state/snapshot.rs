@@ -16,7 +16,7 @@ use crate::time::{Span, Time};
 /// One instant.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// When.
+    /// The moment of the decision: columns are brought up to here.
     pub now: Time,
     /// Time between rounds.
     pub round: Span,

@@ -1,7 +1,7 @@
 //! The jobs a policy can decide about, as columns: one row for each job that has arrived and not ended.
 //!
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
-//! order that means anything (a job that ends is replaced by the last row); whoever sorts breaks ties by id.
+//! order that means anything (a job that ends is replaced by the last row); code that sorts must break ties by id.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::job::JobSpec;
 use crate::resources::Host;
 use crate::time::{Span, Time};
 
-/// Where a job stands.
+/// How far a job has come in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum JobPhase {
@@ -194,12 +194,12 @@ impl JobTable {
         &self.specs[row]
     }
 
-    /// Where the job of a row stands.
+    /// The phase of the job of a row.
     pub fn phase(&self, row: usize) -> JobPhase {
         self.phases[row]
     }
 
-    /// Where all jobs stand.
+    /// The phase of every row.
     pub fn phases(&self) -> &[JobPhase] {
         &self.phases
     }
@@ -398,7 +398,7 @@ impl JobTable {
         std::mem::take(&mut self.allocations[row])
     }
 
-    /// What was reported of a job's progress replaces what was reckoned.
+    /// Reported progress replaces the estimate.
     pub(crate) fn report_done(&mut self, row: usize, now: Time, done: f64) {
         self.count_row(row, now);
         let pace = &mut self.paces[row];
@@ -431,25 +431,18 @@ impl JobTable {
         self.specs[row] = spec;
     }
 
-    /// Overwrites a value: for drivers that keep rules of their own, such as the originals'.
-    pub fn set(&mut self, row: usize, field: Field, value: f64) {
+    /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).
+    pub(crate) fn overwrite(&mut self, row: usize, field: Field, value: f64) {
         self.columns.get_mut(field)[row] = value;
     }
 
-    /// Overwrites what a row holds, and with it whether its job runs: for drivers that keep rules of their own. Nothing
-    /// is counted.
-    pub fn hold(&mut self, row: usize, allocation: Allocation) {
+    /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).
+    pub(crate) fn overwrite_held(&mut self, row: usize, allocation: Allocation) {
         self.leave_phase(row);
         let runs = !allocation.slices.is_empty();
         self.phases[row] = if runs { JobPhase::Running } else { JobPhase::Waiting };
         self.n_running += usize::from(runs);
         self.columns.held[row] = f64::from(allocation.n_gpus());
         self.allocations[row] = allocation;
-    }
-
-    /// Overwrites the best demand of a row: for drivers that keep rules of their own.
-    pub fn set_demand_per_gpu(&mut self, row: usize, per_gpu: Host) {
-        self.demand_per_gpu[row] = per_gpu;
-        self.sizes[row] = Size::of(self.gpus[row], &per_gpu);
     }
 }

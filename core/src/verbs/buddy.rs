@@ -81,7 +81,7 @@ struct NodeSet {
     nodes: Vec<u32>,
     used: u32,
     capacity: u32,
-    /// Size it is thought to be filed under; the shelf it stands on may be another after a fresh set was filed.
+    /// Size it is thought to be filed under; the shelf it is on may be another after a fresh set was filed.
     tag: u32,
     gangs: Vec<u32>,
 }
@@ -93,7 +93,7 @@ pub struct Home<'a> {
     pub first_node: u32,
     /// Positions of all its nodes.
     pub nodes: &'a [u32],
-    /// Size of the shelf the set stands on.
+    /// Size of the shelf the set is on.
     pub shelf: u32,
     /// Gangs in the set.
     pub gangs: &'a [u32],

@@ -2,7 +2,7 @@
 //! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different words.
 //!
 //! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
-//! anyone is placed, and only their host shares are dealt anew. Where to place is the strategy's affair.
+//! anyone is placed, and only their host shares are dealt anew. Where to place is decided by the strategy (`place`).
 
 mod rearrange;
 
@@ -19,7 +19,7 @@ use crate::room::Room;
 use crate::snapshot::Snapshot;
 use crate::table::JobPhase;
 
-/// Host resources a job asks for beside each GPU.
+/// Host resources a job asks for with each GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
     /// What its profile says is best.
@@ -70,7 +70,7 @@ pub struct Walk {
     pub counts: Counts,
     /// What a misfit means.
     pub misfit: Misfit,
-    /// Walk only the jobs whose GPUs fit together, chosen in order; else everybody is tried.
+    /// Walk only the jobs whose GPUs fit together, chosen in order; else every job is tried.
     pub only_selected: bool,
     /// Among those walked, large gangs and demands first: they pack better (OSDI'22, §4.2).
     pub largest_first: bool,
@@ -82,7 +82,7 @@ pub struct Walk {
     pub rearranges: bool,
     /// What is left on a node is dealt to its jobs that are below their demand.
     pub tops_up: bool,
-    /// Nobody is placed anew on nodes from this number on; `None` uses all.
+    /// New placements use only the nodes with lower numbers; `None` uses all.
     pub first_nodes: Option<u32>,
 }
 
@@ -117,7 +117,7 @@ pub enum Grade {
 /// What a job was given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
-    /// Its row.
+    /// Its row in the job table of the snapshot.
     pub row: u32,
     /// What it holds now, by ascending node.
     pub slices: SmallVec<[Slice; 1]>,
@@ -138,6 +138,16 @@ impl Granted {
             if self.is_unchanged { Hold::Keep } else { Hold::Take(Allocation { slices: self.slices }) };
         Run { job, what }
     }
+}
+
+/// A job that the walk tries to serve: with so many GPUs of a type, on those that it holds or on others.
+#[derive(Clone, Copy)]
+struct Candidate {
+    row: usize,
+    gpus: u32,
+    /// It stays on the GPUs it holds, which are set aside for it.
+    is_kept: bool,
+    gpu_type: GpuTypeId,
 }
 
 /// A walk in progress.
@@ -163,11 +173,11 @@ impl<'a> Fill<'a> {
         let needs_selection = walk.only_selected || walk.keep_places;
         let selected = if needs_selection { self.select(order, &walk.counts) } else { Vec::new() };
         let kept = if walk.keep_places { self.set_aside(&selected, &walk.counts) } else { Vec::new() };
-        let everybody;
+        let by_size;
         let mut walked: &[u32] = if walk.only_selected { &selected } else { order };
         if walk.largest_first {
-            everybody = self.largest_first(walked);
-            walked = &everybody;
+            by_size = self.largest_first(walked);
+            walked = &by_size;
         }
         let stayers_first;
         if walk.stayers_first && !kept.is_empty() {
@@ -296,7 +306,7 @@ impl<'a> Fill<'a> {
         }
         if is_kept || (walk.keep_places && self.take_own_gpus(row, gpus)) {
             let gpu_type = self.type_held(row);
-            if self.serve_on(row, gpus, true, gpu_type, walk, answers) {
+            if self.serve_on(Candidate { row, gpus, is_kept: true, gpu_type }, walk, answers) {
                 return true;
             }
             self.give_own_gpus(row);
@@ -308,11 +318,11 @@ impl<'a> Fill<'a> {
         // With one type there is nothing to look up, and the job's description stays out of the cache.
         let wanted = if n_types == 1 { Some(GpuTypeId(0)) } else { self.snapshot.jobs.spec(row).gpu_type };
         match wanted {
-            Some(gpu_type) => self.serve_on(row, gpus, false, gpu_type, walk, answers),
+            Some(gpu_type) => self.serve_on(Candidate { row, gpus, is_kept: false, gpu_type }, walk, answers),
             None => (0..n_types).any(|t| {
                 let gpu_type = GpuTypeId::from(t);
                 self.room.free_gpus_of(gpu_type) >= gpus
-                    && self.serve_on(row, gpus, false, gpu_type, walk, answers)
+                    && self.serve_on(Candidate { row, gpus, is_kept: false, gpu_type }, walk, answers)
             }),
         }
     }
@@ -322,22 +332,15 @@ impl<'a> Fill<'a> {
         slices.first().map_or(GpuTypeId(0), |s| self.snapshot.cluster.gpu_type_of(s.node))
     }
 
-    fn serve_on(
-        &mut self,
-        row: usize,
-        gpus: u32,
-        is_kept: bool,
-        gpu_type: GpuTypeId,
-        walk: &Walk,
-        answers: &mut [Answer<'_>],
-    ) -> bool {
-        let fair = self.room.fair_share(gpu_type);
+    fn serve_on(&mut self, job: Candidate, walk: &Walk, answers: &mut [Answer<'_>]) -> bool {
+        let row = job.row;
+        let fair = self.room.fair_share(job.gpu_type);
         let mut per_gpu = match &walk.demand {
             Demand::Best => *self.snapshot.jobs.demand_per_gpu(row),
             Demand::FairShare => fair,
             Demand::PerGpu(by_row) => by_row.get(row).copied().unwrap_or(Host::NONE),
         };
-        if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, Grade::Asked) {
+        if self.grant(job, &per_gpu, Grade::Asked) {
             return true;
         }
         let mut grade = Grade::Asked;
@@ -352,8 +355,8 @@ impl<'a> Fill<'a> {
                     None => return false,
                 },
                 Answer::Reclaim(rule) => {
-                    self.reclaim(row, gpus, is_kept, gpu_type, &per_gpu, *rule);
-                    if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, grade) {
+                    self.reclaim(job, &per_gpu, *rule);
+                    if self.grant(job, &per_gpu, grade) {
                         return true;
                     }
                     continue;
@@ -361,7 +364,7 @@ impl<'a> Fill<'a> {
             }
             if per_gpu != before {
                 grade = Grade::Lowered;
-                if self.attempt(row, gpus, is_kept, gpu_type, &per_gpu, grade) {
+                if self.grant(job, &per_gpu, grade) {
                     return true;
                 }
             }
@@ -369,16 +372,10 @@ impl<'a> Fill<'a> {
         false
     }
 
-    fn attempt(
-        &mut self,
-        row: usize,
-        gpus: u32,
-        is_kept: bool,
-        gpu_type: GpuTypeId,
-        per_gpu: &Host,
-        grade: Grade,
-    ) -> bool {
-        let slices = if is_kept { self.stay(row, per_gpu) } else { self.find(row, gpus, gpu_type, per_gpu) };
+    /// Gives a job its GPUs with `per_gpu` for each, if there is room for that.
+    fn grant(&mut self, job: Candidate, per_gpu: &Host, grade: Grade) -> bool {
+        let Candidate { row, is_kept, .. } = job;
+        let slices = if is_kept { self.stay(row, per_gpu) } else { self.find(job, per_gpu) };
         let Some(slices) = slices else { return false };
         for slice in &slices {
             self.room.take_host(slice.node, &slice.host);
@@ -391,7 +388,7 @@ impl<'a> Fill<'a> {
         true
     }
 
-    /// The slices of a job that stays, with `per_gpu` beside each GPU, if the nodes have it.
+    /// The slices of a job that stays, with `per_gpu` for each GPU, if the nodes have it.
     fn stay(&self, row: usize, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
         let mut slices = self.snapshot.jobs.allocation(row).slices.clone();
         for slice in &mut slices {
@@ -404,13 +401,8 @@ impl<'a> Fill<'a> {
     }
 
     /// Places a job anew and takes its GPUs.
-    fn find(
-        &mut self,
-        row: usize,
-        gpus: u32,
-        gpu_type: GpuTypeId,
-        per_gpu: &Host,
-    ) -> Option<SmallVec<[Slice; 1]>> {
+    fn find(&mut self, job: Candidate, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
+        let Candidate { row, gpus, gpu_type, .. } = job;
         let only_type = (self.snapshot.cluster.gpu_types().len() > 1).then_some(gpu_type);
         let ask = Ask {
             snapshot: self.snapshot,
@@ -434,15 +426,8 @@ impl<'a> Fill<'a> {
     }
 
     /// Takes back excess where a job of this GPU type is, or could be.
-    fn reclaim(
-        &mut self,
-        row: usize,
-        gpus: u32,
-        is_kept: bool,
-        gpu_type: GpuTypeId,
-        per_gpu: &Host,
-        rule: Reclaim,
-    ) {
+    fn reclaim(&mut self, job: Candidate, per_gpu: &Host, rule: Reclaim) {
+        let Candidate { row, gpus, is_kept, gpu_type } = job;
         let fair = &self.room.fair_share(gpu_type);
         let targets = if is_kept {
             self.snapshot.jobs.allocation(row).slices.iter().map(|s| (s.node, s.gpus.len())).collect()

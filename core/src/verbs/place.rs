@@ -23,13 +23,13 @@ pub type Spots = SmallVec<[(NodeId, GpuSet); 2]>;
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
-    /// The instant.
+    /// The decision that is being made.
     pub snapshot: &'a Snapshot,
     /// The job's row.
     pub row: usize,
     /// GPUs, all or none.
     pub gpus: u32,
-    /// Host resources wanted beside each GPU.
+    /// Host resources wanted with each GPU.
     pub per_gpu: Host,
     /// The GPU type to stay on; `None` when all are alike.
     pub gpu_type: Option<GpuTypeId>,
@@ -61,7 +61,7 @@ pub trait Place {
     fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots>;
 }
 
-/// The first GPUs in id order that have room beside them; a job may be spread over any nodes (Synergy, without
+/// The first GPUs in id order whose nodes have host resources for them; a job may be spread over any nodes (Synergy, without
 /// its placement flag).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstFit;

@@ -10,13 +10,13 @@ use crate::ids::{GpuTypeId, NodeId};
 use crate::resources::Host;
 use crate::room::Room;
 
-/// How excess is taken back.
+/// How excess is taken back. The default is the only rule of the shipped policies; [`artifact`](crate::artifact) makes others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reclaim {
     /// A neighbour is cut to the proportional share of everything (else only the components above it are cut).
-    pub whole_share: bool,
+    pub(crate) whole_share: bool,
     /// Neighbours that have nothing of what is needed are left alone.
-    pub only_useful: bool,
+    pub(crate) only_useful: bool,
 }
 
 impl Default for Reclaim {
@@ -25,7 +25,7 @@ impl Default for Reclaim {
     }
 }
 
-/// Nodes of one GPU type on which a job of `gpus` GPUs could stand, with counts: the first that holds it whole, else the
+/// Nodes of one GPU type on which a job of `gpus` GPUs could run, with counts: the first that holds it whole, else the
 /// fullest ones that together do.
 pub(crate) fn targets(room: &Room, gpus: u32, gpu_type: GpuTypeId) -> SmallVec<[(NodeId, u32); 2]> {
     let is_of_type = |(node, _): &(NodeId, u32)| room.cluster().gpu_type_of(*node) == gpu_type;

@@ -1,13 +1,16 @@
 //! Random clusters, workloads and policies from a seed, for the property tests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
+use rota_core::artifact::{self, Givers, Kept};
 use rota_core::cluster::{Cluster, NodeGroup};
-use rota_core::fill::{Answer, Demand, Fill, Misfit, Walk, plan_of};
-use rota_core::ids::{DatasetId, JobId, NodeId, TenantId};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk, plan_of};
+use rota_core::ids::{DatasetId, GpuTypeId, JobId, NodeId, TenantId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::place::{Consolidate, FirstFit, LocalData, Place};
-use rota_core::plan::{Plan, Wake};
+use rota_core::plan::{Hold, Plan, Run, Wake};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::profile::{HostCurve, Profile};
 use rota_core::reclaim::Reclaim;
@@ -15,7 +18,7 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::simulation::admit_all;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Field;
+use rota_core::table::{Field, JobPhase};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Dataset, Fault, Truth, Workload};
 
@@ -155,6 +158,47 @@ pub(crate) fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
     faults
 }
 
+/// A world with all that clusters and jobs can have: racks, jobs that are bound to a GPU type or elastic, models that are
+/// slower when spread over nodes or on another type, large data, and faults. Apart from
+/// `random_cluster`, whose worlds the seeds of failures found before stand for.
+pub(crate) fn random_world(dice: &mut Dice) -> (Arc<Cluster>, Arc<Workload>, Vec<Fault>) {
+    let mut groups = vec![NodeGroup {
+        racks: 1 + dice.roll(2) as u32,
+        ..group(2 + dice.roll(4) as u32, 1 + dice.roll(8) as u32, 4.0 + dice.roll(30) as f64)
+    }];
+    if dice.one_in(2) {
+        groups.push(NodeGroup {
+            gpu_type: "T4".into(),
+            racks: 1 + dice.roll(2) as u32,
+            cache_bytes: 3_000_000_000 * dice.roll(2),
+            fetch_bps: 10_000_000,
+            ..group(2 + dice.roll(2) as u32, 1 + dice.roll(5) as u32, 8.0)
+        });
+    }
+    let cluster = Arc::new(Cluster::new("random", &groups).expect("a cluster"));
+    let mut workload = Arc::unwrap_or_clone(random_workload(dice, &cluster, false));
+    for spec in &mut workload.jobs {
+        let spec = Arc::make_mut(spec);
+        if dice.one_in(3) {
+            let n_types = cluster.gpu_types().len() as u64;
+            spec.gpu_type = Some(GpuTypeId::from(dice.roll(n_types) as usize));
+        }
+        if dice.one_in(2) {
+            let first = 1 + dice.roll(3) as u32;
+            spec.gpus.levels = (0..1 + dice.roll(3)).map(|power| first << power).collect();
+            spec.gpus.asked = spec.gpus.levels[dice.roll(spec.gpus.levels.len() as u64) as usize];
+        }
+        if dice.one_in(3) {
+            let profile = Arc::make_mut(&mut spec.profile);
+            profile.spread = vec![0.8, 0.5];
+            profile.gpu_speed = vec![("T4".into(), 0.4)];
+            profile.restart = Span::from_secs(dice.roll(90) as i64);
+        }
+    }
+    let faults = random_faults(dice, &cluster);
+    (cluster, Arc::new(workload), faults)
+}
+
 /// A policy that orders by a key and fills by the verbs; everything about it comes from a seed.
 pub(crate) struct Walker {
     pub(crate) key: Key,
@@ -162,6 +206,8 @@ pub(crate) struct Walker {
     pub(crate) answers: Answers,
     pub(crate) placement: Box<dyn Place>,
     pub(crate) is_steady: bool,
+    /// Elastic jobs get a level that changes from round to round, drawn with this seed; `None` gives what was asked for.
+    pub(crate) elastic: Option<u64>,
     room: Option<Room>,
 }
 
@@ -183,7 +229,15 @@ pub(crate) enum Answers {
 
 impl Walker {
     pub(crate) fn new(key: Key, walk: Walk, answers: Answers) -> Self {
-        Walker { key, walk, answers, placement: Box::new(FirstFit), is_steady: false, room: None }
+        Walker {
+            key,
+            walk,
+            answers,
+            placement: Box::new(FirstFit),
+            is_steady: false,
+            elastic: None,
+            room: None,
+        }
     }
 
     pub(crate) fn random(dice: &mut Dice) -> Self {
@@ -210,6 +264,24 @@ impl Walker {
         Walker { placement, ..Walker::new(key, walk, answers) }
     }
 
+    /// A level for each row; one in four keeps what it asked for, and a job is sometimes left out.
+    fn counts(&self, snapshot: &Snapshot) -> Counts {
+        let Some(seed) = self.elastic else { return Counts::Asked };
+        let jobs = &snapshot.jobs;
+        let level = |row: usize| {
+            let dice =
+                &mut Dice(seed ^ (snapshot.now.0 / 900_000_000) as u64 ^ u64::from(jobs.id(row).0) << 32);
+            let request = &jobs.spec(row).gpus;
+            match dice.roll(8) {
+                0 => 0,
+                1 | 2 => request.asked,
+                _ if request.levels.is_empty() => request.asked,
+                _ => request.levels[dice.roll(request.levels.len() as u64) as usize],
+            }
+        };
+        Counts::PerRow((0..jobs.len()).map(level).collect())
+    }
+
     fn keys(&self, snapshot: &Snapshot) -> Vec<f64> {
         let jobs = &snapshot.jobs;
         match self.key {
@@ -234,6 +306,7 @@ impl Policy for Walker {
             let id = |row: &u32| snapshot.jobs.id(*row as usize);
             keys[*a as usize].total_cmp(&keys[*b as usize]).then(id(a).cmp(&id(b)))
         });
+        let walk = Walk { counts: self.counts(snapshot), ..self.walk.clone() };
         let room = self.room.get_or_insert_with(|| Room::new(snapshot));
         room.reset(snapshot);
         let tune = || Answer::Reclaim(Reclaim::default());
@@ -243,12 +316,60 @@ impl Policy for Walker {
             Answers::Tune => vec![Answer::FairShare, tune()],
             Answers::Whole => vec![
                 Answer::WholeFairShare,
-                Answer::Reclaim(Reclaim { whole_share: true, only_useful: false }),
+                Answer::Reclaim(artifact::reclaim(Kept::WholeShare, Givers::Anyone)),
             ],
         };
-        let granted = Fill::new(snapshot, room, &mut *self.placement).run(&order, &self.walk, &mut answers);
+        let granted = Fill::new(snapshot, room, &mut *self.placement).run(&order, &walk, &mut answers);
         let mut plan = plan_of(snapshot, granted);
         plan.wake = if self.is_steady { snapshot.steady_wake() } else { Wake::NextRound };
+        admit_all(snapshot, &mut plan);
+        Ok(plan)
+    }
+}
+
+/// A policy that shares GPUs: every job gets thousandths of the first GPUs that have them left, and a job that runs
+/// sometimes stays as it is. Everything comes from a seed and the time.
+pub(crate) struct Sharer(pub(crate) u64);
+
+impl Policy for Sharer {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let jobs = &snapshot.jobs;
+        let dice = &mut Dice(self.0 ^ snapshot.now.0 as u64);
+        let mut left: BTreeMap<(NodeId, u32), u16> = BTreeMap::new();
+        for node in snapshot.cluster.nodes().iter().filter(|node| snapshot.nodes.is_up[node.id.index()]) {
+            left.extend(snapshot.nodes.usable(node).iter().map(|gpu| ((node.id, gpu), WHOLE_GPU)));
+        }
+        let mut rows: Vec<usize> = (0..jobs.len()).collect();
+        rows.sort_by_key(|row| jobs.id(*row));
+        let mut plan = Plan::default();
+        let (stay, move_about): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|row| jobs.phase(*row) == JobPhase::Running && !dice.one_in(3));
+        for row in stay {
+            for slice in &jobs.allocation(row).slices {
+                for gpu in slice.gpus.iter() {
+                    *left.get_mut(&(slice.node, gpu)).expect("a GPU that is up") -= slice.share;
+                }
+            }
+            plan.run.push(Run { job: jobs.id(row), what: Hold::Keep });
+        }
+        for row in move_about {
+            let share = [250, 333, 500, WHOLE_GPU][dice.roll(4) as usize];
+            let count = jobs.gpus()[row] as usize;
+            let taken: Vec<_> =
+                left.iter().filter(|(_, left)| **left >= share).map(|(gpu, _)| *gpu).take(count).collect();
+            if taken.len() < count {
+                continue;
+            }
+            let mut by_node: BTreeMap<NodeId, GpuSet> = BTreeMap::new();
+            for (node, gpu) in taken {
+                *left.get_mut(&(node, gpu)).expect("found just now") -= share;
+                let set = by_node.entry(node).or_insert(GpuSet::NONE);
+                *set = set.or(GpuSet::one(gpu));
+            }
+            let slice = |(node, gpus)| Slice { node, gpus, share, host: Host::NONE };
+            let allocation = Allocation { slices: by_node.into_iter().map(slice).collect() };
+            plan.run.push(Run { job: jobs.id(row), what: Hold::Take(allocation) });
+        }
         admit_all(snapshot, &mut plan);
         Ok(plan)
     }

@@ -97,9 +97,9 @@ struct Left {
 
 impl Left {
     fn add(&mut self, need: u32, gpus: i64) {
-        let (place, n_needs) = (need as usize - 1, self.by_need.len());
-        self.by_need.resize(n_needs.max(place + 1), 0);
-        self.by_need[place] += gpus;
+        let (position, n_needs) = (need as usize - 1, self.by_need.len());
+        self.by_need.resize(n_needs.max(position + 1), 0);
+        self.by_need[position] += gpus;
         self.total += gpus;
     }
 

@@ -30,9 +30,9 @@ impl Classes {
     /// The model of a problem whose jobs are all held to the rows `tops`.
     pub(super) fn of(problem: &LeaseProblem, tops: Vec<usize>) -> Result<Self, FormulationError> {
         let mut alike: BTreeMap<(u32, u32, i64), Vec<usize>> = BTreeMap::new();
-        for (place, &j) in tops.iter().enumerate() {
+        for (position, &j) in tops.iter().enumerate() {
             let row = &problem.rows[j];
-            alike.entry((row.gpus, row.need, row.horizon)).or_default().push(place);
+            alike.entry((row.gpus, row.need, row.horizon)).or_default().push(position);
         }
         let mut model = Model::new(Sense::Maximize);
         let mut classes = Vec::with_capacity(alike.len());
@@ -67,7 +67,7 @@ impl Classes {
         let mut values = vec![0.0; self.model.n_variables()];
         for class in &self.classes {
             for (t, variable) in class.counts.iter().enumerate() {
-                let runs = |place: &&usize| plan.leases[self.tops[**place]].get(t) == Some(&true);
+                let runs = |position: &&usize| plan.leases[self.tops[**position]].get(t) == Some(&true);
                 values[variable.index()] = class.members.iter().filter(runs).count() as f64;
             }
         }
@@ -81,8 +81,8 @@ impl Classes {
             let mut turn = class.members.iter().cycle();
             for (t, variable) in class.counts.iter().enumerate() {
                 let n_runs = solution.value(*variable).unwrap_or(0.0).round() as usize;
-                for &place in turn.by_ref().take(n_runs) {
-                    leases[place][t] = true;
+                for &position in turn.by_ref().take(n_runs) {
+                    leases[position][t] = true;
                 }
             }
         }

@@ -84,7 +84,7 @@ pub fn pack(rows: &[LeaseRow], mut shelf: Shelf) -> Result<Vec<Vec<bool>>, usize
     Ok(leases)
 }
 
-/// Whether [`pack`] finds room for everybody.
+/// Whether [`pack`] finds room for every row.
 pub fn packs(rows: &[LeaseRow], mut shelf: Shelf) -> bool {
     most_urgent(rows).into_iter().all(|j| shelf.fits_late(&rows[j]))
 }
@@ -135,14 +135,14 @@ pub fn greedy(rows: &[LeaseRow], mut shelf: Shelf) -> Result<LeasePlan, usize> {
 /// Who goes first when leases are packed backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backwards {
-    /// Whoever still needs most, then the widest: optimal for gangs of one size.
+    /// The row that still needs most, then the widest: optimal for gangs of one size.
     NeediestFirst,
     /// Gangs before single GPUs, which fill whatever is left: wins where a gang would come too late to fit.
     GangsFirst,
 }
 
 /// Packs from the last lease backwards: what cannot wait any longer is what has most left to do, and the first lease gets
-/// the least that must be there. Each row is a job of its own. `None` if somebody's leases do not fit.
+/// the least that must be there. Each row is a job of its own. `None` if the leases of some row do not fit.
 pub fn pack_backwards(rows: &[LeaseRow], capacity: &[i64], who: Backwards) -> Option<Vec<Vec<bool>>> {
     let n_leases = rows.iter().map(LeaseRow::n_leases).max().unwrap_or(0);
     let mut leases = vec![vec![false; n_leases]; rows.len()];

@@ -1,5 +1,5 @@
 //! Plans made better without a solve: leases are moved into the first one where it shall be full, and out of it where it
-//! shall be empty. What was feasible stays so, and everybody keeps its level.
+//! shall be empty. What was feasible stays so, and every job keeps its level.
 
 use std::cmp::Reverse;
 

@@ -180,7 +180,7 @@ impl LeaseProblem {
 
     /// The best row of each job; `None` if a job has none that is possible.
     pub(super) fn tops(&self) -> Option<Vec<usize>> {
-        self.jobs().map(|(first, rows)| top(rows).map(|(place, _)| first + place)).collect()
+        self.jobs().map(|(first, rows)| top(rows).map(|(position, _)| first + position)).collect()
     }
 
     /// Whether a lesser level costs every job at least what the whole first lease is worth.
@@ -193,18 +193,18 @@ impl LeaseProblem {
         self.jobs().all(|(_, rows)| is_apart(rows))
     }
 
-    /// Rows of each job, with the place of its first.
+    /// Rows of each job, with the position of its first.
     pub(super) fn jobs(&self) -> impl Iterator<Item = (usize, &[LeaseRow])> {
         let mut first = 0;
         self.rows.chunk_by(|_, next| next.level != 0).map(move |rows| {
-            let place = first;
+            let position = first;
             first += rows.len();
-            (place, rows)
+            (position, rows)
         })
     }
 }
 
-/// The possible row of most value, of equals the one with the farthest horizon, with its place among these.
+/// The possible row of most value, of equals the one with the farthest horizon, with its position among these.
 pub(super) fn top(rows: &[LeaseRow]) -> Option<(usize, &LeaseRow)> {
     let possible = rows.iter().enumerate().filter(|(_, row)| row.slack() >= 0);
     possible

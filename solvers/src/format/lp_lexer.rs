@@ -29,7 +29,7 @@ pub(super) enum Section {
     End,
 }
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub(super) word: Word<'a>,
@@ -71,7 +71,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Token<'_>>, ReadError> {
     Ok(tokens)
 }
 
-/// A place in a line; columns are counted once, however long the line.
+/// A position in a line; columns are counted once, however long the line.
 struct Cursor<'a> {
     rest: &'a str,
     line: usize,
@@ -179,7 +179,7 @@ pub(super) fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || "!\"#$%&(),.;?@_'`{}~|/".contains(c)
 }
 
-/// Why a name cannot stand in LP text, if it cannot.
+/// Why a name cannot be written in LP text, if it cannot.
 pub(super) fn why_not_a_name(name: &str) -> Option<&'static str> {
     const RESERVED: [&str; 23] = [
         "st", "s.t.", "st.", "subject", "such", "bounds", "bound", "general", "generals", "gen", "integer",

@@ -62,7 +62,7 @@ struct Linear {
     constant: f64,
 }
 
-/// A sum and the bounds written beside it.
+/// A sum and the bounds written next to it.
 #[derive(Default)]
 struct Comparison {
     terms: Vec<(usize, f64)>,
@@ -88,7 +88,7 @@ impl<'a> Reader<'a, '_> {
         token
     }
 
-    /// Whether a label stands here.
+    /// Whether a label follows.
     fn is_label(&self) -> bool {
         matches!(self.peek().word, Word::Name(_))
             && self.tokens.get(self.at + 1).is_some_and(|token| token.word == Word::Colon)

@@ -35,7 +35,7 @@ fn write(out: &mut impl Write, model: &Model) -> fmt::Result {
     }
     let sense = if model.sense() == Sense::Maximize { "Maximize" } else { "Minimize" };
     write!(out, "{sense}\n obj:")?;
-    // a variable that stands nowhere else is mentioned here, so that it exists
+    // a variable that is used nowhere else is mentioned here, so that it exists
     let columns = model.by_column();
     let is_mentioned = |&v: &Variable| model.cost(v) != 0.0 || columns.of(v).is_empty();
     write_terms(out, model, model.variables().filter(is_mentioned).map(|v| (v, model.cost(v))))?;

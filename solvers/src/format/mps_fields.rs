@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::error::ReadError;
 
-/// How fields are told apart.
+/// How fields are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// By blanks.

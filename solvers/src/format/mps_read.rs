@@ -2,7 +2,7 @@
 //!
 //! Conventions where dialects differ: an integer column without bounds is binary; a negative upper bound
 //! alone makes the lower one minus infinity; the right-hand side of the objective row is minus the offset;
-//! further `N` rows are kept as free rows; a column's entries stand together.
+//! further `N` rows are kept as free rows; a column's entries are adjacent.
 
 use std::collections::HashMap;
 

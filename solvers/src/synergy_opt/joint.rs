@@ -4,7 +4,7 @@
 //! larger gang has a binary per level, and GPUs per level and server, on as few servers as its GPUs allow.
 //! Size grows as jobs x levels x servers: bound it before calling (tech.md §3).
 
-use super::{Demand, LeftOut, Level, Part, PlacementProblem, Server, amount, undominated};
+use super::{Demand, LeftOut, Level, Part, PlacementProblem, Server, check_levels, undominated};
 use crate::error::FormulationError;
 use crate::model::{Kind, Model, Sense, Variable};
 use crate::solution::Solution;
@@ -176,12 +176,7 @@ impl JointProblem {
 
     fn check(&self) -> Result<(), FormulationError> {
         for (j, job) in self.jobs.iter().enumerate() {
-            amount(job.floor, || format!("job {j}, floor"))?;
-            for (l, level) in job.levels.iter().enumerate() {
-                amount(level.throughput, || format!("job {j}, level {l}, throughput"))?;
-                amount(level.cpus, || format!("job {j}, level {l}, cpus"))?;
-                amount(level.memory, || format!("job {j}, level {l}, memory"))?;
-            }
+            check_levels(&job.levels, job.floor, || format!("job {j}"))?;
         }
         let jobs = self.jobs.iter().map(|job| Demand { gpus: job.gpus, cpus: 0.0, memory: 0.0 }).collect();
         PlacementProblem { servers: self.servers.clone(), jobs }.check()

@@ -3,7 +3,7 @@
 //! Only undominated levels become variables, and in the whole-number model only those that reach the floor,
 //! which makes the floor rows unnecessary: typically 5 to 10 binaries per job instead of 45.
 
-use super::{Level, amount, undominated};
+use super::{Level, amount, check_levels, undominated};
 use crate::error::FormulationError;
 use crate::model::{Kind, Model, Sense, Variable};
 use crate::solution::Solution;
@@ -92,12 +92,7 @@ impl LevelProblem {
         amount(self.cpus, || "cpus".into())?;
         amount(self.memory, || "memory".into())?;
         for (j, job) in self.jobs.iter().enumerate() {
-            amount(job.floor, || format!("job {j}, floor"))?;
-            for (l, level) in job.levels.iter().enumerate() {
-                amount(level.cpus, || format!("job {j}, level {l}, cpus"))?;
-                amount(level.memory, || format!("job {j}, level {l}, memory"))?;
-                amount(level.throughput, || format!("job {j}, level {l}, throughput"))?;
-            }
+            check_levels(&job.levels, job.floor, || format!("job {j}"))?;
         }
         Ok(())
     }

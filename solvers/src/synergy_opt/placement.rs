@@ -183,8 +183,8 @@ impl PlacementProblem {
             amount(job.cpus, || format!("job {j}, cpus"))?;
             amount(job.memory, || format!("job {j}, memory"))?;
             if job.gpus == 0 {
-                let place = format!("job {j}, gpus");
-                return Err(FormulationError::BadInput { place, value: 0.0, expected: "at least 1" });
+                let location = format!("job {j}, gpus");
+                return Err(FormulationError::BadInput { location, value: 0.0, expected: "at least 1" });
             }
         }
         Ok(())

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_no_throughput() {
+    fn no_jobs_have_no_throughput() {
         assert_eq!(relaxed(10.0, 10.0, &[]).bound, 0.0);
         assert_eq!(relaxed(10.0, 10.0, &[Offered { levels: &[], count: 3 }]).due, [0.0]);
     }

@@ -9,11 +9,9 @@ use std::time::{Duration, Instant};
 
 use rota_core::ids::JobId;
 use rota_transport::identity::{Credentials, Role};
-use rota_transport::message::{
-    FromUser, JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes, ToUser,
-};
+use rota_transport::message::{FromUser, JobRequest, Launcher, ToUser};
 use rota_transport::quic::{Connector, Peer};
-use rota_transport::value::{Iterations, Text, Wait};
+use rota_transport::value::{Iterations, Text};
 use tokio::runtime::Runtime;
 
 use crate::cluster::Cluster;
@@ -68,33 +66,10 @@ impl User {
 
 /// A job of one GPU that runs a command.
 pub(crate) fn job(argv: &[String]) -> JobRequest {
-    let text = |text: &str| Text::new(text).expect("short");
-    JobRequest {
-        name: text("bench"),
-        tenant: text(""),
-        priority: 0,
-        model: text(""),
-        batch: 0,
-        gpus: 1,
-        levels: Vec::new(),
-        gpu_type: text(""),
-        work: Iterations::new(1.0).expect("a count"),
-        deadline: None,
-        start: JobStart {
-            launcher: Launcher::Process,
-            argv: argv.iter().map(|word| text(word)).collect(),
-            env: Vec::new(),
-            working_directory: text(""),
-            checkpoint_directory: text(""),
-            processes: Processes::PerNode,
-            on_head_lost: OnHeadLost::Stop,
-            log: LogLimits { file_bytes: 1 << 20, n_files: 1 },
-            grace: Wait::NONE,
-            restart: Wait::NONE,
-            checkpoint_every: Wait::NONE,
-            most_failures: 1,
-        },
-    }
+    let mut job = JobRequest { work: Iterations::new(1.0).expect("a count"), ..JobRequest::emulated(1) };
+    job.start.launcher = Launcher::Process;
+    job.start.argv = argv.iter().map(|word| Text::new(word.as_str()).expect("short")).collect();
+    job
 }
 
 /// A named pipe into which every job writes a line as the first thing it does.

@@ -39,7 +39,7 @@ impl Validity {
 /// A folder that was filled for a party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// Who.
+    /// The party it was filled for.
     pub identity: Identity,
     /// Where its key and certificate are.
     pub folder: PathBuf,

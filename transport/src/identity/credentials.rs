@@ -51,7 +51,7 @@ impl Credentials {
         &self.identity
     }
 
-    /// The list of revoked certificates that a head keeps beside its own.
+    /// The list of revoked certificates that a head keeps next to its own.
     pub(crate) fn revoked(&self) -> Result<CertificateRevocationListDer<'static>, IdentityError> {
         let path = self.folder.join("revoked.pem");
         CertificateRevocationListDer::from_pem_slice(&files::read(&path)?).map_err(|error| {

@@ -10,13 +10,13 @@ use super::IdentityError;
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrecy {
-    /// Its owner.
+    /// Only its owner.
     Secret,
     /// Everybody.
     Public,
 }
 
-/// Writes a file beside its place and renames it.
+/// Writes a temporary file in the same folder and renames it.
 pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), IdentityError> {
     let error = |error| IdentityError::File { path: path.to_owned(), error };
     let staged = path.with_extension(format!("new-{}", std::process::id()));
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
     fs::read(path).map_err(|error| IdentityError::File { path: path.to_owned(), error })
 }
 
-/// Reads a file that nobody but its owner can read.
+/// Reads a file that only its owner can read.
 pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, IdentityError> {
     let error = |error| IdentityError::File { path: path.to_owned(), error };
     let mode = fs::metadata(path).map_err(error)?.permissions().mode() & 0o777;

@@ -32,7 +32,7 @@ impl Role {
     pub const ALL: [(Role, &'static str); 3] =
         [(Role::Head, "head"), (Role::Agent, "agent"), (Role::User, "user")];
 
-    /// Its name.
+    /// As in certificates and in messages: `head`, `agent` or `user`.
     pub fn as_str(self) -> &'static str {
         Role::ALL.iter().find(|(role, _)| *role == self).map_or("", |(_, name)| name)
     }
@@ -80,23 +80,23 @@ pub enum IdentityError {
     /// A file could not be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// What the operating system said.
         error: std::io::Error,
     },
     /// A key that others can read.
     #[error("{}: mode {mode:03o} lets others read this key; run `chmod 600 {}`", path.display(), path.display())]
     KeyTooOpen {
-        /// Which.
+        /// The file of the key.
         path: PathBuf,
-        /// Its mode.
+        /// Permission bits, as `chmod` takes them.
         mode: u32,
     },
     /// A file that does not hold what it should.
     #[error("{}: {why}", path.display())]
     Content {
-        /// Which.
+        /// The file that was read.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -104,15 +104,15 @@ pub enum IdentityError {
     /// An authority where one is already.
     #[error("{}: an authority is there already; a new one would make every certificate worthless", path.display())]
     Exists {
-        /// Where.
+        /// Folder of the authority that is there.
         path: PathBuf,
     },
     /// Nothing to revoke.
     #[error("{identity}: no certificate was issued by the authority in {}", path.display())]
     NeverIssued {
-        /// Who.
+        /// The party without a certificate.
         identity: Identity,
-        /// Where.
+        /// Folder of the authority.
         path: PathBuf,
     },
     /// A name that is none.
@@ -121,9 +121,9 @@ pub enum IdentityError {
     /// A certificate could not be made.
     #[error("{what} could not be made: {error}")]
     Make {
-        /// What.
+        /// Key, certificate or list.
         what: String,
-        /// Why.
+        /// What the library for certificates said.
         error: rcgen::Error,
     },
 }

@@ -11,7 +11,7 @@ pub type LaunchId = u64;
 /// One job's start on one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
-    /// Which.
+    /// The job and the number of this launch.
     pub attempt: Attempt,
     /// Drawn by the head, returned in the inventory.
     pub id: LaunchId,
@@ -23,7 +23,7 @@ pub struct Launch {
     pub launcher: Launcher,
     /// The program and its arguments; for a container possibly none, which runs the image's own.
     pub argv: Vec<Text>,
-    /// Variables beside those the agent sets.
+    /// Variables besides those the agent sets.
     pub env: Vec<(Text, Text)>,
     /// Where it runs; empty is the agent's run directory.
     pub working_directory: Text,
@@ -33,7 +33,7 @@ pub struct Launch {
     pub share: GpuShare,
     /// CPUs, memory and storage rate.
     pub host: HostAmount,
-    /// Its place among the nodes of the job.
+    /// Which of the ranks of the job run on this node.
     pub gang: Gang,
     /// At once, or when told.
     pub start: Start,
@@ -65,7 +65,7 @@ pub enum Launcher {
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
-    /// The image.
+    /// Name of the image, with its tag or digest.
     pub image: Text,
     /// When it is fetched.
     pub pull: Pull,
@@ -118,7 +118,7 @@ pub struct Rendezvous {
     pub port: u16,
 }
 
-/// A node's place in a gang.
+/// Which ranks of a gang run on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "GangNumbers", into = "GangNumbers")]
 pub struct Gang(GangNumbers);
@@ -126,7 +126,7 @@ pub struct Gang(GangNumbers);
 /// The numbers of a gang, not yet checked against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GangNumbers {
-    /// Place of this node, from 0.
+    /// Number of this node among those of the job, from 0.
     pub node_rank: u32,
     /// Nodes in all.
     pub n_nodes: u32,
@@ -158,7 +158,7 @@ impl Gang {
         }
     }
 
-    /// The numbers.
+    /// The numbers, which fit together.
     pub fn numbers(self) -> GangNumbers {
         self.0
     }

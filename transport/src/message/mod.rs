@@ -24,7 +24,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// One launch of one job: never two live ones of a job, and a later one has a larger incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The job.
+    /// The number that the head gave the job.
     pub job: JobId,
     /// Which launch of it.
     pub incarnation: Incarnation,
@@ -59,7 +59,7 @@ macro_rules! counter {
 }
 
 counter!(
-    /// How often the head has started: whoever carries a lower one is a ghost and is not obeyed.
+    /// How often the head has started. A head with a lower one than the agent has seen has been replaced and is not obeyed.
     Epoch
 );
 counter!(

@@ -41,7 +41,7 @@ pub struct Welcome {
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its number.
+    /// Counted from 1 in each epoch; orders are carried out in this order.
     pub id: OrderId,
     /// The epoch of the head that gives it.
     pub epoch: Epoch,
@@ -56,14 +56,14 @@ pub enum Task {
     Launch(Box<Launch>),
     /// Start what was prepared.
     Go {
-        /// Which.
+        /// The launch that was prepared.
         attempt: Attempt,
         /// Where its ranks meet.
         rendezvous: Rendezvous,
     },
     /// Stop a launch, or drop what was prepared; its end is reported either way. What is gone already is no failure.
     Stop {
-        /// Which.
+        /// The launch to stop, running or prepared.
         attempt: Attempt,
         /// Time between asking and killing.
         grace: Wait,
@@ -72,12 +72,12 @@ pub enum Task {
     },
     /// Ask a launch for a checkpoint; it goes on.
     Checkpoint {
-        /// Which.
+        /// A launch that runs.
         attempt: Attempt,
     },
     /// Give a running launch another share of the host; its GPUs stay.
     Resize {
-        /// Which.
+        /// A launch that runs.
         attempt: Attempt,
         /// What it holds from now on.
         host: HostAmount,
@@ -86,12 +86,12 @@ pub enum Task {
     },
     /// The end of this launch is written down: its record may go, its output stays until its caps are reached.
     Forget {
-        /// Which.
+        /// A launch whose end the agent has reported.
         attempt: Attempt,
     },
     /// Send output.
     ReadLog {
-        /// Whose.
+        /// The launch whose output is wanted.
         attempt: Attempt,
         /// From which byte.
         offset: u64,
@@ -100,7 +100,7 @@ pub enum Task {
     },
     /// Tell a launch that its job goes on at another size: it is stopped next, and started again from its checkpoint.
     Rescale {
-        /// Which.
+        /// A launch that runs.
         attempt: Attempt,
         /// GPUs it will have.
         n_gpus: u32,
@@ -120,7 +120,7 @@ pub enum Task {
         attempt: Attempt,
         /// From which byte of its stream.
         offset: u64,
-        /// The bytes.
+        /// The piece itself, from `offset` on.
         bytes: Piece,
         /// Whether nothing follows: then it takes the place of what was there.
         is_end: bool,
@@ -132,6 +132,6 @@ pub enum Task {
 pub enum KeepWork {
     /// It may write a checkpoint.
     Yes,
-    /// Nobody needs it.
+    /// It is lost: no time is spent on a checkpoint.
     No,
 }

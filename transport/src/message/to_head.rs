@@ -50,7 +50,7 @@ pub struct Inventory {
     pub numa: Vec<NumaInfo>,
     /// Launches it knows and was not told to forget.
     pub attempts: Vec<AttemptInfo>,
-    /// The rack (or switch) it stands in, where somebody said.
+    /// The rack (or switch) it is connected to; 0 where the agent was not configured with one.
     pub rack: u32,
     /// Whether its GPUs are emulated.
     pub is_emulated: bool,
@@ -76,7 +76,7 @@ pub struct GpuInfo {
 /// One NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaInfo {
-    /// Its number.
+    /// Its number in the operating system.
     pub index: u32,
     /// CPUs there that are given to jobs.
     pub cpus: Vec<u16>,
@@ -87,7 +87,7 @@ pub struct NumaInfo {
 /// A launch as its node knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttemptInfo {
-    /// Which.
+    /// The job and the number of its launch.
     pub attempt: Attempt,
     /// The epoch of the head that ordered it.
     pub epoch: Epoch,
@@ -97,7 +97,7 @@ pub struct AttemptInfo {
     pub share: GpuShare,
     /// CPUs, memory and storage rate it holds.
     pub host: HostAmount,
-    /// Where it stands.
+    /// Whether it waits, runs or is gone.
     pub state: AttemptState,
     /// Iterations it has done in all, as far as known.
     pub iterations: Iterations,
@@ -107,12 +107,12 @@ pub struct AttemptInfo {
     pub launch: LaunchId,
 }
 
-/// Where a launch stands.
+/// How far a launch has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptState {
     /// Ready to start, waiting for `Go`.
     Prepared,
-    /// Running.
+    /// Its ranks run.
     Running,
     /// Told to stop, not yet gone.
     Stopping,
@@ -139,7 +139,7 @@ pub enum ExitHow {
     Signal(i32),
     /// It was never started, and why.
     NotStarted(Text),
-    /// It is gone and nobody knows how it ended.
+    /// It is gone, and how it ended is not known.
     Unknown(Text),
 }
 
@@ -173,7 +173,7 @@ pub struct Heartbeat {
 /// What became of an order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrderDone {
-    /// Which.
+    /// The number that the order came with.
     pub order: OrderId,
     /// In which epoch it was given.
     pub epoch: Epoch,
@@ -195,7 +195,7 @@ pub enum Outcome {
     Failed(Text),
     /// A piece of a checkpoint, asked for by `ReadCheckpoint`.
     Piece {
-        /// The bytes.
+        /// The piece itself, from the offset asked for.
         bytes: Piece,
         /// Whether nothing follows.
         is_end: bool,
@@ -207,7 +207,7 @@ pub enum Outcome {
 pub struct Report {
     /// Its number in this boot.
     pub sequence: Sequence,
-    /// What.
+    /// What happened.
     pub fact: Fact,
 }
 
@@ -218,14 +218,14 @@ pub enum Fact {
     Started(Attempt),
     /// A launch has done so many iterations in all.
     Progressed {
-        /// Which.
+        /// The launch that reported it.
         attempt: Attempt,
         /// Iterations in all.
         iterations: Iterations,
     },
     /// A launch has written a checkpoint.
     Checkpointed {
-        /// Which.
+        /// The launch that wrote it.
         attempt: Attempt,
         /// Iterations in it.
         iterations: Iterations,
@@ -234,14 +234,14 @@ pub enum Fact {
     Exited(Exited),
     /// A GPU cannot be used.
     GpuUnhealthy {
-        /// Its number.
+        /// Its index in the inventory.
         index: u32,
-        /// Why.
+        /// What the driver said, for the operator.
         reason: Text,
     },
     /// A GPU can be used again.
     GpuHealthy {
-        /// Its number.
+        /// Its index in the inventory.
         index: u32,
     },
     /// Something an operator should know.
@@ -251,9 +251,9 @@ pub enum Fact {
 /// The end of a launch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exited {
-    /// Which.
+    /// The launch that is gone.
     pub attempt: Attempt,
-    /// How.
+    /// How it ended, and on whose behalf.
     pub exit: Exit,
     /// Iterations done in all, as far as known.
     pub iterations: Iterations,
@@ -272,7 +272,7 @@ pub struct LogChunk {
     pub epoch: Epoch,
     /// Where in the output it begins.
     pub offset: u64,
-    /// The bytes.
+    /// The output from `offset` on; text, if the job writes text.
     pub bytes: LogBytes,
     /// Whether the job has ended and nothing follows.
     pub is_end: bool,

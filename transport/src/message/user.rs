@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 use super::{Epoch, Launcher, LogLimits, OnHeadLost};
 use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
-/// What somebody asks.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromUser {
-    /// How things stand. The first message says which protocol the program speaks.
+    /// The state of the cluster in a few numbers. The first message says which protocol the program speaks.
     Status {
         /// That protocol.
         protocol: u32,
     },
     /// Take these jobs, all or none. Answered when they are written down.
     Submit {
-        /// The jobs.
+        /// In the order in which they get their numbers.
         jobs: Vec<JobRequest>,
         /// Drawn by the sender: asking again with the same one gets the same answer and no second job.
         key: u64,
     },
     /// Withdraw jobs.
     Cancel {
-        /// Which.
+        /// Jobs that have not ended; an unknown number fails the request.
         jobs: Vec<JobId>,
     },
     /// Show jobs.
     Jobs {
-        /// Which.
+        /// A selection; the answer has them by ascending number.
         which: WhichJobs,
     },
     /// Show nodes.
     Nodes,
     /// Show a job's output.
     Logs {
-        /// Whose.
+        /// The job; its last launch is read.
         job: JobId,
         /// From which byte.
         offset: u64,
     },
     /// Give a node nothing new and move away what runs there, or take it back into service.
     Drain {
-        /// Which.
+        /// The name of the node's agent.
         node: Name,
         /// Whether it is to be drained.
         is_drained: bool,
@@ -57,28 +57,28 @@ pub enum FromUser {
     SetPolicy {
         /// Its name or path, as on the command line.
         policy: Text,
-        /// Parameters.
+        /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
     },
     /// Read the policy's scripts again.
     ReloadPolicy,
     /// Why a job waits, and what would let it run.
     Explain {
-        /// Which.
+        /// A job that has not ended.
         job: JobId,
     },
     /// What another policy would do now.
     WhatIf {
         /// Its name or path.
         policy: Text,
-        /// Parameters.
+        /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
     },
     /// Everything that was written down, as lines of JSON.
     Journal,
     /// End the head; what runs goes on for its lease.
     Shutdown,
-    /// What decisions depend on beside what happens, as the last start in the journal has it: JSON.
+    /// What decisions depend on besides what happens, as the last start in the journal has it: JSON.
     Rules,
     /// Pass over time in which nothing happens, once every launch has done some iterations; answered with the status.
     FastForward {
@@ -96,16 +96,16 @@ pub enum FromUser {
 pub enum WhichJobs {
     /// Those that have not ended.
     Active,
-    /// All.
+    /// Those that have ended, too.
     All,
-    /// These.
+    /// The jobs with these numbers.
     These(Vec<JobId>),
 }
 
-/// A job somebody wants to run.
+/// A job as it is submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
-    /// Its name.
+    /// For people; need not be unique.
     pub name: Text,
     /// Who pays; empty is the user.
     pub tenant: Text,
@@ -129,6 +129,40 @@ pub struct JobRequest {
     pub start: JobStart,
 }
 
+impl JobRequest {
+    /// The least that can be asked for: an emulated job without a profile, a deadline or work. Tests and benchmarks change
+    /// what they are about.
+    pub fn emulated(gpus: u32) -> Self {
+        let none = || Text::cut("");
+        JobRequest {
+            name: Text::cut("job"),
+            tenant: none(),
+            priority: 0,
+            model: none(),
+            batch: 0,
+            gpus,
+            levels: Vec::new(),
+            gpu_type: none(),
+            work: Iterations::NONE,
+            deadline: None,
+            start: JobStart {
+                launcher: Launcher::Emulated,
+                argv: Vec::new(),
+                env: Vec::new(),
+                working_directory: none(),
+                checkpoint_directory: none(),
+                processes: Processes::PerNode,
+                on_head_lost: OnHeadLost::Stop,
+                log: LogLimits { file_bytes: 1 << 20, n_files: 1 },
+                grace: Wait::NONE,
+                restart: Wait::NONE,
+                checkpoint_every: Wait::NONE,
+                most_failures: 1,
+            },
+        }
+    }
+}
+
 /// How a job is started, wherever it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobStart {
@@ -136,7 +170,7 @@ pub struct JobStart {
     pub launcher: Launcher,
     /// The program and its arguments.
     pub argv: Vec<Text>,
-    /// Variables beside those the agent sets.
+    /// Variables besides those the agent sets.
     pub env: Vec<(Text, Text)>,
     /// Where it runs; empty is the agent's run directory.
     pub working_directory: Text,
@@ -174,7 +208,7 @@ pub enum ToUser {
     End,
     /// The request was refused, and why; nothing was changed.
     Failed(LongText),
-    /// How things stand.
+    /// The state of the cluster in a few numbers.
     Status(Status),
     /// The jobs were written down under these numbers.
     Submitted(Vec<JobId>),
@@ -186,7 +220,7 @@ pub enum ToUser {
     Log {
         /// Where it begins.
         offset: u64,
-        /// The bytes.
+        /// The output from `offset` on.
         bytes: LogBytes,
         /// Whether the job has ended and nothing follows.
         is_end: bool,
@@ -197,7 +231,7 @@ pub enum ToUser {
     Text(LongText),
 }
 
-/// How things stand.
+/// The state of the cluster in a few numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The head's version, for people.
@@ -235,15 +269,15 @@ pub struct Status {
 /// A job as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobView {
-    /// Its number.
+    /// The number that the head gave it when it was submitted.
     pub id: JobId,
-    /// Its name.
+    /// The name it was submitted with.
     pub name: Text,
     /// Who submitted it.
     pub user: Name,
-    /// Its profile.
+    /// Name of the profile it runs by; empty when it has none.
     pub model: Text,
-    /// Where it stands.
+    /// Its state, by the head's latest knowledge.
     pub state: JobStateView,
     /// Why, where there is something to say.
     pub reason: Text,
@@ -273,7 +307,7 @@ pub struct JobView {
     pub n_preemptions: u32,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobStateView {
@@ -283,15 +317,15 @@ pub enum JobStateView {
     Waiting,
     /// Given GPUs, not yet up everywhere.
     Starting,
-    /// Running.
+    /// All its ranks run.
     Running,
     /// Told to stop, not yet gone.
     Stopping,
     /// Its work is done.
     Finished,
-    /// Refused.
+    /// Refused by the policy, or too large for the cluster.
     Declined,
-    /// Withdrawn.
+    /// Withdrawn by a user.
     Cancelled,
     /// Given up after too many failures.
     Failed,
@@ -310,7 +344,7 @@ impl JobStateView {
 pub struct NodeView {
     /// Its name, which is its agent's.
     pub name: Name,
-    /// Where it stands.
+    /// Its state, by the head's latest knowledge.
     pub state: NodeStateView,
     /// Its GPU type.
     pub gpu_type: Text,
@@ -332,7 +366,7 @@ pub struct NodeView {
     pub reason: Text,
 }
 
-/// Where a node stands.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeStateView {
@@ -349,9 +383,9 @@ pub enum NodeStateView {
 /// Something that happened, as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventView {
-    /// Its place in the journal.
+    /// Its position in the journal, from 0.
     pub index: u64,
-    /// When.
+    /// When it was written down, by the clock of the head.
     pub time: Time,
     /// What kind, in a word.
     pub kind: Text,

@@ -11,7 +11,7 @@ pub enum ChannelError {
     /// The connection is gone.
     #[error("the connection is gone: {why}")]
     Closed {
-        /// Why.
+        /// What quinn said.
         why: String,
     },
     /// The peer said something that cannot be.

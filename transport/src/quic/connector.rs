@@ -16,7 +16,7 @@ pub enum ConnectError {
     /// TLS cannot be set up with them.
     #[error("TLS: {why}")]
     Tls {
-        /// Why.
+        /// What rustls said.
         why: String,
     },
     /// No socket.
@@ -27,15 +27,15 @@ pub enum ConnectError {
     NotFound {
         /// What was asked for.
         head: String,
-        /// Why.
+        /// What the resolver said.
         why: String,
     },
     /// The head does not answer, or does not want us.
     #[error("the head at {address} cannot be reached: {why}")]
     Refused {
-        /// Where.
+        /// The address that was tried.
         address: SocketAddr,
-        /// Why.
+        /// What quinn said, or that time ran out.
         why: String,
     },
 }

@@ -21,9 +21,9 @@ pub enum ListenError {
     /// The address cannot be listened at.
     #[error("{address}: {error}")]
     Bind {
-        /// Where.
+        /// The address that was configured.
         address: SocketAddr,
-        /// Why.
+        /// What the operating system said.
         error: std::io::Error,
     },
     /// Keys and certificates are no good.
@@ -32,7 +32,7 @@ pub enum ListenError {
     /// TLS cannot be set up with them.
     #[error("TLS: {why}")]
     Tls {
-        /// Why.
+        /// What rustls said.
         why: String,
     },
 }
@@ -46,7 +46,7 @@ impl From<SettingsError> for ListenError {
     }
 }
 
-/// Why somebody was not let in.
+/// Why a peer was not let in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The handshake failed: no certificate, a wrong one, another protocol, or silence.
@@ -54,7 +54,7 @@ pub enum Refusal {
     Handshake {
         /// From where.
         address: SocketAddr,
-        /// Why.
+        /// What the handshake ended with.
         why: String,
     },
     /// A good certificate at the wrong door.
@@ -102,13 +102,13 @@ impl Listener {
         self.endpoint.local_addr().ok()
     }
 
-    /// Waits for somebody; `None` when the listener is closed.
+    /// Waits for a peer; `None` when the listener is closed.
     pub async fn accept(&self) -> Option<Arrival> {
         loop {
             let incoming = self.endpoint.accept().await?;
             let is_crowded = self.endpoint.open_connections() > MOST_UNPROVEN_ARRIVALS;
             if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
-                // Whoever does not answer costs nothing more; an error means it is gone.
+                // A peer that does not answer costs nothing more; an error means it is gone.
                 let _ = incoming.retry();
                 continue;
             }
@@ -130,12 +130,12 @@ impl Listener {
         Ok(true)
     }
 
-    /// Hangs up on everybody.
+    /// Closes every connection.
     pub fn close(&self, why: &str) {
         self.endpoint.close(quinn::VarInt::from_u32(0), why.as_bytes());
     }
 
-    /// Waits until everybody knows.
+    /// Waits until every peer knows.
     pub async fn closed(&self) {
         self.endpoint.wait_idle().await;
     }

@@ -25,7 +25,7 @@ pub const AGENTS_DOMAIN: &str = "agents.rota";
 /// The name under which users look for the head.
 pub const USERS_DOMAIN: &str = "users.rota";
 
-/// A connection to somebody who is known.
+/// A connection to a peer whose certificate was checked.
 #[derive(Clone, Debug)]
 pub struct Peer {
     identity: Identity,

@@ -23,7 +23,7 @@ const MOST_STREAMS: u32 = 64;
 
 /// Bytes of a connection's id.
 const CONNECTION_ID_BYTES: usize = 8;
-/// After a restart a thousand agents are told within a second that their connections are gone.
+/// After a restart a thousand agents learn within a second that their connections are gone.
 const LEAST_BETWEEN_RESETS: Duration = Duration::from_millis(1);
 /// What a round trip is thought to take before one was seen: a greeting that is lost is repeated after three of them.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -74,7 +74,7 @@ pub(super) fn server(credentials: &Credentials) -> Result<quinn::ServerConfig, S
     Ok(server)
 }
 
-/// The head's endpoint. Whoever writes to a connection that an earlier head had is told at once that it is gone, and need
+/// The head's endpoint. A peer that writes to a connection of an earlier head learns at once that it is gone, and need
 /// not wait for its silence: the token that proves it comes from the head's key, so that a head that was restarted knows it.
 pub(super) fn endpoint(credentials: &Credentials) -> quinn::EndpointConfig {
     let secret = hmac::Key::new(hmac::HMAC_SHA256, credentials.key.secret_der());
@@ -130,7 +130,7 @@ fn transport() -> Arc<quinn::TransportConfig> {
     Arc::new(transport)
 }
 
-/// Takes agents and users of the authority and nobody else, during the handshake.
+/// Accepts agents and users of the authority alone, during the handshake.
 #[derive(Debug)]
 struct KnownRole {
     signed: Arc<dyn ClientCertVerifier>,

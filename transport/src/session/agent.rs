@@ -33,7 +33,7 @@ pub struct AgentIdentity {
     pub boot: BootId,
 }
 
-/// What an agent must know again after a restart, so that nobody makes it start something twice.
+/// What an agent must know again after a restart, lest it start something twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentMemory {
     /// The highest epoch it has seen.
@@ -53,7 +53,7 @@ pub enum AgentOutput {
     Refused(Text),
     /// To be carried out, once; `order_done` tells what became of it. A launch must be on disk before it is started.
     Execute {
-        /// Its number.
+        /// To be named in `order_done`.
         order: OrderId,
         /// What to do.
         task: Task,
@@ -69,7 +69,7 @@ pub enum AgentOutput {
 pub struct AgentSession {
     identity: AgentIdentity,
     memory: AgentMemory,
-    phase: Phase,
+    phase: AgentPhase,
     /// The epoch of the head that orders are counted for.
     counted: Epoch,
     expected: OrderId,
@@ -90,10 +90,12 @@ pub struct AgentSession {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum AgentPhase {
+    /// No connection.
     Apart,
     /// `Hello` was sent at that time.
     Greeting(Time),
+    /// The head's `Welcome` came; orders and reports are exchanged.
     Open,
 }
 
@@ -104,7 +106,7 @@ impl AgentSession {
             identity,
             counted: memory.epoch,
             memory,
-            phase: Phase::Apart,
+            phase: AgentPhase::Apart,
             expected: OrderId(1),
             early: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -127,7 +129,7 @@ impl AgentSession {
 
     /// Whether the head is there and has greeted.
     pub fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == AgentPhase::Open
     }
 
     /// Until when the head's word holds; `None` when there is no lease, or it is over.
@@ -142,7 +144,7 @@ impl AgentSession {
 
     /// A connection was made: says who speaks.
     pub fn connected(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
-        self.phase = Phase::Greeting(now);
+        self.phase = AgentPhase::Greeting(now);
         out.push(AgentOutput::Send(ToHead::Hello(Hello {
             protocol: PROTOCOL_VERSION,
             name: self.identity.name.clone(),
@@ -155,7 +157,7 @@ impl AgentSession {
 
     /// The connection is gone; the lease goes on.
     pub fn disconnected(&mut self) {
-        self.phase = Phase::Apart;
+        self.phase = AgentPhase::Apart;
     }
 
     /// Says what the node has and runs.
@@ -209,28 +211,28 @@ impl AgentSession {
     ) -> Result<(), SessionError> {
         self.heard = now;
         match (self.phase, message) {
-            (Phase::Greeting(sent), ToAgent::Welcome(welcome)) => self.welcome(now, sent, welcome, out),
-            (Phase::Greeting(_), ToAgent::Refused(text)) => {
+            (AgentPhase::Greeting(sent), ToAgent::Welcome(welcome)) => self.welcome(now, sent, welcome, out),
+            (AgentPhase::Greeting(_), ToAgent::Refused(text)) => {
                 out.push(AgentOutput::Refused(text));
                 Ok(())
             }
-            (Phase::Open, ToAgent::Order(order)) => self.take_order(now, order, out),
-            (Phase::Open, ToAgent::Acknowledge(last)) => {
+            (AgentPhase::Open, ToAgent::Order(order)) => self.take_order(now, order, out),
+            (AgentPhase::Open, ToAgent::Acknowledge(last)) => {
                 self.reports.retain(|(report, _)| report.sequence > last);
                 Ok(())
             }
-            (Phase::Open, ToAgent::Renew { beat, settled_before }) => {
+            (AgentPhase::Open, ToAgent::Renew { beat, settled_before }) => {
                 self.renew(beat);
                 self.outcomes = self.outcomes.split_off(&settled_before);
                 Ok(())
             }
             // The network may say a welcome twice, or bring something before it: it comes again.
-            (Phase::Open, ToAgent::Welcome(welcome)) if welcome.epoch == self.counted => Ok(()),
-            (Phase::Greeting(_), _) => Ok(()),
-            (Phase::Open, ToAgent::Refused(_) | ToAgent::Welcome(_)) => {
+            (AgentPhase::Open, ToAgent::Welcome(welcome)) if welcome.epoch == self.counted => Ok(()),
+            (AgentPhase::Greeting(_), _) => Ok(()),
+            (AgentPhase::Open, ToAgent::Refused(_) | ToAgent::Welcome(_)) => {
                 Err(SessionError::OutOfTurn { what: "the answer to a greeting" })
             }
-            (Phase::Apart, _) => Err(SessionError::OutOfTurn { what: "a message without a connection" }),
+            (AgentPhase::Apart, _) => Err(SessionError::OutOfTurn { what: "a message without a connection" }),
         }
     }
 
@@ -241,15 +243,15 @@ impl AgentSession {
             out.push(AgentOutput::LeaseOver);
         }
         match self.phase {
-            Phase::Greeting(since) if now - since >= GREETING_PATIENCE => {
-                self.phase = Phase::Apart;
+            AgentPhase::Greeting(since) if now - since >= GREETING_PATIENCE => {
+                self.phase = AgentPhase::Apart;
                 out.push(AgentOutput::HangUp);
             }
-            Phase::Open if now - self.heard >= self.heartbeat * SILENT_BEATS => {
-                self.phase = Phase::Apart;
+            AgentPhase::Open if now - self.heard >= self.heartbeat * SILENT_BEATS => {
+                self.phase = AgentPhase::Apart;
                 out.push(AgentOutput::HangUp);
             }
-            Phase::Open if self.last_beat.is_none_or(|last| now - last >= self.heartbeat) => {
+            AgentPhase::Open if self.last_beat.is_none_or(|last| now - last >= self.heartbeat) => {
                 self.send_again(now, out);
                 self.beat(now, out);
             }
@@ -260,9 +262,9 @@ impl AgentSession {
     /// When `tick` has something to say, if nothing comes before.
     pub fn timeout(&self) -> Option<Time> {
         let next = match self.phase {
-            Phase::Apart => None,
-            Phase::Greeting(since) => Some(since + GREETING_PATIENCE),
-            Phase::Open => Some(self.last_beat.map_or(Time(i64::MIN), |last| last + self.heartbeat)),
+            AgentPhase::Apart => None,
+            AgentPhase::Greeting(since) => Some(since + GREETING_PATIENCE),
+            AgentPhase::Open => Some(self.last_beat.map_or(Time(i64::MIN), |last| last + self.heartbeat)),
         };
         [next, self.lease_until].into_iter().flatten().min()
     }
@@ -275,10 +277,10 @@ impl AgentSession {
         out: &mut Vec<AgentOutput>,
     ) -> Result<(), SessionError> {
         if welcome.epoch < self.memory.epoch {
-            self.phase = Phase::Apart;
+            self.phase = AgentPhase::Apart;
             return Err(SessionError::OldHead { theirs: welcome.epoch, seen: self.memory.epoch });
         }
-        self.phase = Phase::Open;
+        self.phase = AgentPhase::Open;
         (self.lease, self.heartbeat) = (welcome.lease.span(), welcome.heartbeat.span());
         self.extend_lease(greeted);
         if welcome.epoch > self.counted {

@@ -63,7 +63,7 @@ pub enum HeadOutput {
     Inventory(Box<Inventory>),
     /// An order was carried out or failed.
     OrderDone {
-        /// Which.
+        /// The number that [`HeadSession`] gave it.
         order: OrderId,
         /// What it was.
         task: Task,
@@ -72,9 +72,9 @@ pub enum HeadOutput {
     },
     /// Something happened; to be written down and then acknowledged.
     Fact {
-        /// Its number.
+        /// To be acknowledged with, once the fact is written down.
         seen: SeenReports,
-        /// What.
+        /// What the agent reported.
         fact: Fact,
     },
     /// Output of a job.
@@ -91,7 +91,7 @@ pub struct HeadSession {
     name: Name,
     epoch: Epoch,
     terms: Terms,
-    phase: Phase,
+    phase: HeadPhase,
     seen: SeenReports,
     /// Reports that were handed out and are not yet written down.
     handed_out: Sequence,
@@ -115,12 +115,12 @@ struct Outstanding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum HeadPhase {
     /// No connection.
     Apart,
     /// Connected; `Hello` is awaited.
     Greeting,
-    /// Talking.
+    /// Greeted; orders and reports are exchanged.
     Open,
 }
 
@@ -132,7 +132,7 @@ impl HeadSession {
             name,
             epoch,
             terms,
-            phase: Phase::Apart,
+            phase: HeadPhase::Apart,
             seen,
             handed_out: seen.last,
             early: BTreeMap::new(),
@@ -147,7 +147,7 @@ impl HeadSession {
 
     /// Whether the agent is there and has greeted.
     pub fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == HeadPhase::Open
     }
 
     /// When the head may think that the agent's lease is over; `None` when it is.
@@ -169,12 +169,12 @@ impl HeadSession {
 
     /// A connection was made.
     pub fn connected(&mut self) {
-        self.phase = Phase::Greeting;
+        self.phase = HeadPhase::Greeting;
     }
 
     /// The connection is gone.
     pub fn disconnected(&mut self) {
-        self.phase = Phase::Apart;
+        self.phase = HeadPhase::Apart;
     }
 
     /// Gives an order. It is sent at once when the agent is there, and again until it has arrived.
@@ -216,13 +216,13 @@ impl HeadSession {
             ToHead::LogChunk(_) => "output",
         };
         match (self.phase, message) {
-            (Phase::Greeting, ToHead::Hello(hello)) => return self.greet(now, hello, out),
+            (HeadPhase::Greeting, ToHead::Hello(hello)) => return self.greet(now, hello, out),
             // A greeting that comes twice is the network's doing, not the agent's.
-            (Phase::Open, ToHead::Hello(hello)) if hello.boot == self.seen.boot => {}
-            (Phase::Open, ToHead::Inventory(inventory)) => {
+            (HeadPhase::Open, ToHead::Hello(hello)) if hello.boot == self.seen.boot => {}
+            (HeadPhase::Open, ToHead::Inventory(inventory)) => {
                 out.push(HeadOutput::Inventory(Box::new(inventory)));
             }
-            (Phase::Open, ToHead::Heartbeat(beat)) => {
+            (HeadPhase::Open, ToHead::Heartbeat(beat)) => {
                 out.push(HeadOutput::Send(ToAgent::Renew {
                     beat: beat.beat,
                     settled_before: self.settled_before(),
@@ -230,14 +230,14 @@ impl HeadSession {
                 self.expected = self.expected.max(beat.next_order);
                 self.send_again(now, out);
             }
-            (Phase::Open, ToHead::OrderDone(done)) => self.settle(done, out),
-            (Phase::Open, ToHead::Report(report)) => {
+            (HeadPhase::Open, ToHead::OrderDone(done)) => self.settle(done, out),
+            (HeadPhase::Open, ToHead::Report(report)) => {
                 self.take_report(report, out);
             }
-            (Phase::Open, ToHead::LogChunk(chunk)) if chunk.epoch == self.epoch => {
+            (HeadPhase::Open, ToHead::LogChunk(chunk)) if chunk.epoch == self.epoch => {
                 out.push(HeadOutput::Log(chunk));
             }
-            (Phase::Open, ToHead::LogChunk(_)) => {}
+            (HeadPhase::Open, ToHead::LogChunk(_)) => {}
             _ => return Err(SessionError::OutOfTurn { what }),
         }
         self.hear(now);
@@ -269,8 +269,8 @@ impl HeadSession {
         }
         if self.lease_until().is_some_and(|until| now >= until) {
             self.is_lease_over = true;
-            // Whoever comes back after that says anew who it is and what it has.
-            self.phase = Phase::Apart;
+            // An agent that comes back after that says anew who it is and what it has.
+            self.phase = HeadPhase::Apart;
             out.push(HeadOutput::LeaseOver);
         }
     }
@@ -291,7 +291,7 @@ impl HeadSession {
             out.push(HeadOutput::Send(ToAgent::Refused(Text::cut(&refusal_text(&error)))));
             return Err(error);
         }
-        self.phase = Phase::Open;
+        self.phase = HeadPhase::Open;
         self.hear(now);
         let mut forgotten = Vec::new();
         if hello.boot != self.seen.boot {
@@ -361,7 +361,7 @@ impl HeadSession {
     }
 }
 
-/// What a refused agent is told: the same, from its point of view.
+/// The text for a refused agent: the same, from its point of view.
 fn refusal_text(error: &SessionError) -> String {
     match error {
         SessionError::VersionSkew { theirs, ours } => {

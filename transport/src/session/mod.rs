@@ -8,7 +8,7 @@
 //!   from when it arrived, and adds a margin;
 //! * a head with a lower epoch, or a launch that is not newer than one seen, is not obeyed.
 //!
-//! Orders die with the boot of the agent or the epoch of the head: whoever comes back says what it has (`Inventory`),
+//! Orders die with the boot of the agent or the epoch of the head: an agent that comes back says what it has (`Inventory`),
 //! and the head decides anew from that. What a head does with facts, and an agent with orders, is theirs.
 
 mod agent;
@@ -57,7 +57,7 @@ pub enum SessionError {
     /// More orders ahead of their turn than are kept.
     #[error("order {order} came while order {expected} is awaited: too far ahead")]
     TooFarAhead {
-        /// The order.
+        /// The order that came.
         order: OrderId,
         /// The one awaited.
         expected: OrderId,

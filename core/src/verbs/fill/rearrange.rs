@@ -2,13 +2,13 @@
 //!
 //! The walk serves one job after another and never looks back, so a job may sit at its proportional share on a crowded
 //! node while another node has CPUs to spare. Here every such job is looked at once more, first in order first. It is
-//! raised where it stands, moved to a node that has its demand, or changes places with jobs that need less. What a job
-//! further back in the order holds beyond its share counts as spare; nobody is brought below its share, and nobody loses
+//! raised where it is, moved to a node that has its demand, or changes places with jobs that need less. What a job
+//! further back in the order holds beyond its share counts as spare; no job is brought below its share, and none loses
 //! anything to a job behind it.
 
 use smallvec::SmallVec;
 
-use super::{Fill, Grade, Granted};
+use super::{Candidate, Fill, Grade, Granted};
 use crate::allocation::Slice;
 use crate::ids::{GpuTypeId, NodeId};
 use crate::reclaim::{self, Reclaim};
@@ -36,11 +36,11 @@ pub(super) struct Rearrange<'f, 'a> {
     now_at: u32,
     /// By node: what jobs that are still to be looked at hold beyond their share.
     excess_behind: Vec<Host>,
-    /// Amounts that no node has free, or can spare, as things stand: whoever needs as much need not look.
+    /// Amounts that no node has free, or can spare, at present: a job that needs as much need not look.
     hopeless: Hopeless,
 }
 
-/// Amounts that were looked for in vain.
+/// Amounts that were looked for and not found.
 #[derive(Default)]
 struct Hopeless {
     free: Vec<Host>,
@@ -85,7 +85,7 @@ impl<'f, 'a> Rearrange<'f, 'a> {
     }
 
     /// Gives jobs below their demand all of it, where that is possible. Who moves leaves room that others may use, so
-    /// this goes on until nobody moves.
+    /// this goes on until no job moves.
     pub(super) fn raise_all(&mut self) {
         for _ in 0..MOST_PASSES {
             if !self.raise_each() {
@@ -398,7 +398,8 @@ impl<'f, 'a> Rearrange<'f, 'a> {
     fn find(&mut self, index: u32, before: &Slices, per_gpu: &Host) -> Option<Slices> {
         let row = self.fill.granted[index as usize].row as usize;
         let gpu_type = self.type_of(before);
-        self.fill.find(row, n_gpus(before), gpu_type, per_gpu)
+        let job = Candidate { row, gpus: n_gpus(before), is_kept: false, gpu_type };
+        self.fill.find(job, per_gpu)
     }
 
     fn type_of(&self, slices: &Slices) -> GpuTypeId {

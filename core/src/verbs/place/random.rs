@@ -9,7 +9,7 @@ use crate::switches::Part;
 /// a run repeats.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomNodes {
-    /// The seed.
+    /// Equal seeds draw equal nodes.
     pub seed: u64,
 }
 

@@ -60,7 +60,7 @@ fn over_switches(room: &Room, ask: &Ask<'_>, spares: &[Spare]) -> Option<Vec<Par
     (parts.iter().map(|part| part.gpus).sum::<u32>() == ask.gpus).then_some(parts)
 }
 
-/// Nodes the job may use, with the GPUs that have host room beside them.
+/// Nodes the job may use, with the GPUs for which there are host resources.
 pub(super) fn spares(room: &Room, ask: &Ask<'_>) -> Vec<Spare> {
     let candidates = room.candidates(&ask.per_gpu).filter(|(node, ..)| ask.allows(node));
     let spare = |(node, free, host): (&crate::cluster::Node, _, _)| Spare {

@@ -2,7 +2,7 @@
 //! holds, who may still enter, and who gets what is left. Deadline policies are short words over these verbs.
 //!
 //! Jobs are known by their rows of a snapshot. A job that cannot make its deadline (any more) reserves nothing and
-//! blocks nobody: it lives from spare GPUs, as a job without a deadline does. Plans that a model or an earlier round made
+//! blocks no other job: it lives from spare GPUs, as a job without a deadline does. Plans that a model or an earlier round made
 //! come in through `follow`; `arrange` puts a model's into rounds.
 
 mod arrange;
@@ -105,7 +105,7 @@ impl Ahead {
         Ahead { timeline, grid, planned: Vec::new(), largest: Largest::default() }
     }
 
-    /// Free GPUs over time beside what is planned.
+    /// Free GPUs over time, without what is planned.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
@@ -163,7 +163,7 @@ impl Ahead {
         }
     }
 
-    /// The share with which a row would still meet its deadline if it had it from now on, whoever else is there.
+    /// The share with which a row would still meet its deadline if it had it from now on, regardless of other jobs.
     pub fn share_needed(snapshot: &Snapshot, row: u32) -> ShareNeeded {
         let planned = Planned::new(snapshot, row, Way::LeastShare, &mut Largest::default());
         if planned.deadline == Need::NEVER {
@@ -299,7 +299,7 @@ impl Largest {
 }
 
 /// A job's levels and speeds on a node like this one, each GPU with its proportional share. A job that can run nowhere
-/// gets a level that nobody can give.
+/// gets a level that the cluster cannot give.
 fn speeds_of(spec: &JobSpec, cluster: &Cluster, node: Option<&Node>) -> Speeds {
     let asked = [spec.gpus.asked];
     let levels = if spec.gpus.levels.is_empty() { &asked[..] } else { &spec.gpus.levels };

@@ -26,9 +26,9 @@ use crate::time::Time;
 /// From some time on, so many GPUs are free. Negative where more was promised than there is, as after a loss of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Since when.
+    /// The first moment of the step; it lasts until the next one begins.
     pub from: Time,
-    /// How many.
+    /// Free GPUs; negative where too much was promised.
     pub free: i32,
 }
 
@@ -45,11 +45,11 @@ pub struct Timeline {
 /// A stretch of time over which as many GPUs are free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Since when.
+    /// Beginning, inclusive.
     pub from: Time,
     /// Until when; `None` lasts for ever.
     pub to: Option<Time>,
-    /// How many.
+    /// Free GPUs; negative where too much was promised.
     pub free: i32,
 }
 
@@ -119,9 +119,8 @@ impl Timeline {
         self.change(plan, 1);
     }
 
-    /// Sets the number of free GPUs from `from` to `to` (or for ever), whatever was reserved there: for maintenance
-    /// windows, and for drivers with rules of their own.
-    pub fn set_free(&mut self, from: Time, to: Option<Time>, free: i32) {
+    /// For [`OverwriteTimeline`](crate::artifact::OverwriteTimeline).
+    pub(crate) fn overwrite_free(&mut self, from: Time, to: Option<Time>, free: i32) {
         let from = from.max(self.begin());
         if to.is_some_and(|to| to <= from) {
             return;

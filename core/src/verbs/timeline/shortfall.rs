@@ -5,12 +5,12 @@ use std::fmt;
 use super::{Need, Timeline};
 use crate::time::Time;
 
-/// What stands between a job and its deadline.
+/// Why a job cannot meet its deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shortfall {
     /// From when it was planned.
     pub from: Time,
-    /// Its deadline.
+    /// The deadline that cannot be met.
     pub deadline: Time,
     /// The lowest level that would do if all of it were free all the time; `None` when no level is fast enough.
     pub share: Option<u32>,

@@ -20,12 +20,12 @@ pub enum SpeedsError {
         /// The count that is wrong.
         gpus: u32,
     },
-    /// A speed nobody can run at.
+    /// A speed that is not positive and finite.
     #[error("{rate} iterations per second with {gpus} GPUs: a speed must be positive and finite")]
     Rate {
         /// At which level.
         gpus: u32,
-        /// The speed.
+        /// The speed that is not positive and finite.
         rate: f64,
     },
 }

@@ -224,10 +224,10 @@ fn a_plan_holds_nothing_beyond_its_end() {
 fn free_gpus_can_be_set_over_a_stretch_or_for_ever() {
     let mut timeline = Timeline::new(at(0), 8);
     timeline.reserve(&Reservation::flat(at(10), 3, at(30), at(30)));
-    timeline.set_free(at(5), Some(at(20)), 1);
+    timeline.overwrite_free(at(5), Some(at(20)), 1);
     let seen: Vec<_> = timeline.steps().iter().map(|step| (step.from, step.free)).collect();
     assert_eq!(seen, [(at(0), 8), (at(5), 1), (at(20), 5), (at(30), 8)]);
-    timeline.set_free(at(20), None, 1);
+    timeline.overwrite_free(at(20), None, 1);
     assert_eq!(timeline.steps().len(), 2, "what is alike is one");
     timeline.assert_sane();
 }

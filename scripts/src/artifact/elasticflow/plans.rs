@@ -5,6 +5,7 @@
 //! change of the timeline, credits that whole stretch, but charges it only up to the deadline ([`scaled`]); and the
 //! earliest plan gives GPUs back at a slot that may hold another number already ([`earliest_overwriting`]).
 
+use rota_core::artifact::OverwriteTimeline as _;
 use rota_core::time::Time;
 use rota_core::timeline::{Grid, Need, Reservation, Timeline};
 

@@ -40,16 +40,8 @@ struct Open {
 impl Accounts {
     pub(super) fn new(workload: &Workload, cluster: &Cluster, settings: &SynergySettings) -> Self {
         let n_jobs = workload.jobs.len();
-        let blank = Outcome {
-            status: Status::Unfinished,
-            start: None,
-            finish: None,
-            service: Span::ZERO,
-            preemptions: 0,
-            reason: String::new(),
-        };
         Accounts {
-            ledger: Ledger { outcomes: vec![blank; n_jobs], ..Ledger::default() },
+            ledger: Ledger { outcomes: vec![Outcome::unfinished(""); n_jobs], ..Ledger::default() },
             digest: Digest::default(),
             round: settings.round,
             gpus_up: cluster.n_gpus(),

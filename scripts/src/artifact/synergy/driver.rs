@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rota_core::allocation::Allocation as Held;
+use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
 use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
 use rota_core::ids::JobId;
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
 use rota_core::policy::PolicyError;
-use rota_core::reclaim::Reclaim;
 use rota_core::room::Room;
 use rota_core::simulation::Progress;
 use rota_core::snapshot::{Guards, NodeStates, Snapshot};
@@ -276,7 +276,9 @@ impl<'a> Driver<'a> {
             ..Walk::default()
         };
         let whole_share = self.has(Defect::LowerWholeShare);
-        let reclaim = Reclaim { whole_share, only_useful: !self.has(Defect::ReclaimUseless) };
+        let kept = if whole_share { Kept::WholeShare } else { Kept::UpToItsShare };
+        let givers = if self.has(Defect::ReclaimUseless) { Givers::Anyone } else { Givers::Useful };
+        let reclaim = artifact::reclaim(kept, givers);
         let lower = if whole_share { Answer::WholeFairShare } else { Answer::FairShare };
         let mut answers = [lower, Answer::Reclaim(reclaim)];
         let answers = if tunes { &mut answers[..] } else { &mut [] };

@@ -32,8 +32,8 @@ pub fn phase_one(cluster: &Cluster, jobs: &[&JobSpec]) -> Result<ClassProblem, F
 
 fn class(job: &JobSpec, fair: (f64, f64)) -> Result<LevelClass, FormulationError> {
     let missing = |value, expected| {
-        let place = format!("job {}, model {}", job.name, job.profile.name);
-        FormulationError::BadInput { place, value, expected }
+        let location = format!("job {}, model {}", job.name, job.profile.name);
+        FormulationError::BadInput { location, value, expected }
     };
     let table = job.profile.host.as_ref().ok_or_else(|| missing(0.0, "a speed table"))?;
     let find =

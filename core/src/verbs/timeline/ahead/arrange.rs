@@ -26,7 +26,7 @@ pub struct Part {
 }
 
 impl Ahead {
-    /// Courses for jobs from the parts a model gave them, in what is free beside the jobs planned here. `slot_ends`
+    /// Courses for jobs from the parts a model gave them, in what the jobs planned here leave free. `slot_ends`
     /// ascend; the answer is in the order of the jobs. Jobs whose parts could not be arranged in time have a course
     /// nevertheless, as far as it goes.
     pub fn arrange(&self, slot_ends: &[Time], jobs: &[Planned], parts: &[Vec<Part>]) -> Vec<Course> {
@@ -152,7 +152,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Adds GPUs where they are free until the work is done in time: first beside what the job has, which costs no
+    /// Adds GPUs where they are free until the work is done in time: first next to what the job has, which costs no
     /// restart, then anywhere.
     fn mend(&mut self, job: usize) {
         while self.end_of(job).is_err() {
@@ -172,10 +172,10 @@ impl<'a> Board<'a> {
             let faster = faster.filter(|gpus| *gpus <= room && rate(*gpus) > rate(held[unit]));
             steps.extend(faster.map(|gpus| (unit, gpus)));
         }
-        let is_beside = |&(unit, gpus): &(usize, u32)| {
+        let is_adjacent = |&(unit, gpus): &(usize, u32)| {
             let before = unit.checked_sub(1).is_some_and(|before| held[before] == gpus);
             before || held.get(unit + 1).is_some_and(|after| *after == gpus)
         };
-        steps.iter().copied().find(is_beside).or_else(|| steps.first().copied())
+        steps.iter().copied().find(is_adjacent).or_else(|| steps.first().copied())
     }
 }

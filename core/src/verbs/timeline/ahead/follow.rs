@@ -1,7 +1,7 @@
-//! Plans made by somebody else: followed exactly, restarts included, and only as long as they hold.
+//! Plans made elsewhere (by a model, or in an earlier round): followed exactly, restarts included, and only as long as they hold.
 //!
 //! A model, or an earlier round, says how many GPUs a job shall have when. Whether that is enough is not believed but
-//! counted here: every change of a job's GPUs costs its restart, nobody takes more than is free, and the work is done by
+//! counted here: every change of a job's GPUs costs its restart, no job takes more than is free, and the work is done by
 //! the deadline. The greedy verbs plan with one restart in all; this counts each.
 
 use super::{Ahead, Planned, Refusal, Way};
@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 use crate::time::{Span, Time};
 use crate::timeline::{Grid, Need, Reservation, Timeline};
 
-/// GPUs over time as somebody wants them: (since when, how many), ascending. The last entry ends it.
+/// GPUs over time as a plan wants them: (since when, how many), ascending. The last entry ends it.
 pub type Course = Vec<(Time, u32)>;
 
 /// Work that floating-point sums may lose.

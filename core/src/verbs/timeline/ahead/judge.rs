@@ -1,6 +1,6 @@
 //! Who of several newcomers may enter: admission's question for all arrivals of a round.
 //!
-//! Each is judged beside those let in before it. To let one in, everybody with a later deadline is planned anew, which
+//! Each is judged together with those let in before it. To let one in, every job with a later deadline is planned anew, which
 //! costs as much as a round; so whole groups are tried together, halved when a try fails and doubled when it succeeds.
 //! Whatever was let in has been planned together, so the answer never rests on a guess.
 
@@ -9,9 +9,9 @@ use crate::snapshot::Snapshot;
 use crate::time::Time;
 
 impl Ahead {
-    /// Whether each of these rows may enter, beside the rows before it that may: planned behind those with an earlier
-    /// deadline it must meet its own, and nobody with a later one may miss it for that. Who is late already keeps
-    /// nobody out.
+    /// Whether each of these rows may enter, together with the rows before it that may: planned behind those with an earlier
+    /// deadline it must meet its own, and no job with a later one may miss it because of this. A job that is late already keeps
+    /// no other out.
     pub fn judge(&self, snapshot: &Snapshot, rows: &[u32], way: Way) -> Vec<Result<(), Refusal>> {
         let mut inside = self.clone();
         let newcomers: Vec<Planned> =
@@ -74,7 +74,7 @@ impl Ahead {
         self.judge(snapshot, &[row], way).pop().unwrap_or(Ok(()))
     }
 
-    /// Plans newcomers and everybody with a later deadline anew; nothing has changed when somebody would be late.
+    /// Plans newcomers and all jobs with a later deadline anew; nothing has changed if one of them would be late.
     fn let_in(&mut self, newcomers: &[Planned]) -> Result<(), Refusal> {
         let Some(first) = newcomers.iter().map(|newcomer| newcomer.deadline).min() else { return Ok(()) };
         let is_later = |planned: &&Planned| planned.deadline > first;
