@@ -9,33 +9,38 @@ impl Study {
     /// For people.
     pub fn to_text(&self) -> String {
         let mut text = format!("GPEmu's Synergy run: {}\n\n", self.what);
-        let mut line = |words: String| text.push_str(&(words + "\n"));
-        line(format!(
+        // Takes `&str`, not `String`: rustc 1.91 to 1.96 can pass one and the same `String::new()` to two calls of a closure, and
+        // the second call then frees it again (rust-lang/rust#155241).
+        let mut line = |words: &str| {
+            text.push_str(words);
+            text.push('\n');
+        };
+        line(&format!(
             "{:<18} {:>10} {:>10} {:>10} {:>10}   hours: average / median / 90 %",
             "", "deployed", "simulated", "GPEmu", "the paper"
         ));
         for cell in &self.cells {
-            line(row(&cell.policy(), "average", |story| {
+            line(&row(&cell.policy(), "average", |story| {
                 hours(cell.curve(story).map(|curve| curve.mean_h()))
             }));
             for (share, what) in [(0.5, "median"), (0.9, "90 %")] {
                 let quantile = |story| cell.curve(story).and_then(|curve| curve.quantile_h(share));
-                line(row("", what, |story| hours(quantile(story))));
+                line(&row("", what, |story| hours(quantile(story))));
             }
         }
         for order in ORDERS {
             let gained = |story| gain(&self.cells, story, order);
             let text = |story| gained(story).map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}x"));
-            line(row(&format!("{order}: tune gains"), "", text));
+            line(&row(&format!("{order}: tune gains"), "", text));
         }
-        line(String::new());
+        line("");
         for answer in &answers(self) {
             let (claim, of, verdict) = (answer.claim, answer.of, &answer.verdict);
-            line(format!("{claim:<18} {of:<10} {:<14} {}", verdict.outcome.text(), verdict.why));
+            line(&format!("{claim:<18} {of:<10} {:<14} {}", verdict.outcome.text(), verdict.why));
         }
-        line(String::new());
+        line("");
         for note in &self.notes {
-            line(format!("note: {note}"));
+            line(&format!("note: {note}"));
         }
         let _ = writeln!(text, "GPEmu's points and the paper's, as its authors read them off: {ORIGIN}");
         text
@@ -80,4 +85,32 @@ fn row(name: &str, what: &str, cell: impl Fn(Story) -> String) -> String {
 
 fn hours(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ALLOCATIONS, Cell, Curve};
+    use super::*;
+
+    /// Optimised by rustc 1.91 to 1.96, this aborted when both blank lines were an empty `String` given to one closure.
+    #[test]
+    fn the_text_has_a_blank_line_around_the_verdicts() {
+        let curve = Curve::of_times(vec![1.0, 2.0, 3.0, 4.0]).expect("four");
+        let mut cells = Vec::new();
+        for order in ORDERS {
+            for allocation in ALLOCATIONS {
+                let (deployed, simulated) = (curve.clone(), curve.clone());
+                cells.push(Cell { order, allocation, deployed, simulated, gpemu: None, paper: None });
+            }
+        }
+        let study =
+            Study { what: "four jobs".to_owned(), is_quick: true, notes: vec!["small".to_owned()], cells };
+        let text = study.to_text();
+        let parts: Vec<&str> = text.split("\n\n").collect();
+        let [title, table, verdicts, notes] = parts[..] else { panic!("four parts: {text}") };
+        assert_eq!(title, "GPEmu's Synergy run: four jobs");
+        assert_eq!(table.lines().count(), 1 + 3 * study.cells.len() + ORDERS.len(), "{table}");
+        assert_eq!(verdicts.lines().count(), answers(&study).len(), "{verdicts}");
+        assert_eq!(notes.lines().next(), Some("note: small"));
+    }
 }
