@@ -12,4 +12,5 @@ pub mod report;
 pub mod reproduce;
 pub mod results;
 pub mod solve;
+pub mod statistics;
 pub mod study;

@@ -1,5 +1,5 @@
 //! The shipped policies on thousands of small random cases: what they promise, how far they may be from each other, and what
-//! is known to be wrong. `rota policy duel` searches by hand what is searched here; every margin stands in a table.
+//! is known to be wrong. `rota policy duel` searches by hand what is searched here; every margin is in a table.
 
 mod common;
 
@@ -46,13 +46,13 @@ struct Margin {
     against: &'static str,
     is_static: bool,
     n_cases: u64,
-    /// The most the mean over cases may be, while nobody queues and under load.
+    /// The most the mean over cases may be, without queueing and under load.
     mean: (f64, f64),
-    /// The most a single case may be, while nobody queues and under load.
+    /// The most a single case may be, without queueing and under load.
     worst: (f64, f64),
 }
 
-/// tune: 2 % above greedy while nobody queues and 6 % under load, 2 % above proportional, within 10 % of opt, on average;
+/// tune: 2 % above greedy without queueing and 6 % under load, 2 % above proportional, within 10 % of opt, on average;
 /// a single small case may be further off: greedy lets a hungry job wait and serves others at full speed meanwhile, which
 /// pays where those are short, and a job that ends sooner may let a long gang begin before a short job comes (Graham).
 const TUNE: [Margin; 6] = [
@@ -155,7 +155,7 @@ fn judged(search: &Search) -> Vec<Judged> {
 }
 
 /// The worst case, shrunk, to be read in a failure.
-fn told(search: &Search, judged: &[Judged]) -> String {
+fn report(search: &Search, judged: &[Judged]) -> String {
     let Some(worst) = search.worst(judged) else { return String::new() };
     search
         .shrunk(worst, &judged[worst as usize])
@@ -177,7 +177,7 @@ fn holds(property: Property, policy: &str, orders: &[&str], sizes: Sizes, n_case
         "{policy} {}: {} in {n_broken} of {n_cases} cases not\n{}",
         about.name,
         about.says,
-        told(&search, &judged)
+        report(&search, &judged)
     );
 }
 
@@ -187,7 +187,7 @@ fn keeps(margin: &Margin) -> Result<(), String> {
     let search = Search { n_cases: margin.n_cases, ..base };
     let judged = judged(&search);
     let parts = [
-        ("nobody queues", false, margin.mean.0, margin.worst.0),
+        ("without queueing", false, margin.mean.0, margin.worst.0),
         ("under load", true, margin.mean.1, margin.worst.1),
     ];
     let mut broken = String::new();
@@ -213,7 +213,7 @@ fn keeps(margin: &Margin) -> Result<(), String> {
             ));
         }
     }
-    if broken.is_empty() { Ok(()) } else { Err(format!("{broken}{}", told(&search, &judged))) }
+    if broken.is_empty() { Ok(()) } else { Err(format!("{broken}{}", report(&search, &judged))) }
 }
 
 fn all_keep(margins: &[Margin]) {
@@ -233,7 +233,7 @@ fn all_stay_below(anomalies: &[Anomaly]) {
             "{} {name}: {worst:.3} of at most {}\n{}",
             anomaly.policy,
             anomaly.worst,
-            told(&search, &judged)
+            report(&search, &judged)
         );
         assert!(worst > 1.0, "{} {name}: no anomaly in any case; lower the bound", anomaly.policy);
     }

@@ -48,7 +48,7 @@ fn declined_and_finished_jobs_are_explained() {
     assert_eq!(value["phases"][0]["from_s"], value["start_s"]);
 }
 
-/// A world small enough to reckon by hand: 8 GPUs, first come, first served.
+/// A world small enough to compute by hand: 8 GPUs, first come, first served.
 fn three_jobs(policy: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
@@ -97,7 +97,7 @@ fn a_run_that_cannot_be_had_again_says_why() {
     std::fs::write(&trace, text.replace("late,10", "late,11")).expect("changed");
     let text = said(&rota(folder.path(), "explain out late"));
     assert!(
-        text.contains("What it needed cannot be said: trace jobs.csv is not what the run was made with"),
+        text.contains("What it needed is not known: trace jobs.csv is not what the run was made with"),
         "{text}"
     );
     assert!(text.contains("What it held:"), "the folder is enough for that: {text}");
@@ -134,7 +134,7 @@ fn a_job_alone_on_two_servers_by_hand() {
     assert!(jobs.ends_with(",0.340136,3,12,62.5,125\n"), "{jobs}");
     let text = said(&rota(folder.path(), "explain out alone"));
     for words in [
-        "It ran at 34 % of its best speed: beside each GPU it held 3 of the 12 CPUs and 62.5 of the 125 GB that it can use.",
+        "It ran at 34 % of its best speed: with each GPU it held 3 of the 12 CPUs and 62.5 of the 125 GB that it can use.",
         "at 34 % of its best speed on node0 with 3 of 12 CPUs (its share is 3), 62.5 of 125 GB (its share is 62.5)",
         "9 CPUs were free there; 187.5 GB were free there; 1 other node had room for all it can use",
         "At 0 s opt would have given it 12 CPUs and 125 GB on node0, 100 % of its best speed; all jobs together: 1 by \

@@ -8,7 +8,7 @@ use std::process::Command;
 use rota_test_support::need;
 use tempfile::TempDir;
 
-/// The page after its scripts and `then` have run in a window of a size, and what the browser complained of.
+/// The page after its scripts and `then` have run in a window of a size, and the browser's complaints.
 fn shown(browser: &Path, page: &Path, size: &str, then: &str) -> (String, String) {
     let home = tempfile::tempdir().expect("a folder");
     let text = fs::read_to_string(page).expect("a page");
@@ -48,7 +48,7 @@ fn results() -> TempDir {
     dir
 }
 
-/// What stands between two marks of a page.
+/// The text between two marks of a page.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     text.split(from).nth(1).and_then(|rest| rest.split(to).next()).unwrap_or("")
 }
@@ -96,8 +96,8 @@ fn nothing_sticks_out_on_a_phone() {
     let dir = results();
     let tell = "document.title = `${document.documentElement.scrollWidth} in ${innerWidth}`;";
     let (page, _) = shown(&browser, &dir.path().join("a/report.html"), "500,900", tell);
-    let said = between(&page, "<title>", "</title>");
-    let (wide, room) = said.split_once(" in ").expect("two widths");
+    let title = between(&page, "<title>", "</title>");
+    let (wide, room) = title.split_once(" in ").expect("two widths");
     let (wide, room): (u32, u32) = (wide.parse().expect("a width"), room.parse().expect("a width"));
     assert!(wide <= room, "the page is {wide} px wide in a window of {room}");
 }

@@ -178,7 +178,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
         ("study batch.rhai --out thesis", "chapter1.tex"),
         ("study batch.rhai --threads 0", "--threads 0"),
         ("study batch.rhai --set seeds=3", "this study has no parameters"),
-        ("study merge batch.rhai --out m --from thesis", "no study's folder"),
+        ("study merge batch.rhai --out m --from thesis", "does not hold a study"),
     ] {
         let output = rota(dir.path(), args);
         assert!(!output.status.success(), "rota {args}");

@@ -94,11 +94,11 @@ Exit status: 0 nothing beyond the margin, 1 a counterexample was found.
 
 Properties (--property):
   ends       every job that is not refused ends
-  conserves  no job waits while its GPUs are free with its share (or its demand, if that is less) beside them
-  serves     no job waits while its GPUs are free with its whole demand beside them
+  conserves  no job waits while its GPUs are free with its share (or its demand, if that is less)
+  serves     no job waits while its GPUs are free with its whole demand
   share      no job runs with less than its proportional share (or its demand, if that is less) of anything
   tops       no job runs below its demand while its own nodes could give it all of it
-  leaves     nothing that would speed a running job up is left beside it
+  leaves     nothing that would speed a running job up is left on its nodes
   roams      no job that moves for nothing runs below its demand while another node has room for all of it
   steady     passing over rounds in which nothing changed changes nothing
   capacity   one node more, or half as many CPUs or as much memory again, does not raise the mean completion time

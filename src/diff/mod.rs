@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RunResult A ─▶ moments ─┐
-//!                         ├▶ first difference ─▶ Difference ─▶ sentences (say), JSON
+//!                         ├▶ first difference ─▶ Difference ─▶ sentences (text), JSON
 //! RunResult B ─▶ moments ─┘
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! simulated: all of it is in `jobs.csv`, `rounds.csv` and `timeline.csv`.
 
 mod moments;
-mod say;
+mod text;
 
 use rota_core::ledger::Sample;
 use rota_core::time::Time;
@@ -38,7 +38,7 @@ pub enum Parting {
     Nowhere,
     /// They were not given the same jobs: the first that differs, as each has it.
     Jobs {
-        /// Its place in the trace.
+        /// Index in the trace.
         index: usize,
         /// In A.
         a: Option<String>,
@@ -88,11 +88,11 @@ pub struct State {
 /// A job that the difference is about.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Involved {
-    /// Its name.
+    /// Its name in the trace.
     pub job_id: String,
-    /// Its model.
+    /// Name of its model in the profiles.
     pub model: String,
-    /// Who paid for it.
+    /// Owner in the trace.
     pub tenant: String,
     /// GPUs it asked for.
     pub gpus: u32,

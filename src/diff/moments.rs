@@ -10,10 +10,10 @@ use crate::results::RunResult;
 /// Something that happened to a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Change {
-    /// Its place in the trace.
+    /// Index in the trace.
     #[serde(skip)]
     pub job: usize,
-    /// Its name.
+    /// Its name in the trace.
     pub job_id: String,
     /// What happened.
     pub what: What,
@@ -25,7 +25,7 @@ pub struct Change {
 pub enum What {
     /// From now on it holds this on a node.
     Holds {
-        /// The node.
+        /// Name of the node in the cluster's configuration.
         node: String,
         /// GPUs of the node, by number.
         gpus: Vec<u32>,
@@ -38,7 +38,7 @@ pub enum What {
     },
     /// It no longer holds anything on a node, and is not done.
     Leaves {
-        /// The node.
+        /// Name of the node in the cluster's configuration.
         node: String,
     },
     /// It is done.
@@ -47,7 +47,7 @@ pub enum What {
     Starts,
     /// It was refused, given up, or did not end.
     Ends {
-        /// How.
+        /// As in `jobs.csv`.
         status: &'static str,
     },
 }

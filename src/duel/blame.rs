@@ -1,7 +1,7 @@
 //! The first bad decision: where the policy lost what the other would have kept.
 //!
 //! The policy decides up to some round and the other from there on. The later the other takes over, the less it can mend;
-//! the first decision after which it mends much less is the one to look at, and both plans for that instant stand side by
+//! the first decision after which it mends much less is the one to look at, and both plans for that instant are shown side by
 //! side.
 
 use rota_core::plan::{Plan, Wake};
@@ -36,7 +36,7 @@ pub struct Blame {
 /// A job at that instant.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Served {
-    /// Its name.
+    /// Its name in the scenario.
     pub job: String,
     /// GPUs it asks for.
     pub gpus: u32,

@@ -25,9 +25,9 @@ pub struct Case {
 /// Like nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// How many.
+    /// Number of nodes of this kind.
     pub nodes: u32,
-    /// Racks they stand in.
+    /// Number of racks they are spread over.
     pub racks: u32,
     /// GPUs of each.
     pub gpus: u32,
@@ -56,7 +56,7 @@ pub struct Job {
     pub restart_s: u32,
 }
 
-/// What a job makes of a resource beside each of its GPUs.
+/// How a job's speed depends on a resource, for each of its GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     /// It asks for so much, and more or less makes no difference.
@@ -68,9 +68,9 @@ pub enum Need {
 /// A case as the engine runs it.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Where.
+    /// Cluster that every run of the case starts with.
     pub cluster: Arc<Cluster>,
-    /// Who.
+    /// Jobs with their true work.
     pub workload: Arc<Workload>,
     /// Time between rounds.
     pub round: Span,

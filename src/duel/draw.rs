@@ -27,7 +27,7 @@ impl Default for Sizes {
     }
 }
 
-/// Case number `index` of a seed: the same whoever draws it, and whatever was drawn before.
+/// Case number `index` of a seed: the same on every thread, whatever was drawn before.
 pub fn draw(seed: u64, index: u64, sizes: &Sizes) -> Case {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(index);

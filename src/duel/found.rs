@@ -35,7 +35,7 @@ pub struct Counterexample {
 /// What became of a job.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Ended {
-    /// Its name.
+    /// Its name in the scenario.
     pub job: String,
     /// Its completion time under the policy, in seconds; `None` if it was refused or never ended.
     pub jct_s: Option<f64>,
@@ -114,7 +114,7 @@ fn scenario_of(case: &Case, policy: &str, side: &mut Side) -> String {
 
 /// Leaves out the last lines that say the same as the one before them.
 fn until_nothing_changes(mut lines: Vec<String>) -> Vec<String> {
-    let without_time = |line: &String| line.split_once(": ").map(|(_, said)| said.to_owned());
+    let without_time = |line: &String| line.split_once(": ").map(|(_, text)| text.to_owned());
     while let [.., before, last] = lines.as_slice()
         && without_time(before) == without_time(last)
     {

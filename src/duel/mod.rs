@@ -18,10 +18,10 @@ mod found;
 pub mod property;
 pub mod question;
 mod rounds;
-mod say;
 pub mod shrink;
 pub mod side;
 mod tally;
+mod text;
 
 use rayon::prelude::*;
 
@@ -33,7 +33,7 @@ pub use question::{Arena, Judged, Parameters, Question};
 pub use side::{Match, Side, SideError, matches};
 pub use tally::Tally;
 
-/// Cases that a thread takes at least at a time: policies are loaded anew for each such piece.
+/// Cases that a thread takes at least at a time: policies are loaded again for each such piece.
 const PIECE: usize = 64;
 
 /// What is searched, and where.
@@ -47,7 +47,7 @@ pub struct Search {
     pub set: Parameters,
     /// How large the cases are.
     pub sizes: Sizes,
-    /// How many.
+    /// Cases to draw.
     pub n_cases: u64,
     /// Seed of all.
     pub seed: u64,
@@ -139,7 +139,7 @@ impl Search {
         let orders: Vec<(String, usize)> =
             self.matches.iter().enumerate().map(|(turn, of)| (of.policy.clone(), turn)).collect();
         let mut tallies = vec![Tally::of("all", judged.iter(), self.margin)];
-        for (name, is_crowded) in [("nobody queues", false), ("under load", true)] {
+        for (name, is_crowded) in [("without queueing", false), ("under load", true)] {
             let part = judged.iter().filter(|judged| judged.is_crowded == is_crowded);
             tallies.push(Tally::of(name, part, self.margin));
         }

@@ -17,33 +17,33 @@ use super::side::{Fate, Outcome, Side, mean};
 pub enum Property {
     /// Every job ends.
     Ends,
-    /// No job waits whose GPUs are free with its share beside them.
+    /// No job waits while its GPUs are free together with its share.
     Conserves,
-    /// No job waits whose GPUs are free with its whole demand beside them.
+    /// No job waits while its GPUs are free together with its whole demand.
     Serves,
-    /// Nobody runs below its share.
+    /// No job runs below its share.
     Share,
-    /// Nobody runs below its demand where its own nodes could give all of it.
+    /// No job runs below its demand where its own nodes could give all of it.
     Tops,
-    /// Nothing that would speed a running job up is left beside it.
+    /// Nothing that would speed a running job up is left on its nodes.
     Leaves,
-    /// Nobody runs below its demand while another node has room for all of it.
+    /// No job runs below its demand while another node has room for all of it.
     Roams,
     /// Asking at every round gives what skipping rounds gives.
     Steady,
-    /// More nodes, CPUs or memory slow nobody down.
+    /// More nodes, CPUs or memory slow no job down.
     Capacity,
-    /// A job less slows nobody down.
+    /// Taking a job away slows no other job down.
     Fewer,
 }
 
-/// What can be said of a property in a line.
+/// A property in a line.
 pub struct About {
     /// The property.
     pub property: Property,
-    /// Its name.
+    /// As on the command line.
     pub name: &'static str,
-    /// What it says.
+    /// The property as a sentence.
     pub says: &'static str,
     /// How far it may be off before that is a counterexample, if the user says nothing.
     pub margin: f64,
@@ -64,13 +64,13 @@ impl Property {
         About {
             property: Property::Conserves,
             name: "conserves",
-            says: "no job waits while its GPUs are free with its share (or its demand, if that is less) beside them",
+            says: "no job waits while its GPUs are free with its share (or its demand, if that is less)",
             margin: EXACT,
         },
         About {
             property: Property::Serves,
             name: "serves",
-            says: "no job waits while its GPUs are free with its whole demand beside them",
+            says: "no job waits while its GPUs are free with its whole demand",
             margin: EXACT,
         },
         About {
@@ -88,7 +88,7 @@ impl Property {
         About {
             property: Property::Leaves,
             name: "leaves",
-            says: "nothing that would speed a running job up is left beside it",
+            says: "nothing that would speed a running job up is left on its nodes",
             margin: EXACT,
         },
         About {
@@ -117,7 +117,7 @@ impl Property {
         },
     ];
 
-    /// What can be said of it.
+    /// Its name and what it says.
     pub fn about(self) -> &'static About {
         Property::ALL.iter().find(|about| about.property == self).expect("every property is in the table")
     }

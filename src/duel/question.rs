@@ -1,6 +1,7 @@
 //! What is asked of a case, and how the answer is measured: as a ratio, in which 1 is as it should be and more is worse.
 
 use rota_core::plan::Plan;
+use rota_core::simulation::SimulationError;
 use rota_core::snapshot::Snapshot;
 use rota_scripts::optimum::speed_of;
 
@@ -45,9 +46,9 @@ impl Judged {
 pub struct Arena {
     /// What is asked.
     pub question: Question,
-    /// The policy in question.
+    /// Policy that is judged.
     pub policy: Side,
-    /// The one it is measured by.
+    /// Policy it is compared with; `None` where a property is asked of one policy alone.
     pub against: Option<Side>,
 }
 
@@ -66,7 +67,7 @@ impl Arena {
             (Question::Jct, Some(against)) => jct(&mut self.policy, against, setting),
             (Question::Speed, Some(against)) => speed(&mut self.policy, against, setting),
             (Question::Jct | Question::Speed, None) => {
-                unreachable!("whoever asks for a comparison names the other")
+                unreachable!("a comparison names the other policy")
             }
         }
     }
@@ -107,11 +108,16 @@ fn speed(policy: &mut Side, against: &mut Side, setting: &Setting) -> Judged {
         Err(_) => f64::INFINITY,
     };
     let asked: u32 = setting.workload.jobs.iter().map(|job| job.gpus.asked).sum();
-    Judged { ratio, is_crowded: asked > setting.cluster.n_gpus(), n_stops: (0, 0), what: ours.err() }
+    Judged {
+        ratio,
+        is_crowded: asked > setting.cluster.n_gpus(),
+        n_stops: (0, 0),
+        what: ours.err().map(|error| error.to_string()),
+    }
 }
 
 /// Speed of all jobs together after the first decision, relative to proportional shares.
-fn first_speed(side: &mut Side, setting: &Setting) -> Result<f64, String> {
+fn first_speed(side: &mut Side, setting: &Setting) -> Result<f64, SimulationError> {
     let mut total = 0.0;
     side.first(setting, &mut |snapshot, plan| total = total_speed(snapshot, plan))?;
     Ok(total)

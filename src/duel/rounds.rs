@@ -49,12 +49,12 @@ impl<'a> Round<'a> {
         &self.snapshot.jobs.spec(row).name
     }
 
-    /// What a job asks for beside each GPU at best.
+    /// What a job asks for with each GPU at best.
     fn demand(&self, row: usize) -> Host {
         *self.snapshot.jobs.demand_per_gpu(row)
     }
 
-    /// What a job is entitled to beside each GPU of a type: its share, or its demand where that is less.
+    /// What a job is entitled to with each GPU of a type: its share, or its demand where that is less.
     fn due(&self, row: usize, gpu_type: GpuTypeId) -> Host {
         self.room.fair_share(gpu_type).min(&self.demand(row))
     }
@@ -74,7 +74,7 @@ impl<'a> Round<'a> {
         rows
     }
 
-    /// Whether a gang would fit what is free with so much beside each GPU: on one node, or on several of a type where
+    /// Whether a gang would fit what is free with so much for each GPU: on one node, or on several of a type where
     /// none is large enough for it.
     fn fits(&self, row: usize, per_gpu: impl Fn(GpuTypeId) -> Host) -> bool {
         let gpus = self.snapshot.jobs.gpus()[row];
@@ -95,13 +95,13 @@ impl<'a> Round<'a> {
     }
 }
 
-/// No job waits whose GPUs are free with what it is entitled to beside them.
+/// No job waits whose GPUs are free with what it is entitled to.
 pub(super) fn conserves(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     waits_in_vain(&round, plan, "its share", &|row, gpu_type| round.due(row, gpu_type))
 }
 
-/// No job waits whose GPUs are free with all it can use beside them.
+/// No job waits whose GPUs are free with all it can use.
 pub(super) fn serves(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     waits_in_vain(&round, plan, "all it asks for", &|row, _| round.demand(row))
@@ -116,11 +116,11 @@ fn waits_in_vain(
     let in_vain = |row: &usize| round.fits(*row, |gpu_type| per_gpu(*row, gpu_type));
     let row = round.waiting(plan).into_iter().find(in_vain)?;
     let (now, name, gpus) = (round.snapshot.now, round.name(row), round.snapshot.jobs.gpus()[row]);
-    let what = format!("at {now} s {name} waits while {gpus} GPUs are free with {with} beside them");
+    let what = format!("at {now} s {name} waits while {gpus} GPUs are free with {with}");
     Some(Breach { ratio: 2.0, what })
 }
 
-/// Nobody has less than it is entitled to; the ratio grows with the part that is missing.
+/// No job has less than it is entitled to; the ratio grows with the part that is missing.
 pub(super) fn share(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
@@ -143,23 +143,23 @@ pub(super) fn share(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     worst(round.given.iter().filter_map(breach))
 }
 
-/// Nobody is below its demand where its own nodes could give all of it.
+/// No job is below its demand where its own nodes could give all of it.
 pub(super) fn tops(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     short(snapshot, plan, |possible, demand| demand.fits_in(possible))
 }
 
-/// Nobody is below its demand where its own nodes have more to give to each of its GPUs.
+/// No job is below its demand where its own nodes have more to give to each of its GPUs.
 pub(super) fn leaves(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     short(snapshot, plan, |_, _| true)
 }
 
-/// The worst of the jobs that would run faster with what is free beside them, of those for which what is possible and what
-/// is asked for beside each GPU matter.
+/// The worst of the jobs that would run faster with what is free on their nodes, of those for which what is possible and what
+/// is asked for with each GPU matter.
 fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
         let (held, demand) = (allocation.least_per_gpu(), round.demand(*row));
-        // What every worker could have, were all that is free beside it given to it.
+        // What every worker could have, were all that is free on its node given to it.
         let possible = allocation.slices.iter().map(|slice| {
             let free = round.free[slice.node.index()].1;
             slice.host.checked_add(&free).unwrap_or(slice.host).per(slice.gpus.len())
@@ -181,7 +181,7 @@ fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) ->
     worst(round.given.iter().filter_map(breach))
 }
 
-/// Nobody that moves for nothing is below its demand while a node has room for all of it.
+/// No job that moves for nothing is below its demand while a node has room for all of it.
 pub(super) fn roams(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
@@ -206,7 +206,7 @@ pub(super) fn roams(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     worst(round.given.iter().filter_map(breach))
 }
 
-/// How many times as fast a job would run where it is with so much beside each GPU, if faster at all.
+/// How many times as fast a job would run where it is with so much for each GPU, if faster at all.
 fn faster(snapshot: &Snapshot, row: usize, allocation: &Allocation, per_gpu: &Host) -> Option<f64> {
     let spec = snapshot.jobs.spec(row);
     let mut better = allocation.clone();

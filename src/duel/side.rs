@@ -84,7 +84,7 @@ fn order_of(name: &str) -> Result<Option<String>, SideError> {
 /// A policy that is used for one case after another.
 pub struct Side {
     policy: ScriptPolicy,
-    /// Parameters that were set, for who writes it down.
+    /// Parameters that were set, to be written into the scenario.
     pub(super) set: Vec<(String, String)>,
     /// Its memory before the first decision.
     fresh: String,
@@ -191,11 +191,11 @@ impl Side {
         &mut self,
         setting: &Setting,
         watch: &mut dyn FnMut(&Snapshot, &Plan),
-    ) -> Result<(), String> {
+    ) -> Result<(), SimulationError> {
         let settings = settings(setting, true);
         let mut watched = Watched { policy: self.policy(), watch };
         let step = simulation(setting, &mut watched, &settings).step();
-        step.map(|_| ()).map_err(|error| error.to_string())
+        step.map(|_| ())
     }
 
     /// Runs a case to its end, asking the policy at every round.

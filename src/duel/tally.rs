@@ -1,7 +1,7 @@
 //! How the ratios of many cases are spread.
 
 use super::question::Judged;
-use crate::study::interval;
+use crate::statistics::interval;
 
 /// Ratios that differ by less are equal.
 const EQUAL: f64 = 1e-6;
@@ -9,27 +9,27 @@ const EQUAL: f64 = 1e-6;
 /// The ratios of some cases.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Tally {
-    /// Of which.
+    /// Which cases: all, or a part of them.
     pub name: String,
-    /// How many.
+    /// Cases that were judged.
     pub n: usize,
-    /// Worse by more than the margin.
+    /// Cases worse by more than the margin.
     pub n_beyond: usize,
-    /// Worse at all.
+    /// Cases with a ratio above 1.
     pub n_worse: usize,
-    /// As good.
+    /// Cases with a ratio of 1.
     pub n_equal: usize,
-    /// Better.
+    /// Cases with a ratio below 1.
     pub n_better: usize,
     /// The mean of all ratios that are finite.
     pub mean: f64,
-    /// Its 95 % interval of confidence.
+    /// Lower end of its 95 % confidence interval.
     pub mean_low: f64,
-    /// Its other end.
+    /// Upper end of the interval.
     pub mean_high: f64,
-    /// The worst.
+    /// Largest ratio; infinite where jobs never end.
     pub worst: f64,
-    /// The best.
+    /// Smallest ratio.
     pub best: f64,
     /// Stops and moves of jobs under the policy.
     pub n_stops: u64,

@@ -4,7 +4,7 @@ use rota_core::allocation::Allocation;
 use rota_core::ids::JobId;
 use rota_core::room::Room;
 use rota_scripts::optimum::{OptimumSettings, optimum, speed_of};
-use rota_solvers::Highs;
+use rota_solvers::{FormulationError, Highs};
 
 use super::slow::Moment;
 use crate::solve::given;
@@ -27,23 +27,39 @@ pub struct AtBest {
     pub nodes: Vec<String>,
     /// Speed relative to proportional shares, summed over all jobs: by the policy.
     pub reached: f64,
-    /// By `opt`.
+    /// The same sum under `opt`.
     pub best: f64,
-    /// By no plan more than this.
+    /// An upper bound of that sum, over all plans.
     pub bound: f64,
 }
 
-/// Asks for the optimum at a decision; says why not where it is too large or cannot be stated.
-pub(super) fn at_best(moment: &Moment, job: JobId) -> Result<AtBest, String> {
+/// Why the optimum of a decision is not part of an explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSolved {
+    /// The model would be too large for an explanation.
+    #[error("{n_jobs} jobs ran, more than {MOST_JOBS}")]
+    TooManyJobs {
+        /// Jobs that ran after the decision.
+        n_jobs: usize,
+    },
+    /// The decision does not know the job.
+    #[error("the job was not there")]
+    NoJob,
+    /// The optimum cannot be stated or found.
+    #[error(transparent)]
+    Optimum(#[from] FormulationError),
+}
+
+/// Computes the optimum at a decision.
+pub(super) fn at_best(moment: &Moment, job: JobId) -> Result<AtBest, NotSolved> {
     let snapshot = &moment.snapshot;
     let runs = given(snapshot, &moment.plan);
     if runs.len() > MOST_JOBS {
-        return Err(format!("{} jobs ran, more than {MOST_JOBS}", runs.len()));
+        return Err(NotSolved::TooManyJobs { n_jobs: runs.len() });
     }
-    let row = snapshot.jobs.row(job).ok_or("the job was not there")?;
+    let row = snapshot.jobs.row(job).ok_or(NotSolved::NoJob)?;
     let order: Vec<u32> = runs.iter().map(|(row, _)| *row as u32).collect();
-    let best = optimum(snapshot, &order, &mut Room::new(snapshot), &mut Highs, &OptimumSettings::default())
-        .map_err(|error| error.to_string())?;
+    let best = optimum(snapshot, &order, &mut Room::new(snapshot), &mut Highs, &OptimumSettings::default())?;
     let mine = best.granted.iter().find(|granted| granted.row as usize == row);
     let mine = mine.map(|granted| Allocation { slices: granted.slices.clone() });
     let name = |slice: &rota_core::allocation::Slice| {

@@ -1,6 +1,6 @@
-//! What is said of CPUs and memory: how fast a job was, what it lacked, who held it, and what would have been best.
+//! Sentences about CPUs and memory: how fast a job was, what it lacked, who held it, and what would have been best.
 
-use super::say::{more, number, span};
+use super::text::{more, number, span};
 use super::{Amount, Excess, Explanation, Slow};
 
 /// How fast it ran over all, and what it held for that.
@@ -8,7 +8,7 @@ pub(super) fn pace(job: &Explanation) -> Option<String> {
     let (of_best, (cpus, cpus_wanted), (mem_gb, mem_wanted)) =
         (job.speed_of_best?, job.cpus_per_gpu?, job.mem_gb_per_gpu?);
     Some(format!(
-        "It ran at {} of its best speed: beside each GPU it held {} of the {} CPUs and {} of the {} GB that it can use.",
+        "It ran at {} of its best speed: with each GPU it held {} of the {} CPUs and {} of the {} GB that it can use.",
         percent(of_best),
         number(cpus),
         number(cpus_wanted),
@@ -38,7 +38,7 @@ pub(super) fn slow(slow: &Slow) -> String {
     }
     if !slow.neighbours.is_empty() {
         let named: Vec<String> = slow.neighbours.iter().map(excess).collect();
-        text.push_str(&format!("; beside it, above their share: {}{}", named.join(", "), more(slow.n_more)));
+        text.push_str(&format!("; next to it, above their share: {}{}", named.join(", "), more(slow.n_more)));
     }
     match slow.nodes_with_room {
         Some((_, 0)) => text.push_str("; no other node had room for all it can use"),

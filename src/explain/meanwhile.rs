@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
 
-use super::Phase;
+use super::HeldPhase;
 use super::held::gpus;
 use crate::results::{JobRow, RunResult};
 
@@ -18,7 +18,7 @@ const LEAST_CHANGE: f64 = 0.0005;
 /// Another job, and how many GPUs are meant.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Holder {
-    /// The job.
+    /// Its name in the trace.
     pub job_id: String,
     /// GPUs: on average while another waited, or as many as it gained (lost, when negative).
     pub gpus: f64,
@@ -29,13 +29,13 @@ pub struct Holder {
 pub struct Wait {
     /// From when, in seconds.
     pub from_s: f64,
-    /// Until when.
+    /// End, in the same seconds.
     pub to_s: f64,
     /// GPUs of nodes that were up, at the last decision before its end.
     pub gpus_up: u32,
     /// GPUs that all jobs held on average.
     pub gpus_held: f64,
-    /// The fewest and the most GPUs nobody held after a decision in it; `None` when no decision fell into it.
+    /// The fewest and the most free GPUs after a decision in it; `None` when no decision fell into it.
     pub gpus_free: Option<(u32, u32)>,
     /// Those that held most, the largest first.
     pub holders: Vec<Holder>,
@@ -56,7 +56,7 @@ pub struct Move {
     pub others: Vec<Holder>,
     /// How many more changed.
     pub n_more: usize,
-    /// GPUs its deadline asked for then; `None` when it had none, no number was enough, or nobody looked.
+    /// GPUs its deadline asked for then; `None` when it had none, no number was enough, or the run was not simulated again.
     pub gpus_for_deadline: Option<u32>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn wait(run: &RunResult, id: JobId, from: Time, to: Time) -> Wait {
 }
 
 /// The moments after the start and before the end at which what a job held changed.
-pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[Phase]) -> Vec<Move> {
+pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Move> {
     let mut moves = Vec::new();
     for (at, phase) in phases.iter().enumerate() {
         let next = phases.get(at + 1);
@@ -118,7 +118,7 @@ fn change(run: &RunResult, id: JobId, at: Time, gpus_before: f64, gpus_after: f6
     Move { at_s: at.as_secs_f64(), gpus_before, gpus_after, others, n_more, gpus_for_deadline: None }
 }
 
-/// The largest by name, the rest as a number; who has nothing is left out.
+/// The largest by name, the rest as a number; jobs with nothing are left out.
 pub(super) fn named(rows: &[JobRow], amounts: BTreeMap<JobId, f64>) -> (Vec<Holder>, usize) {
     let mut amounts: Vec<_> = amounts.into_iter().filter(|(_, gpus)| gpus.abs() > LEAST_CHANGE).collect();
     amounts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));

@@ -6,7 +6,7 @@
 //! Snapshot, Plan ─▶ shortages   what it needed and what was missing, decision by decision of the run simulated again
 //!                ─▶ slow        what it lacked of CPUs and memory while it ran, and who held it
 //!                ─▶ at_best     what opt would have done, at the worst of these times
-//!          ─▶ Explanation ─▶ sentences   (say), JSON
+//!          ─▶ Explanation ─▶ sentences   (text), JSON
 //! ```
 //!
 //! Nothing is guessed: every sentence is a fact of the folder's tables or of a decision taken again from the same inputs.
@@ -16,16 +16,16 @@ mod at_best;
 mod held;
 mod lack;
 mod meanwhile;
-mod say;
 mod shortages;
 mod slow;
+mod text;
 
 use rota_core::ids::JobId;
 use rota_core::time::{Span, Time};
 
 use crate::results::{JobRow, RunResult};
-pub use at_best::AtBest;
-pub use held::Phase;
+pub use at_best::{AtBest, NotSolved};
+pub use held::HeldPhase;
 pub use meanwhile::{Holder, Move, Wait};
 pub use shortages::{DeadlineShare, Limit, Seen, Shortage, Watch};
 pub use slow::{Amount, Excess, Slow};
@@ -36,11 +36,11 @@ pub enum ExplainError {
     /// The run has no such job.
     #[error("the run of {policy} has no job `{job}`; it has {n_jobs}, the first is `{first}`")]
     NoJob {
-        /// What was asked for.
+        /// Name that was asked for.
         job: String,
-        /// Whose run.
+        /// Policy of the run.
         policy: String,
-        /// How many there are.
+        /// Jobs in the run.
         n_jobs: usize,
         /// A name as they look there.
         first: String,
@@ -50,11 +50,11 @@ pub enum ExplainError {
 /// All that is known of one job.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Explanation {
-    /// Its name.
+    /// Its name in the trace.
     pub job_id: String,
-    /// Whose run.
+    /// Policy of the run.
     pub policy: String,
-    /// Its model.
+    /// Name of its model in the profiles.
     pub model: String,
     /// GPUs it asked for.
     pub gpus: u32,
@@ -76,23 +76,23 @@ pub struct Explanation {
     pub preemptions: u32,
     /// The part of its best speed it had over its run; `None` where speed does not depend on CPUs and memory.
     pub speed_of_best: Option<f64>,
-    /// CPUs it held beside each GPU on average, and CPUs it wanted.
+    /// CPUs it held with each GPU on average, and CPUs it wanted.
     pub cpus_per_gpu: Option<(f64, f64)>,
     /// The same of memory, in gigabytes.
     pub mem_gb_per_gpu: Option<(f64, f64)>,
     /// Whether the folder records what ran where; without it the lists below are empty.
     pub has_timeline: bool,
     /// What it held, stretch by stretch.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<HeldPhase>,
     /// When it held nothing though it had arrived and not ended.
     pub waits: Vec<Wait>,
     /// When what it held changed, and who gained or lost at that moment.
     pub moves: Vec<Move>,
-    /// When it had less than it needed, and what was missing; empty when nobody looked.
+    /// When it had less than it needed, and what was missing; empty unless the run was simulated again.
     pub shortages: Vec<Shortage>,
-    /// The share its deadline asked for, from when on; empty without a deadline, or when nobody looked.
+    /// The share its deadline asked for, from when on; empty without a deadline, or unless the run was simulated again.
     pub deadline_shares: Vec<DeadlineShare>,
-    /// When it ran slowly for want of CPUs or memory; empty when nobody looked.
+    /// When it ran slowly for want of CPUs or memory; empty unless the run was simulated again.
     pub slow: Vec<Slow>,
     /// What `opt` would have done when the longest of these times began.
     pub at_best: Option<AtBest>,
@@ -144,13 +144,13 @@ pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> 
         not_seen: None,
         sentences: Vec::new(),
     };
-    explanation.sentences = say::sentences(&explanation);
+    explanation.sentences = text::sentences(&explanation);
     Ok(explanation)
 }
 
 /// Gaps between arrival, phases and end. A declined job waited for nothing, but who held the GPUs up to its deadline
 /// is what kept it out.
-fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[Phase]) -> Vec<Wait> {
+fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Wait> {
     let last_sample = run.samples.last().map_or(row.arrival, |sample| sample.time);
     let is_declined = row.status == rota_core::ledger::Status::Declined;
     let end =
@@ -177,16 +177,16 @@ impl Explanation {
         (self.shortages, self.deadline_shares, self.slow) = (seen.shortages, seen.deadline_shares, seen.slow);
         match seen.at_best {
             Some(Ok(at_best)) => self.at_best = Some(at_best),
-            Some(Err(why)) => self.not_asked = Some(why),
+            Some(Err(why)) => self.not_asked = Some(why.to_string()),
             None => {}
         }
-        self.sentences = say::sentences(self);
+        self.sentences = text::sentences(self);
     }
 
     /// Says why the decisions could not be seen again.
     pub fn without_decisions(&mut self, why: String) {
         self.not_seen = Some(why);
-        self.sentences = say::sentences(self);
+        self.sentences = text::sentences(self);
     }
 
     /// For people.

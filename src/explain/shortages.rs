@@ -1,8 +1,8 @@
 //! Why a job had less than it needed, decision by decision: a run is simulated again and watched for one job.
 //!
 //! At every decision it is seen what the job needed (to run at all, or to be done by its deadline if it held that from
-//! then on), what it was given, and what was left of the cluster beside everybody's share. Decisions that tell the
-//! same story are one [`Shortage`]. How the run is had again is the caller's affair.
+//! then on), what it was given, and what was left of the cluster after all grants. Decisions with the
+//! same outcome are one [`Shortage`]. The caller simulates the run again.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use rota_core::time::Time;
 use rota_core::timeline::{Ahead, ShareNeeded};
 
 use super::Holder;
-use super::at_best::{AtBest, at_best};
+use super::at_best::{AtBest, NotSolved, at_best};
 use super::meanwhile::named;
 use super::slow::{Slow, SlowWatch};
 use crate::results::JobRow;
@@ -29,13 +29,13 @@ pub enum Limit {
     Gpus,
     /// Enough GPUs were left, but not on one node, and it would have fitted on one.
     Places,
-    /// CPUs beside the GPUs that were left.
+    /// Too few CPUs on the nodes of the GPUs that were left.
     Cpus,
-    /// Memory beside the GPUs that were left.
+    /// Too little memory on the nodes of the GPUs that were left.
     Memory,
     /// No number of GPUs it can use would have been enough any more.
     Time,
-    /// Nothing: the policy left what it needed to nobody.
+    /// Nothing: what it needed was free, and the policy did not use it.
     Policy,
 }
 
@@ -44,7 +44,7 @@ pub enum Limit {
 pub struct Shortage {
     /// From which decision on, in seconds.
     pub from_s: f64,
-    /// Until when.
+    /// End, in the same seconds.
     pub to_s: f64,
     /// GPUs it was given.
     pub gpus_held: u32,
@@ -53,9 +53,9 @@ pub struct Shortage {
     pub gpus_needed: Option<u32>,
     /// What was missing.
     pub limit: Limit,
-    /// The fewest and the most GPUs nobody held.
+    /// The fewest and the most free GPUs.
     pub gpus_free: (u32, u32),
-    /// The most GPUs nobody held on one node.
+    /// The most free GPUs on one node.
     pub most_on_one_node: u32,
     /// Who held most on average, the largest first.
     pub holders: Vec<Holder>,
@@ -83,7 +83,7 @@ pub struct Seen {
     /// When it ran slowly for want of CPUs or memory.
     pub slow: Vec<Slow>,
     /// What `opt` would have done when the longest of these times began, or why that was not asked.
-    pub at_best: Option<Result<AtBest, String>>,
+    pub at_best: Option<Result<AtBest, NotSolved>>,
 }
 
 /// Watches a run for one job.
@@ -190,7 +190,7 @@ impl<'r> Watch<'r> {
             self.end_shortage(snapshot.now);
             return;
         }
-        let left = Left::beside(snapshot, given, spec.gpu_type);
+        let left = Left::after(snapshot, given, spec.gpu_type);
         let limit = match wanted {
             None => Limit::Time,
             Some(wanted) => left.limit(wanted - held),
@@ -267,7 +267,7 @@ struct Left {
 }
 
 impl Left {
-    fn beside(
+    fn after(
         snapshot: &Snapshot,
         given: &BTreeMap<JobId, &Allocation>,
         gpu_type: Option<rota_core::ids::GpuTypeId>,

@@ -1,5 +1,5 @@
 //! Why a job ran slowly: the CPUs and the memory it held against what it wanted, decision by decision, and who held
-//! more than its share beside it.
+//! more than its share next to it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const MOST_NAMED: usize = 5;
 pub struct Slow {
     /// From which decision on, in seconds.
     pub from_s: f64,
-    /// Until when.
+    /// End, in the same seconds.
     pub to_s: f64,
     /// The part of its best speed it had.
     pub of_best: f64,
@@ -40,7 +40,7 @@ pub struct Slow {
     pub nodes_with_room: Option<(u32, u32)>,
 }
 
-/// Of one resource, what a job held, what its proportional share was, what it wanted, and what nobody held beside it.
+/// Of one resource, what a job held, what its proportional share was, what it wanted, and what was free next to it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Amount {
     /// Held.
@@ -63,7 +63,7 @@ impl Amount {
 /// A neighbour, and how much it held above its share.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Excess {
-    /// The job.
+    /// Its name in the trace.
     pub job_id: String,
     /// CPUs above its share.
     pub cpus: f64,

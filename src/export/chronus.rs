@@ -71,7 +71,7 @@ fn round_rows(run: &RunResult) -> Vec<String> {
     rows
 }
 
-/// Jobs and GPUs that were given anew at each time.
+/// Jobs and GPUs that were newly given at each time.
 fn placement_rows(run: &RunResult) -> Vec<String> {
     let mut placed: BTreeMap<Time, (Vec<usize>, u32)> = BTreeMap::new();
     for stretch in &run.timeline {

@@ -2,7 +2,7 @@
 //! each GPU).
 //!
 //! `promote` is always 0: nothing is demoted here. Jobs without a deadline are best effort and have the original's
-//! largest whole number as theirs. `ce` is the cluster's efficiency: what running jobs do beside one GPU each, by GPU. Rounds at
+//! largest whole number as theirs. `ce` is the cluster's efficiency: the speed of running jobs relative to one GPU each, per GPU. Rounds at
 //! which nothing was decided are not in it, as in the original.
 
 use std::collections::BTreeMap;

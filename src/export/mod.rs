@@ -30,17 +30,17 @@ pub enum ExportError {
     /// The operating system refused.
     #[error("cannot write {}: {source}", path.display())]
     Io {
-        /// The file.
+        /// File that was to be written.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system answered.
         source: std::io::Error,
     },
     /// The run does not say what ran where.
     #[error("the run of {policy} has no timeline.csv, which {file} is made of: run it again with --timeline")]
     NoTimeline {
-        /// Whose run.
+        /// Policy of the run.
         policy: String,
-        /// What needs it.
+        /// Name of the log that cannot be written without it.
         file: &'static str,
     },
 }

@@ -47,7 +47,7 @@ fn elasticflows_events_name_who_is_on_each_gpu() {
         n_busy += cells[1..=n_gpus].iter().filter(|cell| !cell.is_empty()).count();
         assert_eq!(cells[n_gpus + 1].parse(), Ok(sample.efficiency()), "{line}");
     }
-    assert!(n_busy > 0, "nobody is on any GPU");
+    assert!(n_busy > 0, "no job is on any GPU");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::samples::Estimate;
 /// One run of one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// With what.
+    /// Resources and batch it was run with.
     pub point: Point,
     /// Seconds of an iteration in each stretch of it; none when it failed.
     pub iteration_s: Vec<f64>,
@@ -84,25 +84,25 @@ pub enum FindingsError {
     /// The file system refuses.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which file.
+        /// File with the runs.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
-    /// A line that is no run.
+    /// A line that does not hold a run.
     #[error("{}:{line}: {why}", path.display())]
     Line {
-        /// Which file.
+        /// File with the runs.
         path: PathBuf,
-        /// Which line.
+        /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// Message of the parser.
         why: String,
     },
     /// Runs of another command or grid.
     #[error("{}: holds runs of something else; give another --out, or remove it\n  there: {there}\n  now:   {now}", path.display())]
     Other {
-        /// Which file.
+        /// File with the runs.
         path: PathBuf,
         /// What its runs are of.
         there: String,

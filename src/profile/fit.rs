@@ -166,7 +166,7 @@ impl Fit {
     }
 }
 
-/// Six digits: more were not measured, and nobody could read them.
+/// Six digits: more were not measured.
 pub fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }

@@ -1,27 +1,27 @@
 //! The command of one point: what the user typed, with batch, workers, iterations and data put in where the command
-//! expects them. Where both the profiler and the command name one, the profiler's wins, and that is said.
+//! expects them. Where both the profiler and the command name one, the profiler's wins, with a note.
 
 use super::grid::Point;
 use super::perf_file;
 
-/// How the command is told what changes from point to point. A name that is empty is not told.
+/// Options through which the command gets what changes from point to point. Empty means that it has no such option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionNames {
-    /// Of the batch size.
+    /// Option for the batch size.
     pub batch: String,
-    /// Of the workers that load data.
+    /// Option for the number of workers that load data.
     pub workers: String,
-    /// Of the iterations to do.
+    /// Option for the number of iterations to do.
     pub iterations: String,
-    /// Of the folder with the data.
+    /// Option for the folder with the data.
     pub data: String,
-    /// Of the job's name.
+    /// Option for the job's name.
     pub job_name: String,
-    /// What the values are.
+    /// What the command means by its batch and its name.
     pub manner: Manner,
 }
 
-/// What a command takes its batch and its name for.
+/// What a command means by its batch and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// One batch for all GPUs, one name for all runs.

@@ -9,7 +9,7 @@ pub struct Demand {
     pub cpu_micro: u64,
     /// Memory in bytes.
     pub mem_bytes: u64,
-    /// Storage rate in bytes per second; 0 when nobody knows.
+    /// Storage rate in bytes per second; 0 when unknown.
     pub storage_bps: u64,
     /// The GPU count from which more do not help, by batch.
     pub most_gpus: BTreeMap<u32, u32>,

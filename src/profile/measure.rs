@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rota_transport::measure::{MeasureEnd, MeasureEndHow, MeasureEvent, MeasureOrder, MeasureSpec};
 
-use super::pattern::{Pattern, Said};
+use super::pattern::{Pattern, Reading};
+use super::perf_file::PerfFileError;
 use super::samples::iteration_times;
 
 /// Lines of output kept to show when a run fails.
@@ -28,21 +29,21 @@ pub struct Account {
     pub checkpointed_s: Option<f64>,
     /// Iterations in it.
     pub checkpointed: Option<f64>,
-    /// How it ended.
+    /// How it ended; `None` while it runs.
     pub end: Option<MeasureEnd>,
     /// The last lines it wrote.
     pub last_lines: VecDeque<String>,
 }
 
-/// How a command says how fast it is.
+/// How a command reports its speed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// Through the job protocol.
     Protocol,
     /// In its output, as a pattern reads it.
     Pattern,
-    /// In a file that it leaves; why nothing could be had of it, if so.
-    File(Option<String>),
+    /// In a file that it leaves, with what was wrong with that file, if anything.
+    File(Option<PerfFileError>),
 }
 
 /// A run that cannot even be tried.
@@ -51,9 +52,9 @@ pub enum MeasureError {
     /// The agent does not start.
     #[error("cannot start {}: {source}", program.display())]
     Agent {
-        /// Its program.
+        /// Path of `rota-agent`.
         program: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// The agent refuses.
@@ -93,7 +94,7 @@ impl Running {
         Ok(Running { child, orders: Some(orders), lines, account: Account::default() })
     }
 
-    /// The next thing it tells; none when it has ended.
+    /// Its next report; none when it has ended.
     pub fn next(&mut self, pattern: Option<&Pattern>) -> Option<MeasureEvent> {
         let line = self.lines.next()?.ok()?;
         let event: MeasureEvent = serde_json::from_str(&line).ok()?;
@@ -105,12 +106,12 @@ impl Running {
     pub fn order(&mut self, order: MeasureOrder) {
         let line = serde_json::to_string(&order).unwrap_or_default() + "\n";
         if let Some(orders) = &mut self.orders {
-            // One that hears nothing any more has ended, and its end says so.
+            // If it no longer reads its input it has ended, and its end says why.
             let _ = orders.write_all(line.as_bytes()).and_then(|()| orders.flush());
         }
     }
 
-    /// What it was like, once nothing more is told.
+    /// What it was like, once there are no more reports.
     pub fn account(mut self) -> Result<Account, MeasureError> {
         // Its input must stay open until it has ended, or it would stop the run.
         if self.account.end.is_none() {
@@ -144,8 +145,8 @@ impl Account {
             }
             MeasureEvent::Line { at_s, text } => {
                 match pattern.and_then(|pattern| pattern.read(text)) {
-                    Some(Said::Iterations(iterations)) => self.reports.push((*at_s, iterations)),
-                    Some(Said::Seconds(seconds)) => self.stated_s.push(seconds),
+                    Some(Reading::Iterations(iterations)) => self.reports.push((*at_s, iterations)),
+                    Some(Reading::Seconds(seconds)) => self.stated_s.push(seconds),
                     None => {}
                 }
                 self.last_lines.push_back(text.clone());
@@ -166,19 +167,19 @@ impl Account {
         self.stated_s.iter().skip(skipped).copied().collect()
     }
 
-    /// What went wrong, in words for who typed the command; none when it went well.
+    /// What went wrong, in words for the user who typed the command; none when it went well.
     pub fn failure(&self, spec: &MeasureSpec, speaks: &Speaks) -> Option<String> {
         let end = self.end.as_ref()?;
         let words = match &end.how {
             MeasureEndHow::Finished if !self.reports.is_empty() || !self.stated_s.is_empty() => return None,
-            // One that is stopped at its limit after many iterations was measured all the same.
+            // One that is stopped at its limit after many iterations was measured nevertheless.
             MeasureEndHow::TooLong if self.iteration_s(0).len() >= 2 => return None,
             MeasureEndHow::Finished => match speaks {
                 Speaks::Pattern => "it ended well, but no line of its output fits --pattern".to_owned(),
-                Speaks::File(Some(why)) => why.clone(),
+                Speaks::File(Some(error)) => error.to_string(),
                 Speaks::Protocol | Speaks::File(None) => {
-                    "it ended well, but said nothing of its iterations: speak the job protocol \
-                     (docs/job-protocol.md), name what it prints with --pattern, or say --synergy for a script of \
+                    "it ended well, but did not report its iterations: use the job protocol \
+                     (docs/job-protocol.md), name what it prints with --pattern, or use --synergy for a script of \
                      Synergy's"
                         .to_owned()
                 }
@@ -193,7 +194,7 @@ impl Account {
                 )
             }
             MeasureEndHow::Silent => format!(
-                "nothing was heard of it for {} s, neither progress nor output, and it was stopped; --silence gives more",
+                "it reported no progress and wrote no output for {} s, and was stopped; --silence gives more",
                 spec.silence_limit_s
             ),
             MeasureEndHow::OverMemory => format!(
@@ -202,13 +203,13 @@ impl Account {
             ),
             MeasureEndHow::Stopped => "it was stopped".to_owned(),
         };
-        let said = match self.last_lines.is_empty() {
+        let output = match self.last_lines.is_empty() {
             true => String::new(),
             false => {
                 let lines: Vec<&str> = self.last_lines.iter().map(String::as_str).collect();
                 format!("; its last lines:\n    {}", lines.join("\n    "))
             }
         };
-        Some(format!("{words}{said}"))
+        Some(format!("{words}{output}"))
     }
 }

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! `sweep`, `fit`, `knee`, `samples` and `cache_model` are pure: the closed loop over every shipped profile is tested
-//! without a process. `measure` runs one point through the agent's launchers; `invocation` is what the command is told,
+//! without a process. `measure` runs one point through the agent's launchers; `invocation` builds the command line of a point,
 //! `perf_file` what Synergy's own scripts leave.
-//! Synergy's "optimistic profiling" (OSDI'22, §3.1) is the model: CPUs are swept, memory is reckoned.
+//! Synergy's "optimistic profiling" (OSDI'22, §3.1) is the model: CPUs are swept, memory is computed.
 
 pub mod cache_model;
 pub mod findings;

@@ -1,28 +1,29 @@
 //! The report of a sweep: curves of the model, the points behind them, and what to ask for.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::findings::Findings;
 use super::fit::Fit;
 use super::grid::Point;
 use super::knee::Demand;
 use super::sweep::Sweep;
-use crate::report::{Axis, Figure, Line, Marks, ReportError, Whisker, escape, frame, inline};
+use crate::report::html::{self, Cell, Column};
+use crate::report::{Axis, Figure, Line, Marks, ReportError, Whisker};
 
 const MODEL: usize = 0;
 const POINTS: usize = 1;
 const DEMAND: usize = 2;
 
-/// What a page shows beside curves.
+/// What a page shows besides curves.
 #[derive(Clone, Debug)]
 pub struct PageFacts {
-    /// The model's name.
+    /// Name of the model, as in the profile.
     pub name: String,
-    /// The command.
+    /// Command line that was measured.
     pub command: String,
-    /// The machine.
+    /// Name of the machine it was measured on.
     pub machine: String,
-    /// What a reader must know.
+    /// Remarks to put before the curves, a paragraph each.
     pub notes: Vec<String>,
 }
 
@@ -33,19 +34,18 @@ pub fn to_html(
     findings: &Findings,
     fit: &Fit,
 ) -> Result<String, ReportError> {
-    let mut body = demand_section(&fit.demand(), sweep, findings, fit);
-    body.push_str("<section>\n<h2>Curves</h2>\n<div class=\"plots\">\n");
-    for figure in figures(sweep, findings, fit) {
-        body.push_str(&inline(&figure)?);
-    }
-    body.push_str("</div>\n</section>\n");
-    body.push_str(&table(findings));
-    let mut heading =
-        format!("<p><code>{}</code></p>\n<p>on {}</p>\n", escape(&facts.command), escape(&facts.machine));
-    for note in &facts.notes {
-        let _ = writeln!(heading, "<p>{}</p>", escape(note));
-    }
-    Ok(frame(&format!("Profile of {}", facts.name), &heading, &body, ""))
+    let figures = figures(sweep, findings, fit);
+    let body = html! {
+        (demand_section(&fit.demand(), sweep, findings, fit))
+        (html::section("Curves", &html::plots(&figures)?))
+        (points_section(findings))
+    };
+    let heading = html! {
+        p { code { (facts.command) } }
+        p { "on " (facts.machine) }
+        @for note in &facts.notes { p { (note) } }
+    };
+    Ok(html::document(&format!("Profile of {}", facts.name), &heading, &body, ""))
 }
 
 /// The curves as figures.
@@ -150,62 +150,57 @@ impl Shown<'_> {
     }
 }
 
-fn demand_section(demand: &Demand, sweep: &Sweep, findings: &Findings, fit: &Fit) -> String {
-    let mut html = String::from("<section>\n<h2>What to ask for</h2>\n<ul>\n");
-    let cpus = demand.cpu_micro as f64 / 1e6;
-    let _ = writeln!(html, "<li>{cpus} CPUs for each GPU</li>");
-    if sweep.grid.mem_bytes().len() > 1 {
-        let _ = writeln!(html, "<li>{} GB of memory for each GPU</li>", demand.mem_bytes as f64 / 1e9);
-    }
-    if demand.storage_bps > 0 {
-        let _ =
-            writeln!(html, "<li>{:.1} MB/s from storage for each GPU</li>", demand.storage_bps as f64 / 1e6);
-    }
-    for (batch, gpus) in demand.most_gpus.iter().filter(|_| sweep.grid.gpus().len() > 1) {
-        let of = if *batch > 0 { format!(" with batch {batch}") } else { String::new() };
-        let _ = writeln!(html, "<li>at most {gpus} GPUs{of}: more do not make it faster</li>");
-    }
+fn demand_section(demand: &Demand, sweep: &Sweep, findings: &Findings, fit: &Fit) -> Markup {
+    let has_memory = sweep.grid.mem_bytes().len() > 1;
+    let most_gpus = demand.most_gpus.iter().filter(|_| sweep.grid.gpus().len() > 1);
     let cost = sweep.cost();
-    let _ = writeln!(
-        html,
-        "</ul>\n<p>{} runs in {:.0} s; the full grid has {} points.{}</p>\n</section>",
-        findings.runs().len(),
-        findings.wall_s(),
-        cost.full,
-        fit.worst_check.map_or(String::new(), |worst| format!(
-            " Put to the test off its axes, the model was off by {:.1} %.",
-            worst * 100.0
-        ))
-    );
-    html
+    let content = html! {
+        ul {
+            li { (demand.cpu_micro as f64 / 1e6) " CPUs for each GPU" }
+            @if has_memory { li { (demand.mem_bytes as f64 / 1e9) " GB of memory for each GPU" } }
+            @if demand.storage_bps > 0 {
+                li { (format!("{:.1}", demand.storage_bps as f64 / 1e6)) " MB/s from storage for each GPU" }
+            }
+            @for (batch, gpus) in most_gpus {
+                li {
+                    "at most " (gpus) " GPUs" @if *batch > 0 { " with batch " (batch) }
+                    ": more do not make it faster"
+                }
+            }
+        }
+        p {
+            (findings.runs().len()) " runs in " (format!("{:.0}", findings.wall_s())) " s; the full grid has "
+            (cost.full) " points."
+            @if let Some(worst) = fit.worst_check {
+                " Checked at a point off its axes, the model was off by " (format!("{:.1}", worst * 100.0)) " %."
+            }
+        }
+    };
+    html::section("What to ask for", &content)
 }
 
-fn table(findings: &Findings) -> String {
-    let mut html = String::from(
-        "<section>\n<h2>Measured points</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>GPUs</th><th>batch</th>\
-         <th>CPUs</th><th>memory (GB)</th><th>iteration (s)</th><th>± (%)</th><th>runs</th><th class=\"text\">remark</th>\
-         </tr></thead>\n<tbody>\n",
-    );
-    for point in findings.points() {
-        let estimate = findings.at(&point);
-        let (time, within) = estimate.map_or((String::new(), String::new()), |e| {
+fn points_section(findings: &Findings) -> Markup {
+    let headings = ["GPUs", "batch", "CPUs", "memory (GB)", "iteration (s)", "± (%)", "runs"];
+    let mut columns = html::columns(headings, 0);
+    columns.push(Column { heading: "remark".to_owned(), is_text: true });
+    let row = |point: Point| {
+        let (time, within) = findings.at(&point).map_or((String::new(), String::new()), |e| {
             let within =
                 if e.within_s.is_finite() { format!("{:.1}", e.relative() * 100.0) } else { String::new() };
             (format!("{:.4}", e.iteration_s), within)
         });
-        let remark = findings.failure(&point).unwrap_or_default();
-        let _ = writeln!(
-            html,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{time}</td><td>{within}</td><td>{}</td>\
-             <td class=\"text\">{}</td></tr>",
-            point.gpus,
-            point.batch,
-            point.cpus(),
-            point.mem_gb(),
-            findings.n_runs(&point),
-            escape(remark)
-        );
-    }
-    html.push_str("</tbody>\n</table></div>\n</section>\n");
-    html
+        let cells = [
+            point.gpus.to_string(),
+            point.batch.to_string(),
+            point.cpus().to_string(),
+            point.mem_gb().to_string(),
+            time,
+            within,
+            findings.n_runs(&point).to_string(),
+            findings.failure(&point).unwrap_or_default().to_owned(),
+        ];
+        cells.map(Cell::Plain).to_vec()
+    };
+    let rows: Vec<Vec<Cell>> = findings.points().into_iter().map(row).collect();
+    html::section("Measured points", &html::table(&columns, &rows))
 }

@@ -1,7 +1,7 @@
 //! Iteration times from a command's own words: a pattern with named groups, looked for in every line.
 //!
 //! `(?<iteration>\d+)` is how many iterations are done, timed by when the line came; `(?<seconds>[\d.]+)` is the time of
-//! one iteration and `(?<rate>[\d.]+)` iterations per second, as the command reckons them.
+//! one iteration and `(?<rate>[\d.]+)` iterations per second, as the command computes them.
 
 use regex::Regex;
 
@@ -11,22 +11,22 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// What a line says.
+/// What is read from a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Said {
+pub enum Reading {
     /// So many iterations are done.
     Iterations(f64),
     /// An iteration takes so many seconds.
     Seconds(f64),
 }
 
-/// A pattern that is none.
+/// A text that cannot serve as a pattern.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
-    /// No regular expression.
+    /// It is not a regular expression.
     #[error("--pattern: {0}")]
     Syntax(#[from] regex::Error),
-    /// It names nothing.
+    /// It names none of the groups.
     #[error(
         "--pattern `{0}`: name a group `iteration`, `seconds` or `rate`, as in 'step (?<iteration>\\d+)' or 'time (?<seconds>[\\d.]+)'"
     )]
@@ -46,12 +46,12 @@ impl std::str::FromStr for Pattern {
 
 impl Pattern {
     /// What a line says, if it says something.
-    pub fn read(&self, line: &str) -> Option<Said> {
+    pub fn read(&self, line: &str) -> Option<Reading> {
         let found = self.regex.captures(line)?;
         let number =
             |name: &str| found.name(name)?.as_str().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
         let seconds = number("seconds").or_else(|| number("rate").map(|rate| 1.0 / rate));
-        seconds.map(Said::Seconds).or_else(|| number("iteration").map(Said::Iterations))
+        seconds.map(Reading::Seconds).or_else(|| number("iteration").map(Reading::Iterations))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How Synergy's own training scripts are told their job and say how fast they were: each run has a job's name, and leaves
+//! How Synergy's own training scripts get the name of their job and report their speed: each run has a job's name, and leaves
 //! `PERF_<job>.txt` where it runs, with the average time of a batch in its first line.
 
 use std::fs;
@@ -12,6 +12,25 @@ pub fn job_name(model: &str, point: &Point) -> String {
     let cpus = point.cpus() * f64::from(point.gpus);
     let batch = if point.batch > 0 { format!("_batch_{}", point.batch) } else { String::new() };
     format!("{model}_gpu_{}{batch}_cpu_{cpus}", point.gpus)
+}
+
+/// A run that did not leave its time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PerfFileError {
+    /// The file is not there.
+    #[error("it ended well, but left no {}: does it take --job-name?", path.display())]
+    Missing {
+        /// Where it was expected.
+        path: PathBuf,
+    },
+    /// The first line is not a time.
+    #[error("{}:1: got \"{line}\", expected the average time of a batch in seconds", path.display())]
+    NotATime {
+        /// The file that the run left.
+        path: PathBuf,
+        /// Its first line.
+        line: String,
+    },
 }
 
 /// Where a run leaves its time.
@@ -28,10 +47,9 @@ impl PerfFile {
     }
 
     /// Takes the average time of a batch out of it, in seconds; an error says what is there instead.
-    pub fn take(&self) -> Result<f64, String> {
-        let name = self.0.display();
-        let text = fs::read_to_string(&self.0)
-            .map_err(|_| format!("it ended well, but left no {name}: does it take --job-name?"))?;
+    pub fn take(&self) -> Result<f64, PerfFileError> {
+        let text =
+            fs::read_to_string(&self.0).map_err(|_| PerfFileError::Missing { path: self.0.clone() })?;
         let line = text.lines().next().unwrap_or_default().trim();
         match line.parse::<f64>() {
             Ok(seconds) if seconds.is_finite() && seconds > 0.0 => {
@@ -39,7 +57,7 @@ impl PerfFile {
                 let _ = fs::remove_file(&self.0);
                 Ok(seconds)
             }
-            _ => Err(format!("{name}:1: got \"{line}\", expected the average time of a batch in seconds")),
+            _ => Err(PerfFileError::NotATime { path: self.0.clone(), line: line.to_owned() }),
         }
     }
 }
@@ -57,13 +75,17 @@ mod tests {
         let path = folder.path().join("PERF_res18_gpu_2_batch_64_cpu_6.txt");
         fs::write(&path, "0.5\n50\n0\n").expect("written");
         let file = PerfFile::before_run(folder.path(), &job).expect("removed");
-        assert!(file.take().expect_err("nothing was written since").contains("left no"));
+        assert_eq!(
+            file.take(),
+            Err(PerfFileError::Missing { path: path.clone() }),
+            "nothing was written since"
+        );
         fs::write(&path, "0.125\n50\n0\n").expect("written");
         assert_eq!(file.take(), Ok(0.125));
         assert!(!path.exists(), "nothing is left in the user's folder");
         for bad in ["", "soon\n", "-1\n", "nan\n"] {
             fs::write(&path, bad).expect("written");
-            assert!(file.take().expect_err(bad).contains(":1: got"), "{bad}");
+            assert!(file.take().expect_err(bad).to_string().contains(":1: got"), "{bad}");
         }
     }
 }

@@ -19,7 +19,7 @@ const PIECE_WORDS: usize = (1 << 20) / 8;
 /// What was measured of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// The machine's name.
+    /// Host name of the machine.
     pub machine: String,
     /// The folder whose storage was read.
     pub folder: PathBuf,
@@ -37,9 +37,9 @@ pub enum RatesError {
     /// A file that cannot be made or read.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// File that was read or written.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
 }

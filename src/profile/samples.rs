@@ -45,7 +45,7 @@ pub fn iteration_times(reports: &[(f64, f64)], warm_up: f64) -> Vec<f64> {
     let mut counted: Vec<(f64, f64)> = Vec::new();
     for report in reports.iter().filter(|report| report.1 - first.1 >= warm_up) {
         match counted.last() {
-            // A report that repeats the last one, or a clock that stands, says nothing.
+            // A report that repeats the last one, or a clock that does not advance, carries no information.
             Some(last) if report.1 <= last.1 || report.0 <= last.0 => {}
             _ => counted.push(*report),
         }

@@ -15,7 +15,7 @@ const LONG_STRETCH: usize = 4;
 /// What to measure, and how exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
-    /// The levels.
+    /// Levels of every axis.
     pub grid: Grid,
     /// Whether memory is measured; otherwise it is modelled or left out.
     pub memory: MemoryAxis,
@@ -34,14 +34,14 @@ pub struct Sweep {
 pub enum MemoryAxis {
     /// Like CPUs.
     Measured,
-    /// Reckoned, or not asked for.
+    /// Computed from the size of the data, or left out.
     NotMeasured,
 }
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// With what to run.
+    /// Resources and batch of the run.
     pub point: Point,
     /// Whether the run only warms up.
     pub is_warm_up: bool,
@@ -138,7 +138,7 @@ impl Sweep {
         }
     }
 
-    /// A point off both axes at which the fit is put to the test: where CPUs and memory hold the job back alike.
+    /// A point off both axes at which the fit is checked: where CPUs and memory hold the job back alike.
     fn check_point(&self, findings: &Findings) -> Option<Point> {
         if self.memory == MemoryAxis::NotMeasured {
             return None;

@@ -87,7 +87,7 @@ impl Axis {
         Axis { label: label.into(), lo, hi, is_log: false, ticks }
     }
 
-    /// Where a value stands on the axis: 0 at its beginning, 1 at its end.
+    /// Where a value lies on the axis: 0 at its beginning, 1 at its end.
     pub fn place(&self, value: f64) -> f64 {
         if self.is_log {
             (value.max(self.lo) / self.lo).ln() / (self.hi / self.lo).ln()

@@ -170,7 +170,7 @@ fn draw_bars<B: DrawingBackend>(bars: &[Bar], chart: &mut Chart<'_, B>) -> Drawn
     Ok(())
 }
 
-/// A tick in the colour of the text, so that it is seen on every bar and beside it.
+/// A tick in the colour of the text, so that it is seen on every bar and next to it.
 fn draw_marker<B: DrawingBackend>(marker: &Marker, n_bars: usize, chart: &mut Chart<'_, B>) -> Drawn<B> {
     let middle = n_bars.saturating_sub(marker.bar) as f64 - 0.5;
     let ends = [(marker.value, middle - 0.45), (marker.value, middle + 0.45)];

@@ -4,8 +4,6 @@
 //! (NSDI'20, §3) compares with the time on a fair part of the cluster, which a result folder does not know; the order
 //! of tenants is the same where their jobs are alike.
 
-use rota_core::time::Span;
-
 use super::figure::{PALETTE, stairs};
 use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
 use super::units::with_thousands;
@@ -18,15 +16,9 @@ const THIN_STEP: f64 = 1.0 / 600.0;
 
 /// The distribution of the time until the first GPU.
 pub(super) fn queueing(group: &[&RunResult], index: usize) -> Option<Figure> {
-    let ascending = |run: &RunResult| -> Vec<f64> {
-        let jobs = Window::of(run.meta.window, &run.jobs).iter();
-        let mut waits: Vec<Span> = jobs.filter_map(JobRow::queue).collect();
-        waits.sort_unstable();
-        waits.into_iter().map(Span::as_secs_f64).collect()
-    };
     let curves: Vec<(&str, Vec<f64>)> = group
         .iter()
-        .map(|run| (run.meta.policy.as_str(), ascending(run)))
+        .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::queue)))
         .filter(|(_, waits)| !waits.is_empty())
         .take(MAX_LINES)
         .collect();
@@ -118,7 +110,7 @@ fn tenants_of(run: &RunResult, suffix: &str) -> Option<Figure> {
     })
 }
 
-/// Tenants with their mean finish-time ratio and how many jobs stand behind it, the worst off first.
+/// Tenants with their mean finish-time ratio and the number of jobs it is the mean of, the worst off first.
 fn ratios(run: &RunResult) -> Vec<(String, f64, usize)> {
     let mut by_tenant: std::collections::BTreeMap<&str, (f64, usize)> = Default::default();
     for job in Window::of(run.meta.window, &run.jobs) {
@@ -148,6 +140,8 @@ fn jain(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rota_core::time::Span;
+
     use super::*;
     use crate::results::samples::run;
 

@@ -7,11 +7,11 @@ use super::Axis;
 pub struct Figure {
     /// Stem of its file name.
     pub name: String,
-    /// Heading it stands under on a page.
+    /// Heading of the part of a page that it belongs to.
     pub section: String,
-    /// What it is.
+    /// Written above the drawing, and read out for those who cannot see it.
     pub title: String,
-    /// What a reader must know beside it: what was left out, averaged, or how many jobs stand behind it.
+    /// What a reader must know as well: what was left out or averaged, how many jobs were counted.
     pub caption: String,
     /// The axis along the bottom.
     pub x: Axis,
@@ -43,7 +43,7 @@ pub struct Line {
     pub colour: usize,
     /// Whether every point is marked, for few points with nothing between them.
     pub has_dots: bool,
-    /// Where it goes.
+    /// In the units of the axes, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -52,11 +52,11 @@ pub struct Line {
 pub struct Whisker {
     /// Place in the palette.
     pub colour: usize,
-    /// Where along the bottom.
+    /// In units of the bottom axis.
     pub at: f64,
-    /// Its lower end.
+    /// Lower end, in units of the side axis.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end, in units of the side axis.
     pub high: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct Whisker {
 pub struct Bar {
     /// Place in the palette.
     pub colour: usize,
-    /// Its length.
+    /// Length in units of the bottom axis.
     pub value: f64,
     /// What is written at its end.
     pub text: String,
@@ -76,7 +76,7 @@ pub struct Bar {
 pub struct Marker {
     /// Which bar, from the top.
     pub bar: usize,
-    /// Where along the bottom.
+    /// In units of the bottom axis.
     pub value: f64,
 }
 

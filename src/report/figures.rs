@@ -3,12 +3,10 @@
 //! Runs are drawn together when they were asked the same (cluster and load); of several seeds the first is drawn
 //! over time, and all count in the curve against load.
 
-use rota_core::time::Span;
-
 use super::figure::{PALETTE, stairs};
 use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, fairness, over_time, thin};
-use crate::results::{Results, RunMeta, RunResult, Window, file_suffixes};
+use crate::results::{JobRow, Results, RunMeta, RunResult, file_suffixes};
 
 /// Lines that can still be told apart in one figure: every colour plain and dashed.
 pub(crate) const MAX_LINES: usize = 2 * PALETTE.len();
@@ -83,15 +81,9 @@ fn hidden_note(n_lines: usize) -> &'static str {
 }
 
 fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
-    let ascending = |run: &RunResult| -> Vec<f64> {
-        let mut jcts: Vec<Span> =
-            Window::of(run.meta.window, &run.jobs).iter().filter_map(|job| job.jct()).collect();
-        jcts.sort_unstable();
-        jcts.into_iter().map(Span::as_secs_f64).collect()
-    };
     let curves: Vec<(&str, Vec<f64>)> = group
         .iter()
-        .map(|run| (run.meta.policy.as_str(), ascending(run)))
+        .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::jct)))
         .filter(|(_, jcts)| !jcts.is_empty())
         .collect();
     let longest = curves.iter().filter_map(|(_, jcts)| jcts.last()).copied().fold(0.0, f64::max);
@@ -146,7 +138,7 @@ fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
             .filter(|run| run.meta.policy == policy && run.meta.jobs_per_hour == Some(load))
             .filter_map(|run| run.summary.avg_jct_s.map(|jct| jct / 3_600.0))
             .collect();
-        crate::study::interval(&of_seeds)
+        crate::statistics::interval(&of_seeds)
     };
     let mut whiskers: Vec<Whisker> = Vec::new();
     let lines: Vec<Line> = policies
@@ -169,8 +161,7 @@ fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
         .collect();
     let highest = lines.iter().flat_map(|line| &line.points).map(|p| p.1).fold(0.0, f64::max);
     let highest = whiskers.iter().map(|whisker| whisker.high).fold(highest, f64::max);
-    let seeds =
-        if whiskers.is_empty() { "" } else { " Means over seeds, with 95 % intervals of confidence." };
+    let seeds = if whiskers.is_empty() { "" } else { " Means over seeds, with 95 % confidence intervals." };
     Some(Figure {
         name: "jct-load".into(),
         section: COMPARISON.into(),

@@ -1,7 +1,9 @@
 //! The jobs as data for the page's table: small enough to open anywhere, and safe inside a script element.
 
+use maud::Markup;
 use serde_json::{Value, json};
 
+use super::html;
 use crate::results::{HostShare, JobRow, Results, RunResult};
 
 /// Rows that a page carries at most, over all runs; about two megabytes.
@@ -26,19 +28,19 @@ pub(super) const HEADINGS: [&str; 15] = [
     "reason",
 ];
 
-/// The data of the table, and how many jobs stand behind each row (1 unless some were left out).
+/// The data of the table, as an element of the page.
 pub(super) struct JobTable {
-    pub(super) json: String,
+    pub(super) data: Markup,
+    /// Every how manyth job is listed; 1 unless there are too many.
     pub(super) every: usize,
 }
 
-/// All jobs of all runs, or every so manieth when there are too many.
+/// All jobs of all runs, or every nth of them when there are too many.
 pub(super) fn job_table(results: &Results) -> JobTable {
     let n_jobs: usize = results.runs.iter().map(|run| run.jobs.len()).sum();
     let every = n_jobs.div_ceil(MAX_ROWS).max(1);
     let runs: Vec<Value> = results.runs.iter().map(|run| rows(run, every)).collect();
-    let json = json!({ "headings": HEADINGS, "runs": runs }).to_string();
-    JobTable { json: for_script(&json), every }
+    JobTable { data: html::data("job-data", &json!({ "headings": HEADINGS, "runs": runs })), every }
 }
 
 fn rows(run: &RunResult, every: usize) -> Value {
@@ -71,24 +73,23 @@ fn row(job: &JobRow) -> Value {
     ])
 }
 
-/// JSON stays the same JSON when `<`, `>` and `&` are written as escapes, and then cannot end a script element.
-pub(super) fn for_script(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::samples::{results, run};
 
+    /// The data as the page's script reads it.
+    fn read(table: &JobTable) -> Value {
+        let text = table.data.0.split_once('>').and_then(|(_, rest)| rest.split_once("</script>"));
+        serde_json::from_str(text.expect("one element").0).expect("JSON")
+    }
+
     #[test]
-    fn job_data_cannot_end_its_script_element() {
+    fn what_a_job_says_of_itself_arrives_as_it_is() {
         let mut run = run("las", 1, None);
         run.jobs[0].reason = "</script><script>alert(1)</script>".into();
         let table = job_table(&results(vec![run.clone()]));
-        assert!(!table.json.contains('<'), "{}", table.json);
-        let back: Value = serde_json::from_str(&table.json).expect("still JSON");
-        assert_eq!(back["runs"][0][0][14], run.jobs[0].reason.as_str());
+        assert_eq!(read(&table)["runs"][0][0][14], run.jobs[0].reason.as_str());
     }
 
     #[test]
@@ -96,7 +97,7 @@ mod tests {
         let mut run = run("las", 1, None);
         run.jobs = vec![run.jobs[0].clone(); 3 * MAX_ROWS];
         let table = job_table(&results(vec![run]));
-        let data: Value = serde_json::from_str(&table.json).expect("JSON");
+        let data = read(&table);
         assert_eq!((table.every, data["runs"][0].as_array().map(Vec::len)), (3, Some(MAX_ROWS)));
     }
 }

@@ -3,13 +3,13 @@
 //! ```text
 //! Results ─┬▶ summary_table ─┬▶ terminal        (text)
 //!          │                 └▶ page            (report.html)
-//!          ├▶ figures ─▶ Figure ─▶ draw ─┬▶ page
+//!          ├▶ figures ─▶ Figure ─▶ draw ─┬▶ html
 //!          │   (thin, units, axis)       └▶ plots/*.svg, *.png
 //!          └▶ job_table ─▶ page
 //! ```
 //!
-//! A [`Figure`] is plain data that says what is to be seen; only `draw` knows the drawing library. Nothing here
-//! reckons results: see [`crate::results`].
+//! A [`Figure`] is plain data that says what is to be seen; only `draw` knows the drawing library. Pages, also those of
+//! other rooms, are put together from the components in `html`. Nothing here computes results: see [`crate::results`].
 
 mod axis;
 mod bound_gap;
@@ -17,6 +17,7 @@ mod draw;
 mod fairness;
 mod figure;
 mod figures;
+pub(crate) mod html;
 mod job_table;
 mod on_the_table;
 mod over_time;
@@ -39,9 +40,9 @@ pub(crate) use figures::MAX_LINES;
 pub use figures::figures;
 pub use on_the_table::on_the_table;
 pub use page::to_html;
-pub(crate) use page::{escape, frame, inline};
 pub use summary_table::{Cell, Heading, SummaryTable};
 pub use terminal::{TABLE_STYLE, to_text};
+pub(crate) use terminal::{align_numbers, plain_table};
 pub use together::write_together;
 pub(crate) use units::TimeUnit;
 
@@ -53,9 +54,9 @@ pub enum ReportError {
     /// The drawing library gave up.
     #[error("figure {figure}: cannot be drawn: {why}")]
     Draw {
-        /// Its name.
+        /// Stem of its file name.
         figure: String,
-        /// What the library said.
+        /// Message of the drawing library.
         why: String,
     },
     /// The configuration cannot be shown.
@@ -64,9 +65,9 @@ pub enum ReportError {
     /// A file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Io {
-        /// The file or folder.
+        /// File or folder that was to be written.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system answered.
         source: std::io::Error,
     },
     /// A file in a result folder cannot be replaced.

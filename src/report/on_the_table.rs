@@ -54,12 +54,12 @@ fn percent(part: f64) -> String {
 
 fn in_brackets(gap: &SpeedGap) -> String {
     match whose(gap, "") {
-        nobody if nobody.is_empty() => nobody,
+        none if none.is_empty() => none,
         whose => format!(" ({whose})"),
     }
 }
 
-/// The model that loses most, and on which node if it is one. Where nothing worth a word is lost, nobody.
+/// The model that loses most, and on which node if it is one. Empty where next to nothing is lost.
 fn whose(gap: &SpeedGap, before: &str) -> String {
     let Some(worst) = gap.models.first().filter(|_| gap.lost >= 0.001) else { return String::new() };
     let most = if worst.part >= MOSTLY { "mostly" } else { "above all" };

@@ -176,7 +176,7 @@ fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Opt
     }
 }
 
-/// Lowers a line to `top` where it is higher, and says in its name how high it was.
+/// Lowers a line to `top` where it is higher, and adds to its name how high it was.
 fn cut_off(line: &mut Line, top: f64) {
     let highest = highest(std::slice::from_ref(line));
     if highest > top {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn demand_far_beyond_the_cluster_is_cut_and_said_to_be() {
+    fn demand_far_beyond_the_cluster_is_cut_and_marked_as_cut() {
         let mut run = run("las", 1, None);
         run.samples[1].gpus_asked = 12_345;
         let figures = resources(&run, "", None);

@@ -1,5 +1,7 @@
 //! The table of figures, one row for each run: which columns there are, in which unit, and who is best.
 
+use std::fmt;
+
 use super::units::{TimeUnit, number, with_thousands};
 use crate::results::{Results, RunResult, Summary};
 
@@ -17,16 +19,25 @@ pub struct SummaryTable {
 /// The head of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// What it measures.
+    /// A word or two, such as `avg JCT`.
     pub name: &'static str,
     /// In what; empty for names and counts.
     pub unit: &'static str,
 }
 
+impl fmt::Display for Heading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.unit {
+            "" => f.write_str(self.name),
+            unit => write!(f, "{} ({unit})", self.name),
+        }
+    }
+}
+
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// What stands in it.
+    /// What is shown in it.
     pub text: String,
     /// Whether no run on the same cluster and load has a better value, and some have a worse one.
     pub is_best: bool,

@@ -11,11 +11,19 @@ pub const TABLE_STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// Lines above, below and under the heading; rows close together.
-const STYLE: TableStyle = TableStyle::new()
-    .top_border(LineStyle::none().fill('─').junction('─'))
-    .header_separator(LineStyle::none().fill('─').junction('─'))
-    .bottom_border(LineStyle::none().fill('─').junction('─'));
+/// An empty table in that style, as wide as its contents.
+pub(crate) fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// Aligns every column but the first `n_text` to the right.
+pub(crate) fn align_numbers(table: &mut Table, n_text: usize) {
+    for column in table.column_iter_mut().skip(n_text) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
 
 /// What a narrow terminal can do without, the most dispensable first.
 const DISPENSABLE: [&str; 10] = [
@@ -65,15 +73,12 @@ fn within(results: &Results, width: Option<usize>) -> String {
 fn table(summary: &SummaryTable) -> Table {
     let has_star: Vec<bool> =
         (0..summary.headings.len()).map(|at| summary.rows.iter().any(|row| row[at].is_best)).collect();
-    let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = plain_table();
     table.set_header(summary.headings.iter().zip(&has_star).map(|(heading, star)| head(heading, *star)));
     for row in &summary.rows {
         table.add_row(row.iter().zip(&has_star).map(|(cell, star)| body(cell, *star)));
     }
-    for column in table.column_iter_mut().skip(summary.n_names) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_numbers(&mut table, summary.n_names);
     table
 }
 

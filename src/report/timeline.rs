@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::job_table::for_script;
-use super::page::escape;
+use super::html;
 use crate::results::{Results, RunResult};
 
 /// Bars that a page carries of one run; about four megabytes.
@@ -14,40 +14,35 @@ const MAX_BARS: usize = 120_000;
 const MAX_RUNS: usize = 8;
 
 /// The section of the page; empty when no run records what ran where.
-pub(super) fn section(results: &Results) -> String {
+pub(super) fn section(results: &Results) -> Markup {
     let names = results.run_names();
     let shown: Vec<(&RunResult, &String)> =
         results.runs.iter().zip(&names).filter(|(run, _)| !run.timeline.is_empty()).take(MAX_RUNS).collect();
     if shown.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let runs: Vec<Value> = shown.iter().map(|(run, _)| data(run)).collect();
-    let choice = if shown.len() > 1 {
-        let options: String =
-            shown.iter().map(|(_, name)| format!("<option>{}</option>", escape(name))).collect();
-        format!("<select id=\"timeline-run\" aria-label=\"run\">{options}</select>\n")
-    } else {
-        String::new()
-    };
     let is_cut = shown.iter().any(|(run, _)| n_bars(run) > MAX_BARS);
-    let cut = if is_cut {
-        format!("<p>Only the first {MAX_BARS} bars of a run are here; timeline.csv has all.</p>\n")
-    } else {
-        String::new()
-    };
-    format!(
-        "<section id=\"timeline\">\n<h2>Who ran where</h2>\n{cut}<div class=\"controls\">\n{choice}\
-         <input id=\"timeline-find\" type=\"search\" placeholder=\"a job's name\" aria-label=\"find a job\">\n\
-         <button type=\"button\" data-zoom=\"0.6\" aria-label=\"zoom in\">+</button>\n\
-         <button type=\"button\" data-zoom=\"1.667\" aria-label=\"zoom out\">−</button>\n\
-         <button type=\"button\" data-zoom=\"0\">all</button>\n</div>\n\
-         <canvas tabindex=\"0\" role=\"img\" aria-label=\"which job held which GPU when\"></canvas>\n\
-         <p id=\"timeline-tip\" role=\"status\"></p>\n\
-         <p>A row for each GPU, a colour for each job. Drag to move; Ctrl and the wheel zoom in time, Shift and the wheel in both; \
-         keys + − 0 and arrows work too.</p>\n\
-         <script type=\"application/json\" id=\"timeline-data\">{}</script>\n</section>\n",
-        for_script(&json!({ "runs": runs }).to_string())
-    )
+    html! {
+        section #timeline {
+            h2 { "Who ran where" }
+            @if is_cut { p { "Only the first " (MAX_BARS) " bars of a run are here; timeline.csv has all." } }
+            div.controls {
+                @if shown.len() > 1 { (html::choice("timeline-run", shown.iter().map(|(_, name)| name))) }
+                input #timeline-find type="search" placeholder="a job's name" aria-label="find a job";
+                button type="button" data-zoom="0.6" aria-label="zoom in" { "+" }
+                button type="button" data-zoom="1.667" aria-label="zoom out" { "−" }
+                button type="button" data-zoom="0" { "all" }
+            }
+            canvas tabindex="0" role="img" aria-label="which job held which GPU when" {}
+            p #timeline-tip role="status" {}
+            p {
+                "A row for each GPU, a colour for each job. Drag to move; Ctrl and the wheel zoom in time, Shift and the wheel in both; "
+                "keys + − 0 and arrows work too."
+            }
+            (html::data("timeline-data", &json!({ "runs": runs })))
+        }
+    }
 }
 
 fn n_bars(run: &RunResult) -> usize {
@@ -82,7 +77,7 @@ fn data(run: &RunResult) -> Value {
     })
 }
 
-/// Every GPU that anybody held, by node and number.
+/// Every GPU that any job held, by node and number.
 fn rows(run: &RunResult) -> Vec<(usize, u32)> {
     let mut rows: Vec<(usize, u32)> = run
         .timeline
@@ -111,13 +106,13 @@ mod tests {
     fn runs_without_a_timeline_have_no_section() {
         let mut run = run("las", 1, None);
         run.timeline.clear();
-        assert_eq!(section(&results(vec![run])), "");
+        assert_eq!(section(&results(vec![run])).0, "");
     }
 
     #[test]
     fn a_job_cannot_end_the_script_element() {
         let mut run = run("las", 1, None);
         run.jobs[1].job_id = "</script><b>".into();
-        assert!(!section(&results(vec![run])).contains("</script><b>"));
+        assert!(!section(&results(vec![run])).0.contains("</script><b>"));
     }
 }

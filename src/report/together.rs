@@ -1,12 +1,13 @@
 //! Several result folders on one page: what was asked differently, and what that did to the figures.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use maud::{Markup, html};
 use serde_json::Value;
 
-use super::page::{escape, page};
+use super::html::{self, Cell};
+use super::page::page;
 use super::{ReportError, figures};
 use crate::results::{Results, RunResult, replace_file};
 
@@ -45,19 +46,16 @@ fn together(folders: &[(String, Results)]) -> Results {
     all
 }
 
-fn differences(folders: &[(String, Results)]) -> String {
-    let [(base_name, base), others @ ..] = folders else { return String::new() };
-    let mut html = String::new();
-    for (name, results) in others {
-        let _ = write!(html, "<section>\n<h2>{} against {}</h2>\n", escape(name), escape(base_name));
-        html.push_str(&settings_list(base, results));
-        html.push_str(&figures_table(base, results));
-        html.push_str("</section>\n");
-    }
-    html
+fn differences(folders: &[(String, Results)]) -> Markup {
+    let [(base_name, base), others @ ..] = folders else { return Markup::default() };
+    let against = |(name, results): &(String, Results)| {
+        let content = html! { (settings_list(base, results)) (figures_table(base, results)) };
+        html::section(&format!("{name} against {base_name}"), &content)
+    };
+    html! { @for other in others { (against(other)) } }
 }
 
-fn settings_list(base: &Results, other: &Results) -> String {
+fn settings_list(base: &Results, other: &Results) -> Markup {
     let inputs = |results: &Results| -> BTreeMap<String, String> {
         let named = |input: &crate::results::Input| {
             (format!("{} {}", input.role, input.name), input.sha256[..12.min(input.sha256.len())].to_owned())
@@ -70,26 +68,22 @@ fn settings_list(base: &Results, other: &Results) -> String {
     let (mut of_base, mut of_other) = (settings(base), settings(other));
     of_base.extend(inputs(base));
     of_other.extend(inputs(other));
-    let names: std::collections::BTreeSet<&String> = of_base.keys().chain(of_other.keys()).collect();
-    let mut items = String::new();
-    for name in names {
+    let names: BTreeSet<&String> = of_base.keys().chain(of_other.keys()).collect();
+    let item = |name: &String| {
         let (a, b) = (of_base.get(name), of_other.get(name));
-        if a != b {
-            let text = |value: Option<&String>| value.map_or("–", String::as_str).to_owned();
-            let _ = writeln!(items, "<li>{}: {} → {}</li>", escape(name), escape(&text(a)), escape(&text(b)));
-        }
-    }
-    if items.is_empty() {
-        "<p>The same settings and inputs.</p>\n".to_owned()
-    } else {
-        format!("<ul>\n{items}</ul>\n")
+        let text = |value: Option<&String>| value.map_or("–", String::as_str).to_owned();
+        (a != b).then(|| format!("{name}: {} → {}", text(a), text(b)))
+    };
+    let items: Vec<String> = names.into_iter().filter_map(item).collect();
+    match items.is_empty() {
+        true => html! { p { "The same settings and inputs." } },
+        false => html::list(&items),
     }
 }
 
 /// A row for each figure that changed, a column for each run that has a counterpart.
-fn figures_table(base: &Results, other: &Results) -> String {
+fn figures_table(base: &Results, other: &Results) -> Markup {
     let pairs = counterparts(base, other);
-    let names: Vec<String> = pairs.iter().map(|(_, run)| run.meta.policy.clone()).collect();
     let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (at, (before, after)) in pairs.iter().enumerate() {
         for (figure, from, to) in changed(before, after) {
@@ -103,23 +97,17 @@ fn figures_table(base: &Results, other: &Results) -> String {
         }
     }
     if pairs.is_empty() {
-        return "<p>No policy was run in both.</p>\n".to_owned();
+        return html! { p { "No policy was run in both." } };
     }
     if rows.is_empty() {
-        return "<p>Every figure is the same.</p>\n".to_owned();
+        return html! { p { "Every figure is the same." } };
     }
-    let mut html = String::from(
-        "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\" class=\"text\">figure</th>",
-    );
-    names.iter().for_each(|name| html.push_str(&format!("<th scope=\"col\">{}</th>", escape(name))));
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for (figure, cells) in rows {
-        let _ = write!(html, "<tr><th scope=\"row\" class=\"text\">{}</th>", escape(&figure));
-        cells.iter().for_each(|cell| html.push_str(&format!("<td>{}</td>", escape(cell))));
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody>\n</table></div>\n");
-    html
+    let names = pairs.iter().map(|(_, run)| run.meta.policy.as_str());
+    let row = |(figure, cells): (String, Vec<String>)| -> Vec<Cell> {
+        [Cell::RowName(figure)].into_iter().chain(cells.into_iter().map(Cell::Plain)).collect()
+    };
+    let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
+    html::table(&html::columns(["figure"].into_iter().chain(names), 1), &rows)
 }
 
 /// As many digits as a reader can use.
@@ -175,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_folders_are_said_to_be_equal() {
+    fn equal_folders_are_reported_as_equal() {
         let one = results(vec![run("las", 1, None)]);
         let page = to_html(&[("a".into(), one.clone()), ("b".into(), one)]).expect("a page");
         assert!(page.contains("Every figure is the same.") && page.contains("The same settings and inputs."));

@@ -3,9 +3,7 @@
 /// A unit of time to show seconds in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeUnit {
-    /// Its sign.
     pub(crate) sign: &'static str,
-    /// Its length.
     pub(crate) seconds: f64,
 }
 

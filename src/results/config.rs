@@ -27,7 +27,7 @@ pub struct RunMeta {
     /// Jobs that count for the averages; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// What it ran on.
+    /// Size of the cluster it ran on.
     pub cluster: ClusterTotals,
     /// Parameters of the policy, defaults included.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct RunMeta {
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterTotals {
-    /// Its name.
+    /// Name of the configuration, or of its file.
     pub name: String,
     /// Servers.
     pub nodes: usize,

@@ -8,17 +8,17 @@ pub enum ResultsError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// A verb that completes "cannot …".
         action: &'static str,
-        /// With what.
+        /// File or folder it was tried with.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system answered.
         source: std::io::Error,
     },
-    /// A folder with other things in it would be overwritten.
+    /// A folder with other files in it would be overwritten.
     #[error("{} is not a Rota result folder (it holds `{found}`): not overwriting it, choose another --out", dir.display())]
     NotOurs {
-        /// The folder.
+        /// Folder that was named on the command line.
         dir: PathBuf,
         /// Something in it that Rota did not write.
         found: String,
@@ -26,43 +26,43 @@ pub enum ResultsError {
     /// The path names a file.
     #[error("{} is a file, a result needs a folder", path.display())]
     IsFile {
-        /// The path.
+        /// Path that was named on the command line.
         path: PathBuf,
     },
     /// A folder without `summary.json`.
     #[error("{} is not a Rota result folder: it has no summary.json", dir.display())]
     NoSummary {
-        /// The folder.
+        /// Folder that was named on the command line.
         dir: PathBuf,
     },
     /// Written by a newer program.
     #[error("{}: format {found}, this program reads up to {}", path.display(), super::FORMAT)]
     Format {
-        /// The file.
+        /// File that was being read.
         path: PathBuf,
-        /// What it says.
+        /// Version that the file names.
         found: u64,
     },
     /// A file that cannot be understood as a whole.
     #[error("{}: {why}", path.display())]
     Malformed {
-        /// The file.
+        /// File that was being read.
         path: PathBuf,
-        /// What is wrong.
+        /// Message of the parser.
         why: String,
     },
     /// A value in a table.
     #[error("{}: line {line}, column {column}: `{value}` is no {expected}", path.display())]
     Value {
-        /// The file.
+        /// File that was being read.
         path: PathBuf,
         /// Line in the file, from 1.
         line: u64,
         /// Name of the column.
         column: &'static str,
-        /// What stands there.
+        /// Text that was found.
         value: String,
-        /// What should.
+        /// What belongs there, such as "a number of seconds".
         expected: &'static str,
     },
 }

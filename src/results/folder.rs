@@ -1,6 +1,6 @@
 //! The folder on disk: which files there are, and how they appear together or not at all.
 //!
-//! A folder is built beside its place under a hidden name and renamed. What stands there already is replaced only
+//! A folder is built next to its final path under a hidden name and renamed. What is there already is replaced only
 //! if every file in it is one that Rota writes.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::{FORMAT, Results, ResultsError, RunMeta, RunResult, config, jobs, rou
 const SUMMARY: &str = "summary.json";
 const CONFIG: &str = "config.toml";
 
-/// A folder in the making, beside the place it will take. Dropped before [`Staging::commit`] it leaves no trace.
+/// A folder in the making, next to its final path. Dropped before [`Staging::commit`] it leaves no trace.
 #[derive(Debug)]
 pub struct Staging {
     target: PathBuf,
@@ -70,7 +70,7 @@ pub fn replace_file(path: &Path, contents: &[u8]) -> Result<(), ResultsError> {
     })
 }
 
-/// A path that has a name and is no link: `.`, `a/..` and links become what they stand for.
+/// A path that has a name and is not a link: `.`, `a/..` and links become the paths they mean.
 fn resolve(path: &Path) -> Result<PathBuf, ResultsError> {
     match path.canonicalize() {
         Ok(real) => Ok(real),
@@ -111,7 +111,7 @@ fn is_ours(name: &str) -> bool {
         || ["jobs", "rounds", "timeline"].iter().any(|k| is_table(k))
 }
 
-/// A hidden name beside `path` that nobody has.
+/// A hidden name next to `path` that is not taken.
 fn free_sibling(path: &Path, what: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let sibling = |n: u32| path.with_file_name(format!(".{name}.{what}-{}-{n}", std::process::id()));
@@ -184,7 +184,7 @@ fn read_summary(dir: &Path) -> Result<SummaryFile, ResultsError> {
     }
 }
 
-/// What stands between `jobs` and `.csv` for each run: nothing for a single one, else the policy, with load and
+/// What comes between `jobs` and `.csv` for each run: nothing for a single one, else the policy, with load and
 /// seed where the policy alone does not tell runs apart.
 pub(crate) fn suffixes(runs: &[&RunMeta]) -> Vec<String> {
     if runs.len() == 1 {

@@ -38,21 +38,21 @@ const COLUMNS: [&str; 15] = [
 /// One job, joined from what was submitted and what became of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRow {
-    /// Its name in the trace.
+    /// Its name in the trace, not a number of ours.
     pub job_id: Arc<str>,
-    /// Who paid for it.
+    /// Owner in the trace; quotas and fairness are counted by it.
     pub tenant: Arc<str>,
-    /// Its model.
+    /// Name of its model in the profiles.
     pub model: Arc<str>,
     /// GPUs it asked for.
     pub gpus: u32,
-    /// When it was submitted.
+    /// Submission, from which completion time and queueing are counted.
     pub arrival: Time,
     /// When it first held GPUs.
     pub start: Option<Time>,
     /// When it ended; a declined job has no end.
     pub finish: Option<Time>,
-    /// How it ended.
+    /// How it ended, or that it had not when the run did.
     pub status: Status,
     /// Its deadline, if it has one; of a soft deadline the last step, up to which the job is worth something.
     pub deadline: Option<Time>,
@@ -62,20 +62,20 @@ pub struct JobRow {
     pub service: Span,
     /// How often it was stopped before its end.
     pub preemptions: u32,
-    /// What it held beside its GPUs; `None` where speed does not depend on it, nobody kept count, or it never ran.
+    /// CPUs and memory it held with its GPUs; `None` where speed does not depend on them, they were not recorded, or it never ran.
     pub share: Option<HostShare>,
     /// Why it was declined, failed, or did not end.
     pub reason: String,
 }
 
-/// What a job held beside each of its GPUs, averaged over its GPU time, and what it would have liked.
+/// What a job held with each of its GPUs, averaged over its GPU time, and what it would have liked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostShare {
     /// Its speed in millionths of its best with as many GPUs.
     pub of_best_micro: u64,
-    /// CPUs and memory it held beside a GPU.
+    /// CPUs and memory it held with a GPU.
     pub held: Host,
-    /// What it asks for beside a GPU to run at its best.
+    /// What it asks for with a GPU to run at its best.
     pub wanted: Host,
 }
 

@@ -6,8 +6,8 @@
 //!                                                 └────────── read ──────────┘
 //! ```
 //!
-//! `jobs`, `rounds`, `timeline` and `config` each know one file, `summary` reckons the figures, `folder` makes a
-//! folder appear whole or not at all. Drawing and tables for people are in [`crate::report`].
+//! `jobs`, `rounds`, `timeline` and `config` each know one file, `summary` computes the figures, `folder` makes a
+//! folder appear whole or not at all. Drawing and tables for people are in the room `report`.
 
 mod config;
 mod decimal;
@@ -15,7 +15,6 @@ mod error;
 mod folder;
 mod jobs;
 mod rounds;
-mod statistics;
 mod summary;
 mod table_file;
 mod timeline;
@@ -25,6 +24,7 @@ use std::path::Path;
 
 use rota_core::cluster::Cluster;
 use rota_core::ledger::{Ledger, Sample, Stretch};
+use rota_core::time::Span;
 use rota_core::workload::Workload;
 
 pub(crate) use config::to_toml as config_toml;
@@ -34,7 +34,6 @@ pub(crate) use folder::suffixes as file_suffixes;
 pub use folder::{Staging, replace_file};
 pub use jobs::{HostShare, JobRow};
 pub use rounds::RoundBound;
-pub use statistics::quantile;
 use summary::SummaryFile;
 pub use summary::{ModelLoss, SpeedGap, Summary, Timing};
 pub use window::{Window, WindowError};
@@ -60,9 +59,9 @@ pub struct Results {
 /// One run: what was asked, what came of it.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// What was run.
+    /// Policy, seed, load and cluster.
     pub meta: RunMeta,
-    /// The figures.
+    /// The numbers of `summary.json`.
     pub summary: Summary,
     /// One for each job, in the order of submission.
     pub jobs: Vec<JobRow>,
@@ -70,7 +69,7 @@ pub struct RunResult {
     pub samples: Vec<Sample>,
     /// Remarks of rounds: (index of the sample, text).
     pub notes: Vec<(usize, String)>,
-    /// What each decision reached and could have reached; empty when nobody asked.
+    /// What each decision reached and could have reached; empty without `--bound`.
     pub bounds: Vec<RoundBound>,
     /// What ran where; empty when it was not recorded.
     pub timeline: Vec<Stretch>,
@@ -101,7 +100,15 @@ impl RunResult {
         }
     }
 
-    /// Takes over another judgement of who met its deadline, job by job: originals have rules of their own.
+    /// A length of time of every job in the measurement window that has one, in seconds, ascending.
+    pub fn ascending_s(&self, length: impl Fn(&JobRow) -> Option<Span>) -> Vec<f64> {
+        let mut lengths: Vec<Span> =
+            Window::of(self.meta.window, &self.jobs).iter().filter_map(length).collect();
+        lengths.sort_unstable();
+        lengths.into_iter().map(Span::as_secs_f64).collect()
+    }
+
+    /// Replaces the verdict on each job's deadline: the originals have rules of their own.
     pub fn judge(&mut self, is_met: impl IntoIterator<Item = bool>) {
         for (job, is_met) in self.jobs.iter_mut().zip(is_met) {
             job.met = job.met.map(|_| is_met);
@@ -109,7 +116,7 @@ impl RunResult {
         self.recount();
     }
 
-    /// Reckons the figures anew from the job rows, for who has corrected a row.
+    /// Recomputes the summary from the job rows, after a row was corrected.
     pub fn recount(&mut self) {
         self.summary.count(&self.jobs, self.meta.window);
     }

@@ -2,13 +2,13 @@
 //!
 //! JCT is finish - arrival of jobs that finished, queueing is first start - arrival of jobs that started; both are
 //! averaged over the measurement window, if there is one. Counts, deadlines, utilisation and efficiency are of the
-//! whole run. Best-effort jobs are those without a deadline beside others that have one.
+//! whole run. Best-effort jobs are those without a deadline in a run where others have one.
 
 use rota_core::ledger::{Ledger, Status};
 use rota_core::time::{Span, Time};
 
-use super::statistics::{mean, quantile};
 use super::{FORMAT, JobRow, Results, RunMeta, Window};
+use crate::statistics::quantile;
 
 /// What only a clock knows of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,9 +22,9 @@ pub struct Timing {
 /// The figures of one run, in the order of the file. A figure of nothing is missing, not zero.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Summary {
-    /// The policy.
+    /// As on the command line, its parts joined by `+`.
     pub policy: String,
-    /// The seed.
+    /// Seed of the workload and of every random stream.
     pub seed: u64,
     /// Jobs submitted.
     pub jobs: u64,
@@ -97,7 +97,7 @@ pub struct Summary {
     pub jobs_per_hour: Option<f64>,
     /// Whether policies saw exact estimates (an oracle).
     pub exact_estimates: bool,
-    /// The measurement window.
+    /// Jobs that averages and percentiles are about; all of them when missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// Jobs behind the averages: finished ones in the window.
@@ -125,7 +125,7 @@ pub struct SpeedGap {
 /// What the jobs of a model lose.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ModelLoss {
-    /// The model.
+    /// Name of the model in the profiles.
     pub model: String,
     /// In parts of what all jobs together lose.
     pub part: f64,
@@ -196,14 +196,21 @@ impl Summary {
         let queues: Vec<Span> = jobs.iter().filter_map(JobRow::queue).collect();
         jcts.sort_unstable();
         self.measured = jcts.len() as u64;
-        self.avg_jct_s = mean(&jcts);
+        self.avg_jct_s = mean_s(&jcts);
+        let jcts: Vec<f64> = jcts.into_iter().map(Span::as_secs_f64).collect();
         self.median_jct_s = quantile(&jcts, 0.5);
         self.p95_jct_s = quantile(&jcts, 0.95);
         self.p99_jct_s = quantile(&jcts, 0.99);
-        self.avg_queue_s = mean(&queues);
+        self.avg_queue_s = mean_s(&queues);
         let best_effort = jobs.iter().filter(|job| job.met.is_none() && self.deadline_jobs > 0);
-        self.avg_best_effort_jct_s = mean(&best_effort.filter_map(JobRow::jct).collect::<Vec<_>>());
+        self.avg_best_effort_jct_s = mean_s(&best_effort.filter_map(JobRow::jct).collect::<Vec<_>>());
     }
+}
+
+/// The average in seconds; summed as integers, so the order of jobs cannot change a digit.
+fn mean_s(values: &[Span]) -> Option<f64> {
+    let sum: i128 = values.iter().map(|v| i128::from(v.0)).sum();
+    (!values.is_empty()).then(|| sum as f64 / values.len() as f64 / 1e6)
 }
 
 fn makespan(jobs: &[JobRow]) -> Option<Span> {
@@ -238,7 +245,7 @@ mod tests {
     use crate::results::samples::{results, run};
 
     #[test]
-    fn figures_of_a_small_run_are_as_reckoned_by_hand() {
+    fn figures_of_a_small_run_agree_with_values_computed_by_hand() {
         let summary = run("las+tune", 7, None).summary;
         assert_eq!((summary.jobs, summary.finished, summary.declined, summary.unfinished), (5, 3, 1, 1));
         assert_eq!((summary.met, summary.missed, summary.deadline_jobs), (0, 1, 2));

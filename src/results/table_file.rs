@@ -1,4 +1,4 @@
-//! CSV files as tables with named columns: opening, headers, and errors that say where a bad value stands.
+//! CSV files as tables with named columns: opening, headers, and errors that name the line and column of a bad value.
 
 use std::fs::File;
 use std::path::Path;

@@ -11,11 +11,11 @@ pub struct Window {
     hi: u32,
 }
 
-/// A window nobody can look through.
+/// A text that is not a window of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no window of jobs: write `LO..HI` with LO below HI, as in `1000..2000`")]
+#[error("`{text}` is not a window of jobs: write `LO..HI` with LO below HI, as in `1000..2000`")]
 pub struct WindowError {
-    /// What was written.
+    /// Text that is not a window.
     pub text: String,
 }
 

@@ -1,16 +1,17 @@
-//! Runs under way: each is looked up, or run on the thread pool; who reads a figure waits for that run alone.
+//! Runs under way: each is looked up, or run on the thread pool; reading a figure waits for that run alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rota_scripts::study::{self, Comparison, FigureError, Interval, RunRefused, Settings};
 
-use super::{Cache, Execute, Figures, Key, Shard, Watch, statistics};
+use super::{Cache, Execute, Figures, Key, Shard, Watch};
+use crate::statistics;
 
 /// A run that was asked for.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// With which settings.
+    /// As the script gave them.
     pub settings: Settings,
     /// What its result is kept under.
     pub key: Key,
@@ -25,7 +26,7 @@ pub enum Outcome {
     Done(Arc<Figures>),
     /// It cannot be run.
     Failed(String),
-    /// It is another shard's, and nobody here needed it.
+    /// It is another shard's, and was not needed here.
     Elsewhere,
 }
 
@@ -54,7 +55,7 @@ struct Slot<P> {
 }
 
 enum Progress {
-    /// Nobody has begun.
+    /// Not begun.
     Idle,
     Running,
     Over(Outcome),
@@ -90,7 +91,7 @@ impl<E: Execute> Batch<E> {
         rayon::spawn_fifo(move || batch.work(&slot));
     }
 
-    /// Runs a slot on this thread, if nobody else does.
+    /// Runs a slot on this thread, unless another thread does.
     fn work(&self, slot: &Slot<E::Plan>) {
         if !slot.begin() {
             return;
@@ -105,14 +106,14 @@ impl<E: Execute> Batch<E> {
                     Err(error) => Outcome::Failed(error.to_string()),
                 }
             }
-            Ok(Err(why)) => Outcome::Failed(why),
+            Ok(Err(error)) => Outcome::Failed(error.why),
             Err(_) => Outcome::Failed("a defect of the program: see the message above".to_owned()),
         };
         self.watch.done(matches!(outcome, Outcome::Failed(_)));
         slot.end(outcome);
     }
 
-    /// The outcome of a run that somebody reads: another shard's is run after all.
+    /// The outcome of a run that the script reads: another shard's is run after all.
     fn needed(&self, run: usize) -> Outcome {
         let slot = Arc::clone(&self.state().runs[run]);
         match slot.wait() {
@@ -167,7 +168,7 @@ pub(super) struct Shared<E: Execute>(pub(super) Arc<Batch<E>>);
 impl<E: Execute> study::Batch for Shared<E> {
     fn submit(&self, settings: Settings) -> Result<usize, RunRefused> {
         let batch = &self.0;
-        let (plan, key) = batch.execute.plan(&settings).map_err(|error| RunRefused(error.to_string()))?;
+        let (plan, key) = batch.execute.plan(&settings).map_err(|error| RunRefused(error.why))?;
         if let Some(known) = batch.state().by_key.get(&key) {
             return Ok(*known);
         }

@@ -1,6 +1,6 @@
 //! Results by what they depend on: a file for each run, named by a hash, there whole or not at all.
 //!
-//! A file is written beside its place, flushed to the disk and renamed. It ends with a checksum of itself, so that one
+//! A file is written next to its final path, flushed to the disk and renamed. It ends with a checksum of itself, so that one
 //! which a crash of the machine cut short is a missing one. Nothing in it depends on a clock but `wall_s` and
 //! `decide_s`.
 
@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::StudyError;
-use crate::results::{RunResult, Window, quantile};
+use crate::results::{JobRow, RunResult};
+use crate::statistics::quantile;
 
 const FOLDER: &str = "cache";
 const FORMAT: u32 = 1;
-/// Files that a study writes beside its cache.
+/// Files that a study writes next to its cache.
 const TABLES: [&str; 4] = ["runs", "groups", "pairs", "timing"];
 
 /// A hash of everything that a result depends on.
@@ -67,9 +68,7 @@ impl Figures {
         let summary = serde_json::to_value(&result.summary).unwrap_or_default();
         let is_number = |value: &serde_json::Value| value.is_number() || value.is_null();
         let numbers = summary.as_object().into_iter().flatten().filter(|(_, value)| is_number(value));
-        let mut jcts: Vec<_> =
-            Window::of(result.meta.window, &result.jobs).iter().filter_map(|j| j.jct()).collect();
-        jcts.sort_unstable();
+        let jcts = result.ascending_s(JobRow::jct);
         Figures {
             numbers: numbers.map(|(name, value)| (name.clone(), value.as_f64())).collect(),
             digest: result.summary.digest.clone(),
@@ -109,7 +108,7 @@ impl Cache {
         Ok(Cache { own, others })
     }
 
-    /// What is kept under a key; a file that is cut short or of another format is none. What another folder has is
+    /// What is kept under a key; a file that is cut short or of another format counts as missing. What another folder has is
     /// carried over.
     pub fn read(&self, key: &Key) -> Result<Option<Figures>, StudyError> {
         if let Some(figures) = read_entry(&self.own.join(file_name(key)), key) {

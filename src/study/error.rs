@@ -5,35 +5,44 @@ use std::path::PathBuf;
 use crate::report::ReportError;
 use crate::results::ResultsError;
 
+/// A run of a study that was refused or failed. The reason is kept as text, since that is what scripts, tables and pages
+/// show of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct RunError {
+    /// The reason, in one line.
+    pub why: String,
+}
+
 /// A study that cannot be run or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A folder that holds something else.
     #[error("{} holds `{found}` and no study: not writing into it, choose another --out", dir.display())]
     NotOurs {
-        /// The folder.
+        /// Folder that was named on the command line.
         dir: PathBuf,
-        /// Something in it.
+        /// Name of an entry that no study writes.
         found: String,
     },
-    /// A folder to be merged that is no study's.
-    #[error("{} is no study's folder: it has no `cache`", dir.display())]
+    /// A folder to be merged that does not hold a study.
+    #[error("{} does not hold a study: it has no `cache`", dir.display())]
     NoCache {
-        /// The folder.
+        /// Folder that was named on the command line.
         dir: PathBuf,
     },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// A verb that completes "cannot …".
         action: &'static str,
-        /// With what.
+        /// File or folder it was tried with.
         path: PathBuf,
-        /// Why not.
+        /// What the operating system answered.
         source: std::io::Error,
     },
-    /// A shard that cannot be.
-    #[error("`{0}` is no shard: write I/N with I from 1 to N, as in 2/4")]
+    /// A text that is not a shard.
+    #[error("`{0}` is not a shard: write I/N with I from 1 to N, as in 2/4")]
     Shard(String),
     /// The library that writes Parquet gave up.
     #[error("parquet: {0}")]

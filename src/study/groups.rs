@@ -2,9 +2,9 @@
 
 use rota_scripts::study::{Interval, Settings};
 
-use super::statistics::{deviation, interval, quantile};
 use super::table::{figure_names, flattened, setting_text, settings_columns};
 use super::{Column, Outcome, Ran, Table};
+use crate::statistics::{deviation, interval, quantile};
 
 /// Figures worth a place in tables and pages, with how they are shown; the rest are in the files.
 pub const FIGURES: [(&str, &str); 9] = [
@@ -22,7 +22,7 @@ pub const FIGURES: [(&str, &str); 9] = [
 /// Runs that differ in their seed alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What they share.
+    /// Every setting but the seed.
     pub settings: Settings,
     /// Each run's seed, with its place among all runs.
     pub seeds: Vec<(String, usize)>,
@@ -79,7 +79,9 @@ pub fn groups(runs: &[Ran]) -> Vec<Group> {
 }
 
 fn spread(values: &[f64]) -> Option<Spread> {
-    let at = |q: f64| quantile(values, q);
+    let mut ascending = values.to_vec();
+    ascending.sort_by(f64::total_cmp);
+    let at = |q: f64| quantile(&ascending, q);
     Some(Spread {
         mean: interval(values)?,
         median: at(0.5)?,

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! script (rota_scripts::study) ── submit ─▶ batch ─┬▶ cache    one file for each run, by a hash of all it depends on
-//!                                                  └▶ Execute  who runs what is not there yet
+//!                                                  └▶ Execute  runs what is not there yet
 //! batch ─▶ table (runs.csv, .parquet) ─▶ groups (means, intervals) and pairs (policies on the same seeds) ─▶ page
 //! ```
 //!
-//! A study that was stopped, however rudely, is the same study with more of its runs in the cache: it is simply run
+//! A study that was stopped or killed is the same study with more of its runs in the cache: it is simply run
 //! again. Several machines share one by shards, each a part of the runs by their hash; merging is gathering the
 //! caches. What a run *is* lies behind [`Execute`]; its options are those of `rota simulate`.
 
@@ -18,7 +18,6 @@ mod page;
 mod pairs;
 mod parquet_file;
 mod shard;
-mod statistics;
 mod table;
 mod terminal;
 
@@ -29,32 +28,31 @@ use rota_scripts::study::{Settings, StudyOptions};
 
 pub use batch::{Batch, Outcome, Ran};
 pub use cache::{Cache, Figures, Key};
-pub use error::StudyError;
+pub use error::{RunError, StudyError};
 pub use groups::{FIGURES, Group, groups};
 pub use pairs::{Pair, pairs};
 pub use shard::Shard;
-pub use statistics::{compare, interval};
 pub use table::{Column, Table, Values, runs_table};
 
 use crate::results::{RunResult, replace_file};
 
-/// Who runs what a study asks for.
+/// Runs what a study asks for.
 pub trait Execute: Send + Sync + 'static {
     /// A run that is known to make sense.
     type Plan: Send + Sync;
     /// Checks the settings of a run and gathers what its result depends on; cheap, nothing is run.
-    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String>;
+    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), RunError>;
     /// Runs it.
-    fn run(&self, plan: &Self::Plan) -> Result<RunResult, String>;
+    fn run(&self, plan: &Self::Plan) -> Result<RunResult, RunError>;
 }
 
-/// Who wants to know how far it is; called from several threads.
+/// Shows how far a study is; called from several threads.
 pub trait Watch: Send + Sync {
     /// So many more runs are asked for; `is_cached` if the result is there already.
     fn submitted(&self, is_cached: bool);
     /// One more run is over.
     fn done(&self, is_failed: bool);
-    /// The script says something.
+    /// A line that the script prints, or a remark about it.
     fn say(&self, line: &str);
 }
 
@@ -62,11 +60,11 @@ pub trait Watch: Send + Sync {
 pub struct Order<'a> {
     /// The script's file, for messages.
     pub file: &'a str,
-    /// Its text.
+    /// Text of the script.
     pub source: &'a str,
-    /// What the user set.
+    /// From `--set` and `--quick`.
     pub options: StudyOptions,
-    /// The folder of the study.
+    /// Folder that holds the cache and gets tables and page.
     pub out: &'a Path,
     /// Folders of other caches to read from.
     pub also_from: &'a [PathBuf],
@@ -77,9 +75,9 @@ pub struct Order<'a> {
 /// A study that has been run.
 #[derive(Debug)]
 pub struct Study {
-    /// Its heading.
+    /// As the script calls it, else the name of its file.
     pub title: String,
-    /// What the script remarked.
+    /// Lines that the script printed.
     pub remarks: Vec<String>,
     /// Every run asked for, in the order of the script.
     pub runs: Vec<Ran>,

@@ -1,15 +1,15 @@
 //! The study's page: what was found for each group with intervals, figures, comparisons, every run.
 
-use std::fmt::Write;
 use std::path::Path;
+
+use maud::{Markup, html};
 
 use super::pairs::asked;
 use super::table::runs_table;
-use super::terminal::{cell, job_time_unit, sentence, telling_names};
+use super::terminal::{GroupTable, cell, figure_name, job_time_unit, sentence, telling_names};
 use super::{FIGURES, Group, Pair, Study, StudyError};
-use crate::report::{
-    self, Axis, Bar, Figure, Line, MAX_LINES, Marks, PALETTE_LENGTH, TimeUnit, Whisker, escape, frame, inline,
-};
+use crate::report::html::{self, Cell};
+use crate::report::{self, Axis, Bar, Figure, Line, MAX_LINES, Marks, PALETTE_LENGTH, TimeUnit, Whisker};
 use crate::results::replace_file;
 
 /// Runs that the page lists; all are in the tables.
@@ -30,147 +30,86 @@ fn to_html(
     figures: &[Figure],
 ) -> Result<String, StudyError> {
     let n_failed = study.failures().count();
-    let facts = format!(
-        "<p>{} runs in {} groups{} · Rota {}</p>\n",
-        study.runs.len(),
-        groups.len(),
-        if n_failed > 0 { format!(", {n_failed} failed") } else { String::new() },
-        env!("CARGO_PKG_VERSION")
-    );
-    let mut body = String::new();
-    body.push_str(&remarks(study));
-    if !figures.is_empty() {
-        body.push_str("<section>\n<h2>Figures</h2>\n<div class=\"plots\">\n");
-        for figure in figures {
-            body.push_str(&inline(figure)?);
-        }
-        body.push_str("</div>\n</section>\n");
-    }
-    body.push_str(&group_table(groups));
-    body.push_str(&comparisons(pairs));
-    body.push_str(&runs(study));
-    Ok(frame(&study.title, &facts, &body, ""))
-}
-
-fn remarks(study: &Study) -> String {
-    let mut html = String::new();
-    let mut list = |heading: &str, lines: &mut dyn Iterator<Item = String>| {
-        let item = |line: String| match line.contains('\n') {
-            true => format!("<li><pre>{}</pre></li>\n", escape(&line)),
-            false => format!("<li>{}</li>\n", escape(&line)),
-        };
-        let items: String = lines.map(item).collect();
-        if !items.is_empty() {
-            let _ = write!(html, "<section>\n<h2>{heading}</h2>\n<ul>\n{items}</ul>\n</section>\n");
+    let facts = html! {
+        p {
+            (study.runs.len()) " runs in " (groups.len()) " groups"
+            @if n_failed > 0 { ", " (n_failed) " failed" }
+            " · Rota " (env!("CARGO_PKG_VERSION"))
         }
     };
-    list("Stopped before its end", &mut study.stopped.iter().cloned());
-    list("Failed runs", &mut study.failures().map(|(run, why)| format!("{}: {why}", run.name())));
-    list("Remarks", &mut study.remarks.iter().cloned());
-    html
+    let body = html! {
+        (remarks(study))
+        @if !figures.is_empty() { (html::section("Figures", &html::plots(figures)?)) }
+        @if !groups.is_empty() { (group_table(groups)) }
+        @if !pairs.is_empty() { (comparisons(pairs)) }
+        (runs(study))
+    };
+    Ok(html::document(&study.title, &facts, &body, ""))
 }
 
-fn group_table(groups: &[Group]) -> String {
-    if groups.is_empty() {
-        return String::new();
-    }
-    let names = telling_names(groups);
-    let unit = job_time_unit(groups);
-    let shown: Vec<&(&str, &str)> = FIGURES
-        .iter()
-        .filter(|(figure, _)| groups.iter().any(|group| group.figure(figure).is_some()))
-        .collect();
-    let mut headings: Vec<String> = names.clone();
-    headings.push("runs".into());
-    headings.extend(shown.iter().map(|(figure, heading)| {
-        format!("{heading} ({})", if figure.ends_with("_s") { unit.sign } else { "%" })
-    }));
-    let rows: Vec<Vec<String>> = groups
-        .iter()
-        .map(|group| {
-            let mut row: Vec<String> = names.iter().map(|name| group.setting(name)).collect();
-            row.push(group.seeds.len().to_string());
-            row.extend(shown.iter().map(|(figure, _)| cell(group, figure, unit)));
-            row
-        })
-        .collect();
-    format!(
-        "<section>\n<h2>Results</h2>\n<div class=\"tall\">{}</div><p>Means over seeds, ± half of the 95 % interval of confidence (bootstrap, 2000 resamples).</p>\n</section>\n",
-        html_table(&headings, &rows, names.len())
-    )
+fn remarks(study: &Study) -> Markup {
+    let failed = study.failures().map(|(run, why)| format!("{}: {why}", run.name()));
+    let lists: [(&str, Vec<String>); 3] = [
+        ("Stopped before its end", study.stopped.iter().cloned().collect()),
+        ("Failed runs", failed.collect()),
+        ("Remarks", study.remarks.clone()),
+    ];
+    let shown = lists.iter().filter(|(_, lines)| !lines.is_empty());
+    html! { @for (heading, lines) in shown { (html::section(heading, &html::list(lines))) } }
 }
 
-fn comparisons(pairs: &[Pair]) -> String {
-    if pairs.is_empty() {
-        return String::new();
-    }
-    let headings = ["asked", "figure", "policy", "baseline", "ratio", "interval", "pairs", "smaller in"]
-        .map(str::to_owned);
-    let rows: Vec<Vec<String>> = pairs
-        .iter()
-        .map(|pair| {
-            let ratio = &pair.comparison.ratio;
-            vec![
-                asked(pair, pairs),
-                FIGURES
-                    .iter()
-                    .find(|(name, _)| *name == pair.figure)
-                    .map_or("", |(_, shown)| shown)
-                    .to_owned(),
-                pair.policy.clone(),
-                pair.baseline.clone(),
-                format!("{:.3}", ratio.mean),
-                format!("{:.3} … {:.3}", ratio.low, ratio.high),
-                pair.comparison.difference.n.to_string(),
-                pair.comparison.n_smaller.to_string(),
-            ]
-        })
-        .collect();
-    let first: String = pairs
-        .iter()
-        .take(1)
-        .map(|pair| format!("<p>For example:{}.</p>\n", escape(&sentence(pair, pairs))))
-        .collect();
-    format!(
-        "<details open>\n<summary><h2>Compared on the same seeds</h2></summary>\n{first}{}</details>\n",
-        html_table(&headings, &rows, 4)
-    )
+fn group_table(groups: &[Group]) -> Markup {
+    let GroupTable { names, headings, rows } = GroupTable::new(groups);
+    let headings = headings.iter().map(|(heading, unit)| format!("{heading} ({unit})"));
+    let n_names = names.len();
+    let columns = html::columns(names.into_iter().chain(["runs".to_owned()]).chain(headings), n_names);
+    let content = html! {
+        (html::tall_table(&columns, &plain(rows)))
+        p { "Means over seeds, ± half of the 95 % confidence interval (bootstrap, 2000 resamples)." }
+    };
+    html::section("Results", &content)
 }
 
-fn runs(study: &Study) -> String {
+fn comparisons(pairs: &[Pair]) -> Markup {
+    let headings = ["asked", "figure", "policy", "baseline", "ratio", "interval", "pairs", "smaller in"];
+    let row = |pair: &Pair| {
+        let ratio = &pair.comparison.ratio;
+        vec![
+            asked(pair, pairs),
+            figure_name(pair.figure).to_owned(),
+            pair.policy.clone(),
+            pair.baseline.clone(),
+            format!("{:.3}", ratio.mean),
+            format!("{:.3} … {:.3}", ratio.low, ratio.high),
+            pair.comparison.difference.n.to_string(),
+            pair.comparison.n_smaller.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
+    let content = html! {
+        @if let [first, ..] = pairs { p { "For example: " (sentence(first, pairs).trim_start()) "." } }
+        (html::table(&html::columns(headings, 4), &plain(rows)))
+    };
+    html::foldable("Compared on the same seeds", true, &content)
+}
+
+fn runs(study: &Study) -> Markup {
     let table = runs_table(&study.runs);
-    let headings: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let headings = table.columns.iter().map(|column| column.name.as_str());
     let n_rows = table.n_rows();
     let rows: Vec<Vec<String>> = (0..n_rows.min(MAX_RUNS))
         .map(|row| table.columns.iter().map(|column| column.values.text(row)).collect())
         .collect();
-    let note = if n_rows > MAX_RUNS {
-        format!("<p>The first {MAX_RUNS} of {n_rows} runs.</p>\n")
-    } else {
-        String::new()
+    let content = html! {
+        p { "Also in runs.csv and runs.parquet." }
+        @if n_rows > MAX_RUNS { p { "The first " (MAX_RUNS) " of " (n_rows) " runs." } }
+        (html::tall_table(&html::columns(headings, 2), &plain(rows)))
     };
-    format!(
-        "<details>\n<summary><h2>Runs</h2></summary>\n<p>Also in runs.csv and runs.parquet.</p>\n{note}<div class=\"tall\">{}</div></details>\n",
-        html_table(&headings, &rows, 2)
-    )
+    html::foldable("Runs", false, &content)
 }
 
-fn html_table(headings: &[String], rows: &[Vec<String>], n_names: usize) -> String {
-    let class = |at: usize| if at < n_names { " class=\"text\"" } else { "" };
-    let mut html = String::from("<div class=\"scroll\"><table>\n<thead><tr>");
-    for (at, heading) in headings.iter().enumerate() {
-        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(at), escape(heading));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        html.push_str("<tr>");
-        for (at, text) in row.iter().enumerate() {
-            let _ = write!(html, "<td{}>{}</td>", class(at), escape(text));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody>\n</table></div>\n");
-    html
+fn plain(rows: Vec<Vec<String>>) -> Vec<Vec<Cell>> {
+    rows.into_iter().map(|row| row.into_iter().map(Cell::Plain).collect()).collect()
 }
 
 /// One for each figure of the runs: against the number that varies, if one does, else bars.
@@ -196,15 +135,27 @@ fn scale(figure: &str, unit: TimeUnit) -> f64 {
     if figure.ends_with("_s") { 1.0 / unit.seconds } else { 1.0 }
 }
 
+/// The axis that shows a figure: times from zero, parts in percent.
+fn axis(figure: &str, heading: &str, unit: TimeUnit, highest: f64) -> Axis {
+    match figure.ends_with("_s") {
+        true => Axis::from_zero(format!("{heading} ({})", unit.sign), highest),
+        false => Axis::percent(format!("{heading} (%)")),
+    }
+}
+
+/// What tells a group from the others, in words.
+fn label(group: &Group, names: &[String]) -> String {
+    names.iter().map(|name| group.setting(name)).collect::<Vec<_>>().join(", ")
+}
+
 fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: TimeUnit) -> Option<Figure> {
     let names: Vec<String> = telling_names(groups).into_iter().filter(|name| name != against).collect();
-    let label = |group: &Group| names.iter().map(|name| group.setting(name)).collect::<Vec<_>>().join(", ");
     let mut labels: Vec<String> = Vec::new();
     let (mut lines, mut whiskers, mut values): (Vec<Line>, Vec<Whisker>, Vec<f64>) = Default::default();
     for group in groups {
         let Some(spread) = group.figure(figure) else { continue };
         let x: f64 = group.setting(against).parse().ok()?;
-        let label = label(group);
+        let label = label(group, &names);
         let colour = labels.iter().position(|known| *known == label).unwrap_or_else(|| {
             labels.push(label.clone());
             lines.push(Line { label, colour: labels.len() - 1, has_dots: true, points: Vec::new() });
@@ -233,17 +184,14 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
     }
     let highest = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.0, f64::max);
     let highest = whiskers.iter().map(|whisker| whisker.high).fold(highest, f64::max);
-    let y = match figure.ends_with("_s") {
-        true => Axis::from_zero(format!("{heading} ({})", unit.sign), highest),
-        false => Axis::percent(format!("{heading} (%)")),
-    };
+    let y = axis(figure, heading, unit, highest);
     Some(Figure {
         name: figure.trim_end_matches("_s").replace('_', "-"),
         section: "Figures".into(),
         title: format!("{heading} against {}", against.replace('_', " ")),
         caption: match whiskers.is_empty() {
             true => "One run at each point.".into(),
-            false => "Means over seeds; the whiskers are 95 % intervals of confidence.".into(),
+            false => "Means over seeds; the whiskers are 95 % confidence intervals.".into(),
         },
         x: Axis::at_values(against.replace('_', " "), &values),
         y,
@@ -255,8 +203,7 @@ fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit) -> Option
     let names = telling_names(groups);
     let shown: Vec<&Group> =
         groups.iter().filter(|group| group.figure(figure).is_some()).take(MAX_LINES).collect();
-    let label = |group: &&Group| names.iter().map(|name| group.setting(name)).collect::<Vec<_>>().join(", ");
-    let labels: Vec<String> = shown.iter().map(label).collect();
+    let labels: Vec<String> = shown.iter().map(|group| label(group, &names)).collect();
     let bars: Vec<Bar> = shown
         .iter()
         .enumerate()
@@ -273,11 +220,8 @@ fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit) -> Option
         name: figure.trim_end_matches("_s").replace('_', "-"),
         section: "Figures".into(),
         title: heading.to_owned(),
-        caption: "Means over seeds, ± half of the 95 % interval of confidence.".into(),
-        x: match figure.ends_with("_s") {
-            true => Axis::from_zero(format!("{heading} ({})", unit.sign), highest),
-            false => Axis::percent(format!("{heading} (%)")),
-        },
+        caption: "Means over seeds, ± half of the 95 % confidence interval.".into(),
+        x: axis(figure, heading, unit, highest),
         y: Axis::names(&labels),
         marks: Marks::Bars(bars),
     })

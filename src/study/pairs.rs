@@ -2,9 +2,9 @@
 
 use rota_scripts::study::{Comparison, Settings};
 
-use super::statistics::compare;
 use super::table::{setting_text, settings_columns};
 use super::{Column, FIGURES, Group, Ran, Table, groups};
+use crate::statistics::compare;
 
 /// Policies up to which each is compared with each; beyond, with the first alone.
 const MAX_ALL: usize = 8;
@@ -14,13 +14,13 @@ const MAX_ALL: usize = 8;
 pub struct Pair {
     /// What they were asked, without policy and seed.
     pub settings: Settings,
-    /// What is compared with.
+    /// Policy that the other is compared with.
     pub baseline: String,
-    /// What is compared.
+    /// Policy that is compared.
     pub policy: String,
-    /// The figure.
+    /// Name of the figure in `summary.json`.
     pub figure: &'static str,
-    /// The comparison.
+    /// Differences and ratios, policy over baseline.
     pub comparison: Comparison,
 }
 

@@ -9,16 +9,16 @@ use super::{Outcome, Ran, StudyError, parquet_file};
 /// A table; all columns are of one length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Its columns.
+    /// All of the same length.
     pub columns: Vec<Column>,
 }
 
 /// One column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its name.
+    /// Heading in the file.
     pub name: String,
-    /// What stands in it, from the top.
+    /// One value for each row, from the top.
     pub values: Values,
 }
 
@@ -126,7 +126,7 @@ impl Column {
 }
 
 impl Values {
-    /// How many.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(values) => values.len(),

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::Table;
 
 use super::pairs::asked;
 use super::{FIGURES, Group, Pair, Study};
-use crate::report::{TABLE_STYLE, TimeUnit};
+use crate::report::{TimeUnit, align_numbers, plain_table};
 
 /// Rows that a terminal shows; the files have all.
 const MAX_ROWS: usize = 60;
@@ -20,7 +20,7 @@ pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String
         let _ = writeln!(text, "{MAX_ROWS} of {} rows; all are in groups.csv", groups.len());
     }
     if groups.iter().any(|group| group.seeds.len() > 1) {
-        text.push_str("means over seeds, ± half of the 95 % interval of confidence (bootstrap)\n");
+        text.push_str("means over seeds, ± half of the 95 % confidence interval (bootstrap)\n");
     }
     text.push_str(&comparisons(pairs));
     text
@@ -42,29 +42,45 @@ pub(super) fn telling_names(groups: &[Group]) -> Vec<String> {
     telling
 }
 
+/// The groups as a table, for any medium.
+pub(super) struct GroupTable {
+    /// Settings that tell groups apart, one column each; a column with the number of runs follows.
+    pub(super) names: Vec<String>,
+    /// Figures with their units, one column each.
+    pub(super) headings: Vec<(&'static str, &'static str)>,
+    /// One row for each group.
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+impl GroupTable {
+    pub(super) fn new(groups: &[Group]) -> Self {
+        let names = telling_names(groups);
+        let unit = job_time_unit(groups);
+        let is_known = |figure: &str| groups.iter().any(|group| group.figure(figure).is_some());
+        let shown: Vec<(&str, &str)> =
+            FIGURES.iter().filter(|(figure, _)| is_known(figure)).copied().collect();
+        let row = |group: &Group| {
+            let mut row: Vec<String> = names.iter().map(|name| group.setting(name)).collect();
+            row.push(group.seeds.len().to_string());
+            row.extend(shown.iter().map(|(figure, _)| cell(group, figure, unit)));
+            row
+        };
+        let rows = groups.iter().map(row).collect();
+        let sign = |figure: &str| if figure.ends_with("_s") { unit.sign } else { "%" };
+        let headings = shown.iter().map(|(figure, heading)| (*heading, sign(figure))).collect();
+        GroupTable { names, headings, rows }
+    }
+}
+
 fn group_table(groups: &[Group]) -> Table {
-    let names = telling_names(groups);
-    let shown: Vec<&(&str, &str)> = FIGURES
-        .iter()
-        .filter(|(figure, _)| groups.iter().any(|group| group.figure(figure).is_some()))
-        .collect();
-    let unit = job_time_unit(groups);
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    let heading = |(figure, heading): &(&str, &str)| match figure.ends_with("_s") {
-        true => format!("{heading}\n{}", unit.sign),
-        false => format!("{heading}\n%"),
-    };
-    let headings = shown.iter().map(|shown| heading(shown));
+    let GroupTable { names, headings, rows } = GroupTable::new(groups);
+    let mut table = plain_table();
+    let headings = headings.iter().map(|(heading, unit)| format!("{heading}\n{unit}"));
     table.set_header(names.iter().cloned().chain(["runs".to_owned()]).chain(headings));
-    for group in groups.iter().take(MAX_ROWS) {
-        let cells = shown.iter().map(|(figure, _)| cell(group, figure, unit));
-        let settings = names.iter().map(|name| group.setting(name));
-        table.add_row(settings.chain([group.seeds.len().to_string()]).chain(cells));
+    for row in rows.into_iter().take(MAX_ROWS) {
+        table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(names.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_numbers(&mut table, names.len());
     table
 }
 
@@ -116,7 +132,7 @@ pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     let verdict = match ratio {
         ratio if ratio.high < 1.0 => "lower",
         ratio if ratio.low > 1.0 => "higher",
-        _ => "not told apart",
+        _ => "no clear difference",
     };
     format!(
         "  {name} of {} is {:.3} x that of {} [{:.3}, {:.3}] on {} seeds: {verdict}{asked}",
@@ -124,7 +140,8 @@ pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     )
 }
 
-fn figure_name(figure: &str) -> &str {
+/// How a figure is called in tables.
+pub(super) fn figure_name(figure: &str) -> &str {
     FIGURES.iter().find(|(name, _)| *name == figure).map_or(figure, |(_, shown)| shown)
 }
 

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use maud::html;
 use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
 use rota_traces::profile::{ProfileSet, load};
 
-use crate::report::{Axis, Figure, Line, Marks, TABLE_STYLE, escape, frame, inline};
+use crate::report::{Axis, Figure, Line, Marks, TABLE_STYLE, html};
 use crate::results::replace_file;
 
 /// What to compare.
@@ -86,14 +87,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     }
     println!("{table}");
     if let Some(page) = &args.page {
-        let mut body =
-            format!("<section><pre>{}</pre></section>\n<div class=\"plots\">\n", escape(&table.to_string()));
-        for figure in &figures {
-            body.push_str(&inline(figure)?);
-        }
-        body.push_str("</div>\n");
+        let body = html! { section { pre { (table.to_string()) } } (html::plots(&figures)?) };
         let title = format!("{} and {}", args.first, args.second);
-        replace_file(page, frame(&title, "", &body, "").as_bytes())?;
+        replace_file(page, html::document(&title, &html! {}, &body, "").as_bytes())?;
         println!("{} written", page.display());
     }
     Ok(())

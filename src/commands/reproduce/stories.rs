@@ -7,7 +7,7 @@ use crate::commands::run::parse_set;
 use crate::commands::study::Simulate;
 use crate::reproduce::evidence::Story;
 use crate::results::RunResult;
-use crate::study::{Execute, Key};
+use crate::study::{Execute, Key, RunError};
 
 /// Parameters by name.
 pub(super) type Pairs = Vec<(String, String)>;
@@ -98,15 +98,15 @@ impl Execute for With {
     /// Nothing for a run that is left out.
     type Plan = Option<<Simulate as Execute>::Plan>;
 
-    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), String> {
+    fn plan(&self, settings: &Settings) -> Result<(Self::Plan, Key), RunError> {
         let (plan, key) = self.simulate.plan(&self.also.beside(settings))?;
         Ok((Some(plan).filter(|_| !self.also.leaves_out(settings)), key))
     }
 
-    fn run(&self, plan: &Self::Plan) -> Result<RunResult, String> {
+    fn run(&self, plan: &Self::Plan) -> Result<RunResult, RunError> {
         match plan {
             Some(plan) => self.simulate.run(plan),
-            None => Err("its original is left out".to_owned()),
+            None => Err(RunError { why: "its original is left out".to_owned() }),
         }
     }
 }

@@ -12,7 +12,7 @@ use rota_scripts::study::{Setting, Settings};
 use crate::commands::inputs::Inputs;
 use crate::commands::run::{self, RunArgs};
 use crate::results::{Input, RunResult};
-use crate::study::{Execute, Key};
+use crate::study::{Execute, Key, RunError};
 
 /// Inputs kept for the next run that needs the same.
 const MAX_INPUTS: usize = 16;
@@ -91,17 +91,21 @@ impl Simulate {
 impl Execute for Simulate {
     type Plan = Plan;
 
-    fn plan(&self, settings: &Settings) -> Result<(Plan, Key), String> {
-        self.planned(settings).map_err(|error| crate::commands::in_one_line(&error))
+    fn plan(&self, settings: &Settings) -> Result<(Plan, Key), RunError> {
+        self.planned(settings).map_err(|error| failed(&error))
     }
 
-    fn run(&self, plan: &Plan) -> Result<RunResult, String> {
+    fn run(&self, plan: &Plan) -> Result<RunResult, RunError> {
         let ran = self
             .inputs
             .find_or_make(&plan.inputs_key, || run::prepared(&plan.args))
             .and_then(|inputs| run::single(&plan.args, &inputs));
-        ran.map_err(|error| crate::commands::in_one_line(&error))
+        ran.map_err(|error| failed(&error))
     }
+}
+
+fn failed(error: &anyhow::Error) -> RunError {
+    RunError { why: crate::commands::in_one_line(error) }
 }
 
 /// Settings as options; what the parser says is said in a line.
@@ -211,7 +215,7 @@ mod tests {
         Setting::Text(text.to_owned())
     }
 
-    fn planned(settings: &[(&str, Setting)]) -> Result<Key, String> {
+    fn planned(settings: &[(&str, Setting)]) -> Result<Key, RunError> {
         let settings: Settings =
             settings.iter().map(|(name, setting)| ((*name).to_owned(), setting.clone())).collect();
         Simulate::new().expect("the program").plan(&settings).map(|(_, key)| key)
@@ -239,13 +243,16 @@ mod tests {
     #[test]
     fn what_is_no_option_is_said_with_the_nearest() {
         let why = planned(&[("jobs_per_hr", Setting::Whole(8)), ("policy", text("las"))])
-            .expect_err("no such option");
+            .expect_err("no such option")
+            .why;
         assert!(why.contains("--jobs-per-hr") && why.contains("--jobs-per-hour"), "{why}");
-        let why = planned(&[("jobs", text("many")), ("policy", text("las"))]).expect_err("no number");
+        let why = planned(&[("jobs", text("many")), ("policy", text("las"))]).expect_err("no number").why;
         assert!(why.contains("invalid value 'many'"), "{why}");
-        let why = planned(&[("out", text("dir")), ("policy", text("las"))]).expect_err("not here");
+        let why = planned(&[("out", text("dir")), ("policy", text("las"))]).expect_err("not here").why;
         assert!(why.starts_with("out: "), "{why}");
-        assert!(planned(&[("seed", Setting::Whole(1))]).expect_err("no policy").contains("needs one policy"));
+        assert!(
+            planned(&[("seed", Setting::Whole(1))]).expect_err("no policy").why.contains("needs one policy")
+        );
     }
 
     #[test]

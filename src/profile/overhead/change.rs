@@ -28,17 +28,17 @@ pub enum ChangeError {
     /// A run that cannot even be tried.
     #[error(transparent)]
     Measure(#[from] MeasureError),
-    /// It ended before it was told to.
+    /// It ended before the order to stop.
     #[error("with {gpus} GPUs: {why}")]
     Ended {
         /// With how many GPUs.
         gpus: u32,
-        /// Why.
+        /// Last words of the command, or how it ended.
         why: String,
     },
     /// It writes no checkpoints.
     #[error(
-        "with {gpus} GPUs it wrote no checkpoint when it was told to stop: its work would be lost, and nothing is to be timed"
+        "with {gpus} GPUs it wrote no checkpoint when it was asked to stop: its work would be lost, so there is nothing to time"
     )]
     NoCheckpoint {
         /// With how many GPUs.
@@ -56,7 +56,7 @@ impl Change {
             gpus: spec.gpus,
             why: account
                 .failure(spec, &Speaks::Protocol)
-                .unwrap_or_else(|| "it ended before it was told to".to_owned()),
+                .unwrap_or_else(|| "it ended before the order to stop".to_owned()),
         };
         let Some(stopped_s) = stopped_s else { return Err(failed(&before, &account)) };
         let no_checkpoint = ChangeError::NoCheckpoint { gpus: before.gpus };

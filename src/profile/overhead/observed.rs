@@ -13,7 +13,7 @@ use rota_head::Record;
 /// A change of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// The job.
+    /// Number of the job in the journal.
     pub job: JobId,
     /// Its model; empty when it has none.
     pub model: String,
@@ -69,7 +69,7 @@ fn planned(stories: &mut BTreeMap<JobId, Story>, at: Time, run: &[(JobId, Option
     let runs: BTreeSet<JobId> = run.iter().map(|(job, _)| *job).collect();
     for (job, story) in &mut *stories {
         if !runs.contains(job) {
-            // It waits: when it comes back, waiting and changing cannot be told apart.
+            // It waits: when it comes back, waiting cannot be distinguished from changing.
             (story.holds, story.left, story.gone) = (None, None, None);
         }
     }

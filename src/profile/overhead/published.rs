@@ -13,7 +13,7 @@ pub const CHANGES: [ChangeKind; 5] =
 /// What was printed of one model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
-    /// The model.
+    /// Name of the model in the paper.
     pub model: &'static str,
     /// Seconds to profile it.
     pub profiling_s: f64,

@@ -19,17 +19,17 @@ pub struct Stage {
     pub nodes: BTreeSet<u32>,
 }
 
-/// A trace that is none.
+/// A text that is not a trace of changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: got \"{text}\", expected {expected}")]
 pub struct ScriptError {
-    /// Which file.
+    /// Name of the file, for messages.
     pub file: String,
-    /// Which line.
+    /// Counted from 1.
     pub line: usize,
-    /// What stands there.
+    /// Text of the line.
     pub text: String,
-    /// What should.
+    /// What belongs there.
     pub expected: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Stage>, ScriptError> {
                     )
                 })?;
                 match gathering.get_mut(&job) {
-                    // The same node twice is a new stage that nobody killed the old one for.
+                    // The same node twice is a new stage whose predecessor was not killed.
                     Some(known) if !known.nodes.contains(&worker) => {
                         known.gpus = known.gpus.saturating_add(stage.gpus);
                         known.nodes.insert(worker);

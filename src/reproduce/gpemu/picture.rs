@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use maud::html;
+
 use super::{ALLOCATIONS, Cell, Curve, ORDERS, Story, Study};
-use crate::report::{
-    Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, escape, frame, inline, write_figures,
-};
+use crate::report::{Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, html, write_figures};
 use crate::results::replace_file;
 
 /// GPEmu's and the paper's plots end here.
@@ -16,15 +16,12 @@ impl Study {
     pub fn write(&self, out: &Path) -> Result<(), ReportError> {
         let figures = self.figures();
         write_figures(&figures, out)?;
-        let mut body = String::from("<section>\n<h2>Figures</h2>\n<div class=\"plots\">\n");
-        for figure in &figures {
-            body.push_str(&inline(figure)?);
-        }
-        body.push_str("</div>\n</section>\n<section>\n<h2>Tables</h2>\n<div class=\"scroll\"><pre>");
-        body.push_str(&escape(&self.to_text()));
-        body.push_str("</pre></div>\n</section>\n");
-        let facts = format!("<p>Rota {}</p>\n", env!("CARGO_PKG_VERSION"));
-        let page = frame("GPEmu's Synergy run on emulated agents", &facts, &body, "");
+        let body = html! {
+            (html::section("Figures", &html::plots(&figures)?))
+            (html::section("Tables", &html! { div.scroll { pre { (self.to_text()) } } }))
+        };
+        let facts = html! { p { "Rota " (env!("CARGO_PKG_VERSION")) } };
+        let page = html::document("GPEmu's Synergy run on emulated agents", &facts, &body, "");
         replace_file(&out.join("report.html"), page.as_bytes())?;
         Ok(replace_file(&out.join("times.csv"), self.to_csv().as_bytes())?)
     }

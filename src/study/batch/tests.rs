@@ -5,6 +5,7 @@ use rota_scripts::study::{Batch as _, Setting};
 use super::*;
 use crate::results::RunResult;
 use crate::results::samples::run as sample_run;
+use crate::study::RunError;
 
 /// Counts what is run; the policy `odd` fails, `broken` panics.
 #[derive(Default)]
@@ -12,14 +13,18 @@ struct Counting(Arc<AtomicUsize>);
 
 impl Execute for Counting {
     type Plan = String;
-    fn plan(&self, settings: &Settings) -> Result<(String, Key), String> {
+    fn plan(&self, settings: &Settings) -> Result<(String, Key), RunError> {
         let text = format!("{settings:?}");
         Ok((text.clone(), Key::new([text.as_str()])))
     }
-    fn run(&self, plan: &String) -> Result<RunResult, String> {
+    fn run(&self, plan: &String) -> Result<RunResult, RunError> {
         self.0.fetch_add(1, SeqCst);
         assert!(!plan.contains("broken"), "a defect");
-        if plan.contains("odd") { Err("no such policy".to_owned()) } else { Ok(sample_run("las", 1, None)) }
+        if plan.contains("odd") {
+            Err(RunError { why: "no such policy".to_owned() })
+        } else {
+            Ok(sample_run("las", 1, None))
+        }
     }
 }
 

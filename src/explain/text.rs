@@ -1,6 +1,6 @@
 //! An explanation in sentences, the most important first.
 
-use super::{DeadlineShare, Explanation, Holder, Limit, Move, Phase, Shortage, Wait, lack};
+use super::{DeadlineShare, Explanation, HeldPhase, Holder, Limit, Move, Shortage, Wait, lack};
 
 /// Longer lists are cut in sentences; JSON has all.
 const MOST_LINES: usize = 12;
@@ -14,7 +14,7 @@ pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     list(&mut lines, "When it ran slowly for want of CPUs or memory:", &job.slow, lack::slow);
     lines.extend(lack::at_best(job));
     if let Some(why) = &job.not_seen {
-        lines.push(format!("What it needed cannot be said: {why}."));
+        lines.push(format!("What it needed is not known: {why}."));
     }
     if !job.has_timeline {
         lines.push(
@@ -50,8 +50,8 @@ fn shortage(shortage: &Shortage) -> String {
                 shortage.most_on_one_node
             )
         }
-        Limit::Cpus => format!("CPUs: {had}; {free} GPUs were free, but too few CPUs beside them"),
-        Limit::Memory => format!("memory: {had}; {free} GPUs were free, but too little memory beside them"),
+        Limit::Cpus => format!("CPUs: {had}; {free} GPUs were free, but too few CPUs with them"),
+        Limit::Memory => format!("memory: {had}; {free} GPUs were free, but too little memory with them"),
         Limit::Time => format!(
             "time: with {} it could not be done by its deadline any more, nor with any number it may have",
             gpus(f64::from(shortage.gpus_held))
@@ -67,12 +67,12 @@ fn shortage(shortage: &Shortage) -> String {
     format!("{from} s to {to} s ({}): {what}{in_the_way}", span(shortage.to_s - shortage.from_s))
 }
 
-fn list<T>(lines: &mut Vec<String>, heading: &str, items: &[T], say: impl Fn(&T) -> String) {
+fn list<T>(lines: &mut Vec<String>, heading: &str, items: &[T], text: impl Fn(&T) -> String) {
     if items.is_empty() {
         return;
     }
     lines.push(heading.to_owned());
-    lines.extend(items.iter().take(MOST_LINES).map(|item| format!("  {}", say(item))));
+    lines.extend(items.iter().take(MOST_LINES).map(|item| format!("  {}", text(item))));
     if items.len() > MOST_LINES {
         lines.push(format!("  … and {} more (--json has all)", items.len() - MOST_LINES));
     }
@@ -143,7 +143,7 @@ fn wait(wait: &Wait) -> String {
         None => ", no decision was taken".into(),
     };
     let holders = match wait.holders.as_slice() {
-        [] => "nobody else held any".into(),
+        [] => "no other job held any".into(),
         holders => format!("most by {}{}", named(holders, number), more(wait.n_more)),
     };
     format!(
@@ -156,7 +156,7 @@ fn wait(wait: &Wait) -> String {
     )
 }
 
-fn phase(phase: &Phase) -> String {
+fn phase(phase: &HeldPhase) -> String {
     let gpus = gpus(phase.gpus);
     let (from, to) = (number(phase.from_s), number(phase.to_s));
     format!("{from} s to {to} s ({}): {gpus} on {}", span(phase.to_s - phase.from_s), phase.nodes.join(", "))
@@ -173,7 +173,7 @@ fn change(change: &Move) -> String {
     };
     let signed = |gpus: f64| if gpus > 0.0 { format!("+{}", number(gpus)) } else { number(gpus) };
     let others = match change.others.as_slice() {
-        [] => "nobody else changed".into(),
+        [] => "no other job changed".into(),
         others => format!("at that moment {}{}", named(others, signed), more(change.n_more)),
     };
     let deadline = match change.gpus_for_deadline {
@@ -195,7 +195,7 @@ pub(super) fn more(n_more: usize) -> String {
     if n_more == 0 { String::new() } else { format!(" and {n_more} more") }
 }
 
-/// So many GPUs, one of them in the singular.
+/// A number of GPUs, with the noun in singular or plural.
 fn gpus(amount: f64) -> String {
     format!("{} GPU{}", number(amount), if amount == 1.0 { "" } else { "s" })
 }
@@ -210,7 +210,7 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// A length of time as people say it.
+/// A length of time in the unit people would use.
 pub(super) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{} s", number(s)),

@@ -1,5 +1,5 @@
-//! How sure a mean over few runs is: percentile bootstrap (Efron, 1979), with a seed of its own, so that the same
-//! values give the same interval.
+//! Means, quantiles and how sure they are. Intervals are a percentile bootstrap (Efron, 1979) with a fixed seed, so the
+//! same values always give the same interval.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -10,7 +10,7 @@ const SEED: u64 = 0x5EED;
 /// What lies outside the interval on either side.
 const TAIL: f64 = 0.025;
 
-/// The 95 % interval of confidence of a mean; `None` of nothing. A single value has an interval of no width.
+/// The 95 % confidence interval of a mean; `None` of nothing. A single value has an interval of no width.
 pub fn interval(values: &[f64]) -> Option<Interval> {
     let mean = mean(values)?;
     let (low, high) = bounds(values.len(), |picked| picked.iter().map(|at| values[*at]).sum::<f64>());
@@ -37,14 +37,12 @@ pub fn compare(baseline: &[f64], other: &[f64]) -> Option<Comparison> {
 }
 
 /// The mean; `None` of nothing.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The `q`-quantile, linear between neighbours; `None` of nothing.
-pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let mut ascending = values.to_vec();
-    ascending.sort_by(f64::total_cmp);
+/// The `q`-quantile of ascending values, linear between neighbours at index `q * (n - 1)`; `None` of nothing.
+pub(crate) fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     let last = ascending.len().checked_sub(1)?;
     let at = q.clamp(0.0, 1.0) * last as f64;
     let (below, above) = (ascending[at.floor() as usize], ascending[at.ceil() as usize]);
@@ -52,7 +50,7 @@ pub(super) fn quantile(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// The standard deviation of a sample; `None` of fewer than two values.
-pub(super) fn deviation(values: &[f64]) -> Option<f64> {
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
@@ -67,6 +65,7 @@ fn bounds(n: usize, statistic: impl Fn(&[usize]) -> f64) -> (f64, f64) {
         picked.iter_mut().for_each(|at| *at = rng.random_range(0..n));
         drawn.push(statistic(&picked));
     }
+    drawn.sort_by(f64::total_cmp);
     let bound = |q: f64| quantile(&drawn, q).unwrap_or(f64::NAN);
     (bound(TAIL), bound(1.0 - TAIL))
 }
@@ -121,9 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_and_deviations_are_as_reckoned_by_hand() {
-        assert_eq!(quantile(&[4.0, 1.0, 3.0, 2.0], 0.5), Some(2.5));
+    fn quantiles_are_linear_between_neighbours() {
+        let values = [10.0, 20.0, 30.0, 40.0];
+        assert_eq!(quantile(&values, 0.0), Some(10.0));
+        assert_eq!(quantile(&values, 0.5), Some(25.0));
+        assert_eq!(quantile(&values, 0.95), Some(38.5));
+        assert_eq!(quantile(&values, 1.0), Some(40.0));
+        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn deviations_and_means_agree_with_values_computed_by_hand() {
         assert_eq!(deviation(&[1.0, 3.0]), Some(2.0_f64.sqrt()));
-        assert_eq!((deviation(&[1.0]), quantile(&[], 0.5), mean(&[])), (None, None, None));
+        assert_eq!((deviation(&[1.0]), mean(&[1.0, 2.0, 6.0]), mean(&[])), (None, Some(3.0), None));
     }
 }

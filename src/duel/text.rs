@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::Table;
 
 use super::blame::{Blame, Grant, Served};
 use super::found::Counterexample;
 use super::question::Question;
 use super::{Findings, Tally};
-use crate::report::TABLE_STYLE;
+use crate::report::{align_numbers, plain_table};
 
 impl Findings {
     /// Whether a case beyond the margin was found.
@@ -66,8 +66,7 @@ impl Findings {
 }
 
 fn table_of(tallies: &[Tally], margin: f64, has_other: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    let mut table = plain_table();
     let beyond = if margin < 1e-5 { "broken".to_owned() } else { format!("worse by\n> {}", percent(margin)) };
     let mut header: Vec<&str> =
         vec!["", "cases", &beyond, "worse", "equal", "better", "mean ratio", "worst", "stops"];
@@ -86,9 +85,7 @@ fn table_of(tallies: &[Tally], margin: f64, has_other: bool) -> Table {
         }
         table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_numbers(&mut table, 1);
     table
 }
 
@@ -136,12 +133,6 @@ impl Counterexample {
         let _ = writeln!(text, "{table}");
         text
     }
-}
-
-fn plain_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    table
 }
 
 impl Blame {

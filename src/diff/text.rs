@@ -27,7 +27,7 @@ impl Difference {
                     name(b)
                 );
             }
-            Parting::At(moment) => text.push_str(&said(moment)),
+            Parting::At(moment) => text.push_str(&moment_text(moment)),
         }
         if !self.figures.is_empty() {
             text.push_str("\nWhat came of it (A | B):\n");
@@ -44,7 +44,7 @@ impl Difference {
     }
 }
 
-fn said(moment: &Moment) -> String {
+fn moment_text(moment: &Moment) -> String {
     let mut text = format!(
         "\nThe first difference is at {} s, after {} decisions alike.\n",
         moment.time_s, moment.n_decisions_before
