@@ -92,7 +92,7 @@ pub enum MeasureOrder {
 pub enum MeasureEvent {
     /// Its processes run.
     Started {
-        /// Seconds since the run began.
+        /// When, on the kernel's monotonic clock.
         at_s: f64,
     },
     /// It reported so many iterations.
@@ -123,7 +123,7 @@ pub enum MeasureEvent {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureEnd {
-    /// Seconds since the run began.
+    /// When, on the kernel's monotonic clock.
     pub at_s: f64,
     /// In which way.
     pub how: MeasureEndHow,

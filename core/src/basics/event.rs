@@ -107,12 +107,12 @@ pub enum Event {
 pub enum Command {
     /// Let a job wait for GPUs.
     Admit {
-        /// A job that was asking for admission.
+        /// A job that asks for admission.
         job: JobId,
     },
     /// Refuse a job.
     Decline {
-        /// A job that was asking for admission; it leaves the table.
+        /// A job that asks for admission, or one just submitted that can never run.
         job: JobId,
         /// A sentence for the user who submitted it.
         reason: String,

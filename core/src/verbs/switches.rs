@@ -8,7 +8,7 @@ use crate::ids::NodeId;
 /// A node with what is free on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare {
-    /// Number of the switch: the rack of its nodes.
+    /// Not looked at here: tells the caller which nodes were chosen.
     pub node: NodeId,
     /// The switch it hangs below.
     pub switch: u32,

@@ -121,7 +121,7 @@ pub enum IdentityError {
     /// A certificate could not be made.
     #[error("{what} could not be made: {error}")]
     Make {
-        /// Key, certificate or list.
+        /// What was being made: a key, the authority, a list, or the party a certificate is for.
         what: String,
         /// What the library for certificates said.
         error: rcgen::Error,

@@ -24,7 +24,7 @@ pub enum FromUser {
     },
     /// Withdraw jobs.
     Cancel {
-        /// Jobs that have not ended; an unknown number fails the request.
+        /// Jobs that have not ended; if one of them has, or is unknown, none is withdrawn.
         jobs: Vec<JobId>,
     },
     /// Show jobs.
@@ -64,7 +64,7 @@ pub enum FromUser {
     ReloadPolicy,
     /// Why a job waits, and what would let it run.
     Explain {
-        /// A job that has not ended.
+        /// Any job the head knows; of one that has ended, how it ended.
         job: JobId,
     },
     /// What another policy would do now.
