@@ -7,7 +7,7 @@ use rota::profile::findings::{Findings, FindingsFile, Run};
 use rota::profile::fit::Fit;
 use rota::profile::grid::{Grid, Point};
 use rota::profile::invocation::{Invocation, OptionNames};
-use rota::profile::pattern::{Pattern, Said};
+use rota::profile::pattern::{Pattern, Reading};
 use rota::profile::rates::{Amounts, Rates, measure};
 use rota::profile::samples::{Estimate, iteration_times};
 use rota::profile::sweep::{MemoryAxis, Sweep};
@@ -44,9 +44,9 @@ fn an_interval_is_students() {
 #[test]
 fn patterns_read_counts_times_and_rates() {
     let read = |pattern: &str, line: &str| pattern.parse::<Pattern>().expect("a pattern").read(line);
-    assert_eq!(read(r"step (?<iteration>\d+)/", "step 12/50 loss 3"), Some(Said::Iterations(12.0)));
-    assert_eq!(read(r"(?<seconds>[\d.]+) s/it", "0.25 s/it"), Some(Said::Seconds(0.25)));
-    assert_eq!(read(r"(?<rate>[\d.]+) it/s", "4 it/s"), Some(Said::Seconds(0.25)));
+    assert_eq!(read(r"step (?<iteration>\d+)/", "step 12/50 loss 3"), Some(Reading::Iterations(12.0)));
+    assert_eq!(read(r"(?<seconds>[\d.]+) s/it", "0.25 s/it"), Some(Reading::Seconds(0.25)));
+    assert_eq!(read(r"(?<rate>[\d.]+) it/s", "4 it/s"), Some(Reading::Seconds(0.25)));
     assert_eq!(read(r"(?<rate>[\d.]+) it/s", "0 it/s"), None);
     let error = "step (\\d+)".parse::<Pattern>().expect_err("no name").to_string();
     assert!(error.contains("name a group `iteration`"), "{error}");
