@@ -201,6 +201,6 @@ fn points_section(findings: &Findings) -> Markup {
         ];
         cells.map(Cell::Plain).to_vec()
     };
-    let rows: Vec<Vec<Cell>> = findings.points().into_iter().map(row).collect();
+    let rows: Vec<Vec<Cell>> = findings.points().map(row).collect();
     html::section("Measured points", &html::table(&columns, &rows))
 }

@@ -104,8 +104,8 @@ fn commands_that_go_wrong_say_how_and_leave_nothing() {
             "it failed with code 3; its last lines:\n    no such data",
         ),
         ("hangs", &["--run-limit", "1s"], "while true; do echo .; sleep 0.1; done", "did not end within 1 s"),
-        ("is-silent", &["--silence", "1s"], "sleep 1000", "nothing was heard of it for 1 s"),
-        ("says-nothing", &[], "true", "said nothing of its iterations: speak the job protocol"),
+        ("is-silent", &["--silence", "1s"], "sleep 1000", "wrote no output for 1 s"),
+        ("says-nothing", &[], "true", "did not report its iterations: use the job protocol"),
         (
             "says-other",
             &["--pattern", "(?<iteration>\\d+)"],

@@ -54,7 +54,7 @@ fn drawings_are_well_formed() {
     for figure in figures(&results(vec![run("a<b>&\"c\"", 1, Some(2.0)), run("d", 1, Some(4.0))])) {
         let svg = to_svg(&figure).expect("drawn");
         assert_well_formed(&svg, &figure.name);
-        assert!(svg.contains(&&figure.title[..4]), "{}", figure.name);
+        assert!(svg.contains(&figure.title[..4]), "{}", figure.name);
     }
 }
 
