@@ -26,4 +26,4 @@ mod rows;
 
 pub use kept::FILE;
 pub use reproduced::{ALONE, DefectRow, NONE, Reproduced};
-pub use rows::{asked, rows};
+pub use rows::{asked, rows, seed_of, with_baseline};

@@ -92,7 +92,7 @@ impl Reproduced {
         let content = html! {
             p { (attributed.unwrap_or_default()) }
             (html::table(&html::columns(headings, 1), &rows))
-            @if !idle.is_empty() { p { "Nothing here comes of " (idle.join(", ")) "." } }
+            @if !idle.is_empty() { p { "Alone, these change nothing here: " (idle.join(", ")) "." } }
         };
         html::section("What each defect does to this figure", &content)
     }

@@ -105,7 +105,7 @@ impl Reproduced {
             let _ = writeln!(text, "Published: {}.", sources.join("; "));
         }
         if let Some(table) = self.defects_text() {
-            let heading = "What each defect of the original does to this figure; leads of the first policy";
+            let heading = "What each defect of the original does to this figure";
             let _ = write!(text, "\n{heading}\n{table}\n");
         }
         text.push_str("\nClaims\n");
@@ -136,21 +136,27 @@ impl Reproduced {
         table
     }
 
-    /// A row for each choice of defects that changes something, a column for each policy, and how far the first one
-    /// leads the others.
+    /// A row for each choice of defects that changes something, a column for each policy, and how far the first policy
+    /// with the same order leads it.
     pub(super) fn defect_cells(&self) -> Option<DefectTable> {
         let attributed = self.figure.attributed.filter(|_| !self.defects.is_empty())?;
-        let [first, rest @ ..] = attributed.policies else { return None };
         let of = attributed.of;
-        let mut headings = vec!["defects".to_owned(), (*first).to_owned()];
-        headings.extend(rest.iter().flat_map(|rival| [(*rival).to_owned(), format!("over {rival}")]));
+        let policies = attributed.policies;
+        let mut headings = vec!["defects".to_owned()];
+        for (index, policy) in policies.iter().enumerate() {
+            headings.push((*policy).to_owned());
+            headings.extend(leader(policies, index).map(|leader| format!("{} over it", policies[leader])));
+        }
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| of.text(value));
         let row = |row: &DefectRow| {
-            let own = row.numbers.first().copied().flatten();
-            let mut cells = vec![row.defects.clone(), cell(own)];
-            for rival in row.numbers.iter().skip(1) {
-                let lead = own.zip(*rival).map(|(own, rival)| format!("{:.2}x", of.lead(own, rival)));
-                cells.extend([cell(*rival), lead.unwrap_or_else(|| "–".to_owned())]);
+            let number = |index: usize| row.numbers.get(index).copied().flatten();
+            let mut cells = vec![row.defects.clone()];
+            for index in 0..policies.len() {
+                cells.push(cell(number(index)));
+                cells.extend(leader(policies, index).map(|leader| {
+                    let lead = number(leader).zip(number(index)).map(|(own, rival)| of.lead(own, rival));
+                    lead.map_or_else(|| "–".to_owned(), |lead| format!("{lead:.2}x"))
+                }));
             }
             cells
         };
@@ -174,7 +180,7 @@ impl Reproduced {
         align(&mut table, 1);
         let idle = match idle.is_empty() {
             true => String::new(),
-            false => format!("\nNothing here comes of {}.", idle.join(", ")),
+            false => format!("\nAlone, these change nothing here: {}.", idle.join(", ")),
         };
         Some(format!("{table}{idle}"))
     }
@@ -224,6 +230,13 @@ fn align(table: &mut Table, n_names: usize) {
     }
 }
 
+/// The policy that one is compared with: the first with the same order, `las+tune` for `las+greedy`.
+fn leader(policies: &[&str], index: usize) -> Option<usize> {
+    let order = |policy: &str| policy.rsplit_once('+').map(|(order, _)| order.to_owned());
+    let own = order(policies.get(index)?);
+    policies.iter().take(index).position(|policy| order(policy) == own)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::evidence::Row;
@@ -264,7 +277,7 @@ pub(super) mod tests {
             "elasticflow-ahead: ",
             "published         holds: in all 5 rows; closest: elasticflow 0.667 against tiresias 0.456, 1.461x",
             "shipped           tie: level in 1 of 1 rows",
-            "Nothing here comes of edf-width.",
+            "Alone, these change nothing here: edf-width.",
             "8.61x",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rota_scripts::study::Setting;
+use rota_scripts::study::{Setting, Settings};
 
 use super::evidence::{Asked, Row};
 use super::quantity::{BEST_EFFORT_GAIN, BEST_EFFORT_JCT};
@@ -36,8 +36,17 @@ pub fn asked(run: &Ran, along: &[&str]) -> Asked {
     along.iter().filter_map(|name| value(name)).collect()
 }
 
+/// The seed that a run was asked to draw its jobs with.
+pub fn seed_of(settings: &Settings) -> Option<String> {
+    in_words(settings, "seed")
+}
+
 fn text(run: &Ran, name: &str) -> Option<String> {
-    let (_, setting) = run.settings.iter().find(|(key, _)| key == name)?;
+    in_words(&run.settings, name)
+}
+
+fn in_words(settings: &Settings, name: &str) -> Option<String> {
+    let (_, setting) = settings.iter().find(|(key, _)| key == name)?;
     Some(match setting {
         Setting::Text(text) => text.clone(),
         Setting::Whole(whole) => whole.to_string(),
@@ -45,6 +54,28 @@ fn text(run: &Ran, name: &str) -> Option<String> {
         Setting::Flag(flag) => flag.to_string(),
         Setting::List(_) | Setting::Pairs(_) => return None,
     })
+}
+
+/// The paper gives best-effort times relative to Gandiva's, which therefore is 1 wherever another policy has one.
+pub fn with_baseline(mut published: Vec<Row>) -> Vec<Row> {
+    let name = BEST_EFFORT_GAIN.name;
+    let mut places: Vec<Asked> =
+        published.iter().filter(|row| row.numbers.contains_key(name)).map(|row| row.at.clone()).collect();
+    places.dedup();
+    for at in places {
+        match published.iter_mut().find(|row| row.policy == BASELINE && row.at == at) {
+            Some(row) => {
+                row.numbers.entry(name.to_owned()).or_insert(1.0);
+            }
+            None => published.push(Row {
+                policy: BASELINE.to_owned(),
+                at,
+                seed: None,
+                numbers: [(name.to_owned(), 1.0)].into(),
+            }),
+        }
+    }
+    published
 }
 
 /// How many times sooner best-effort jobs end than under Gandiva with the same jobs: a number that no single run has.

@@ -9,14 +9,14 @@ use rota_scripts::study::Settings;
 
 use super::stories::{Also, With};
 use crate::commands::study::{Bar, Simulate};
-use crate::reproduce::evidence::{Asked, Evidence, Story, cells};
+use crate::reproduce::evidence::{Asked, Cell, Evidence, Story, cells};
 use crate::reproduce::papers::{Attributed, Paper};
-use crate::reproduce::{ALONE, DefectRow, NONE, asked};
+use crate::reproduce::{ALONE, DefectRow, NONE, asked, seed_of};
 use crate::study::{Outcome, Ran, Watch, run_each};
 
 /// The rows of the table: published, all defects, each alone, none, shipped.
 ///
-/// Of several seeds the first is run; the stories' own rows are means over all of them.
+/// Of several seeds the first is run, and the shipped policies' row is of that seed too.
 pub(super) fn attribute(
     paper: &Paper,
     attributed: &Attributed,
@@ -50,7 +50,8 @@ pub(super) fn attribute(
     let ran = run_each(asked, out, with, Arc::clone(&bar) as Arc<dyn Watch>);
     bar.finish();
     let mut answers = ran?.into_iter();
-    let mut rows = vec![told("published", Story::Published, attributed, evidence)];
+    let seeds: Vec<Option<String>> = picked.iter().map(|settings| seed_of((*settings)?)).collect();
+    let mut rows = vec![published(attributed, evidence)];
     for (_, said) in choices {
         let numbers = picked.iter().map(|settings| {
             let run = settings.and_then(|_| answers.next())?;
@@ -58,7 +59,7 @@ pub(super) fn attribute(
         });
         rows.push(DefectRow { defects: said, numbers: numbers.collect() });
     }
-    rows.push(told("shipped", Story::Shipped, attributed, evidence));
+    rows.push(shipped(attributed, &seeds, evidence));
     Ok(rows)
 }
 
@@ -80,12 +81,32 @@ fn figure(run: &Ran, name: &str) -> Option<f64> {
     }
 }
 
-/// What a story says at the same place.
-fn told(name: &str, story: Story, attributed: &Attributed, evidence: &Evidence) -> DefectRow {
+/// The paper's numbers at the same place.
+fn published(attributed: &Attributed, evidence: &Evidence) -> DefectRow {
+    let numbers = numbers_of(Story::Published, attributed, evidence, |cell, _| cell.mean(attributed.of.name));
+    DefectRow { defects: "published".to_owned(), numbers }
+}
+
+/// The shipped policies' numbers at the same place, with the seed that the original's rows have.
+fn shipped(attributed: &Attributed, seeds: &[Option<String>], evidence: &Evidence) -> DefectRow {
+    let numbers = numbers_of(Story::Shipped, attributed, evidence, |cell, index| {
+        let seed = seeds.get(index).and_then(Option::as_deref);
+        cell.with_seed(seed, attributed.of.name)
+    });
+    let seed = seeds.iter().flatten().next().map(|seed| format!(", seed {seed} as above"));
+    DefectRow { defects: format!("shipped{}", seed.unwrap_or_default()), numbers }
+}
+
+fn numbers_of(
+    story: Story,
+    attributed: &Attributed,
+    evidence: &Evidence,
+    number: impl Fn(&Cell<'_>, usize) -> Option<f64>,
+) -> Vec<Option<f64>> {
     let cells = cells(evidence.of(story));
-    let number = |policy: &&str| {
+    let of_policy = |(index, policy): (usize, &&str)| {
         let mut own = cells.iter().filter(|cell| cell.policy == *policy);
-        own.find(|cell| is_there(attributed, cell.at))?.mean(attributed.of.name)
+        number(own.find(|cell| is_there(attributed, cell.at))?, index)
     };
-    DefectRow { defects: name.to_owned(), numbers: attributed.policies.iter().map(number).collect() }
+    attributed.policies.iter().enumerate().map(of_policy).collect()
 }

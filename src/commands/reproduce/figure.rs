@@ -20,7 +20,7 @@ use crate::commands::study::{Bar, Simulate};
 use crate::original::Original;
 use crate::reproduce::evidence::{Evidence, Story};
 use crate::reproduce::papers::{How, Needed, Paper, PaperFigure};
-use crate::reproduce::{Reproduced, chronus, elasticflow, rows};
+use crate::reproduce::{NONE, Reproduced, chronus, elasticflow, rows, with_baseline};
 use crate::results::Input;
 use crate::study::{self, Order, Ran, Study, Watch};
 
@@ -86,6 +86,8 @@ pub(super) fn reproduce(
     out: &Path,
 ) -> Result<Done> {
     let (stories, set) = asked(&how.set)?;
+    // A name that is none, or another program's, must not cost a run.
+    refuse_unknown_defects(paper, &how.defects)?;
     let files = figure.needs.iter().map(|needed| located(needed, &how.traces)).collect::<Result<Vec<_>>>()?;
     if !how.quiet {
         let time = if how.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
@@ -97,7 +99,7 @@ pub(super) fn reproduce(
         How::Admission => Found::just(question.admission()?),
         How::Chronus => Found::just(question.baselines()?),
     };
-    evidence.rows.insert(Story::Published, figure.published_rows());
+    evidence.rows.insert(Story::Published, with_baseline(figure.published_rows()));
     let defects = match figure.attributed.filter(|_| how.defects.is_empty()) {
         Some(attributed) => {
             attribute(paper, &attributed, &originals, &evidence, &question.study_folder(), how.is_silent())?
@@ -110,6 +112,22 @@ pub(super) fn reproduce(
     let reproduced = Reproduced { paper, figure, is_quick: how.quick, evidence, defects };
     reproduced.write(out, &program()?, &how.asked())?;
     Ok(Done { reproduced, failures })
+}
+
+fn refuse_unknown_defects(paper: &Paper, names: &[String]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let chosen = Defects::parse(names.iter().map(String::as_str))?;
+    let has_own = chosen.of(paper.program).iter().next().is_some() || names.iter().any(|name| name == NONE);
+    if !has_own {
+        bail!(
+            "--defect {}: {} has no such defect; `--defect list` of `rota simulate` names them",
+            names.join(","),
+            paper.system
+        );
+    }
+    Ok(())
 }
 
 fn about(minutes: f64) -> String {

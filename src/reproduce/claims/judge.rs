@@ -98,7 +98,14 @@ fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
         let why = format!("level in {n_level} of {n} rows; closest: {}", worst.said);
         return Verdict { outcome: Outcome::Tie, why };
     }
-    Verdict { outcome: Outcome::Holds, why: format!("in all {n} rows; closest: {}", worst.said) }
+    Verdict { outcome: Outcome::Holds, why: format!("in {}; closest: {}", all(n), worst.said) }
+}
+
+fn all(n_rows: usize) -> String {
+    match n_rows {
+        1 => "the only row".to_owned(),
+        n => format!("all {n} rows"),
+    }
 }
 
 /// Whether the best row reaches a factor.
@@ -195,5 +202,9 @@ fn agrees(quantities: &[Quantity], part: f64, cells: &[Cell<'_>], published: &[R
             findings.push(Finding { support, said });
         }
     }
-    settle(findings, Weight::Bound, "nothing published has a row here")
+    let nothing = match published {
+        [] => "published numbers are not compared with themselves",
+        _ => "no run here has the settings of a published number",
+    };
+    settle(findings, Weight::Bound, nothing)
 }

@@ -147,12 +147,12 @@ pub fn python() -> Option<String> {
     )
 }
 
-/// The same with numpy.
+/// The same with numpy. Debian's package is for the system's Python, which need not be the first on the path.
 pub fn numpy() -> Option<String> {
-    let python = python_name();
-    let works = succeeds(Command::new(&python).args(["-c", "import numpy"]));
+    let has_numpy = |python: &String| succeeds(Command::new(python).args(["-c", "import numpy"]));
+    let python = [python_name(), "/usr/bin/python3".to_owned()].into_iter().find(has_numpy);
     let missing = || Lack::Missing("Python has no numpy (ROTA_PYTHON names another Python)".to_owned());
-    found(Thing::Numpy, if works { Ok(python) } else { Err(missing()) })
+    found(Thing::Numpy, python.ok_or_else(missing))
 }
 
 /// The C compiler `cc`.
