@@ -285,6 +285,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_lead_is_over_a_policy_with_the_same_order() {
+        let allocations = ["drf+tune", "drf+greedy", "tetris+tune", "tetris+greedy"];
+        let leaders: Vec<_> = (0..4).map(|index| leader(&allocations, index)).collect();
+        assert_eq!(leaders, [None, Some(0), None, Some(2)]);
+        assert_eq!(leader(&["elasticflow", "edf", "themis"], 2), Some(0));
+    }
+
+    #[test]
     fn the_list_of_claims_says_why_where_one_does_not_hold() {
         let text = six_b().to_markdown();
         assert!(text.contains("| `elasticflow-ahead` | elasticflow meets more deadlines than everybody else | holds | holds | tie |"), "{text}");

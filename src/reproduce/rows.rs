@@ -112,4 +112,17 @@ mod tests {
         let gain = |at: usize| rows[at].numbers.get(BEST_EFFORT_GAIN.name).copied();
         assert_eq!((gain(1), gain(2), gain(3)), (Some(1.0), Some(1.5), None));
     }
+
+    #[test]
+    fn the_published_baseline_of_a_ratio_is_one() {
+        let row = |policy: &str, gain: f64| Row {
+            policy: policy.into(),
+            at: [("best_effort".to_owned(), "0.1".to_owned())].into(),
+            seed: None,
+            numbers: [(BEST_EFFORT_GAIN.name.to_owned(), gain)].into(),
+        };
+        let rows = with_baseline(vec![row("elasticflow", 1.6), row("edf", 0.1)]);
+        assert_eq!(rows.len(), 3);
+        assert_eq!(rows[2], row("gandiva", 1.0));
+    }
 }

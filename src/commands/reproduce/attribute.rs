@@ -110,3 +110,26 @@ fn numbers_of(
     };
     attributed.policies.iter().enumerate().map(of_policy).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::evidence::Row;
+    use crate::reproduce::quantity::DEADLINES;
+
+    #[test]
+    fn the_shipped_row_has_the_seed_of_the_originals_rows() {
+        let row = |seed: &str, met: f64| Row {
+            policy: "edf".into(),
+            at: Asked::default(),
+            seed: Some(seed.into()),
+            numbers: [(DEADLINES.name.to_owned(), met)].into(),
+        };
+        let rows = vec![row("1", 0.1), row("2", 0.3)];
+        let evidence = Evidence { rows: [(Story::Shipped, rows)].into() };
+        let attributed = Attributed { policies: &["edf"], of: DEADLINES, at: &[] };
+        let shipped = shipped(&attributed, &[Some("1".into())], &evidence);
+        assert_eq!(shipped.numbers, [Some(0.1)]);
+        assert_eq!(shipped.defects, "shipped, seed 1 as above");
+    }
+}
