@@ -11,5 +11,6 @@ pub mod profile;
 pub mod report;
 pub mod reproduce;
 pub mod results;
+mod shared;
 pub mod solve;
 pub mod study;
