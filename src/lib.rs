@@ -11,6 +11,7 @@ pub mod profile;
 pub mod report;
 pub mod reproduce;
 pub mod results;
+mod shared;
 pub mod solve;
 pub mod statistics;
 pub mod study;

@@ -1,9 +1,9 @@
 //! `rota deploy`: what `rota simulate` does, on the live cluster. Jobs are submitted when the trace says, run by a
 //! template (emulated ones where none is given), and the head's journal becomes the same result folder.
 //!
-//! `play` submits and waits, `beside` sets a simulation beside what came of it.
+//! `play` submits and waits, `comparison` simulates the same jobs and compares.
 
-mod beside;
+mod comparison;
 mod play;
 
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use super::progress::Meter;
 use super::run::{self, RunArgs};
 use crate::report;
 use crate::results::{Results, RunMeta, RunResult, Timing};
-use beside::Comparison;
+use comparison::Comparison;
 use play::Jobs;
 use rota_head::ledger::ledger_of;
 use rota_head::{Record, Rules};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
                 deployed(&mut client, args, &rules, &inputs, load, &set, &template, &meter)?;
             meter.run_done();
             if args.compare_simulation {
-                let simulated = beside::simulated(&args.run, &rules, &inputs, load, policy, &cluster)?;
+                let simulated = comparison::simulated(&args.run, &rules, &inputs, load, policy, &cluster)?;
                 comparisons.push(Comparison::of(&result, &simulated));
                 runs.extend([result, simulated]);
             } else {
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     run::write(&args.run, &results)?;
     match (args.run.json, args.run.quiet) {
         (true, _) => print!("{}", results.to_json()),
-        (false, false) => print!("{}{}", report::to_text(&results), beside::to_text(&comparisons)),
+        (false, false) => print!("{}{}", report::to_text(&results), comparison::to_text(&comparisons)),
         (false, true) => {}
     }
     Ok(())

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rota_core::time::Time;
 
-use super::again;
 use super::live::{self, HeadArgs};
+use super::rerun;
 use crate::explain::{Explanation, Seen, Watch, explain};
 use crate::results::{Results, RunResult};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
         _ => bail!("give a result folder and a job, or the number of a live job"),
     };
     let results = Results::read(&result)?;
-    let run = again::chosen(&results, args.policy.as_deref())?;
+    let run = rerun::chosen(&results, args.policy.as_deref())?;
     let mut explanation = explain(run, job)?;
     if !args.recorded {
         match decisions(&results, run, job) {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
 fn decisions(results: &Results, run: &RunResult, job: &str) -> Result<Seen> {
     let Some(id) = Explanation::id(run, job) else { return Ok(Seen::default()) };
     let mut watch = Watch::new(&run.jobs, id);
-    again::decisions(results, &run.meta, &mut |snapshot, plan| watch.see(snapshot, plan))?;
+    rerun::decisions(results, &run.meta, &mut |snapshot, plan| watch.see(snapshot, plan))?;
     let last_decision = run.samples.last().map_or(Time::ZERO, |sample| sample.time);
     Ok(watch.close(run.jobs[id.index()].finish.unwrap_or(last_decision)))
 }

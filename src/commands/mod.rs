@@ -1,6 +1,5 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
-mod again;
 mod deploy;
 mod diff;
 mod duel;
@@ -13,6 +12,7 @@ mod profile;
 mod progress;
 mod report;
 mod reproduce;
+mod rerun;
 mod run;
 mod solve;
 mod study;

@@ -5,7 +5,7 @@ mod attribute;
 mod figure;
 mod gpemu;
 mod live;
-mod own;
+mod local_cluster;
 mod stories;
 
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rota_core::time::{Span, Time};
 
 use super::{Options, conform};
+use crate::shared::shared_folder;
 
 /// Runs shorter than this show no progress.
 const QUIET_FOR: Duration = Duration::from_secs(1);
@@ -58,6 +59,5 @@ pub fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn default_golden() -> PathBuf {
-    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    shared.join("golden")
+    shared_folder().join("golden")
 }

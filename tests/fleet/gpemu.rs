@@ -1,7 +1,8 @@
 //! GPEmu's Synergy run on a real head and real agents with emulated GPUs.
 
-use std::path::Path;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -76,4 +77,40 @@ fn gpemus_forty_jobs_end_as_simulated_and_tuning_is_ahead() {
     }
     assert_eq!(outcome(&study, "as-simulated", "deployed"), "holds", "{:#}", study["verdicts"]);
     assert_eq!(outcome(&study, "times-as-gpemu", "deployed"), "not-comparable", "no points are there");
+}
+
+#[test]
+fn an_interrupted_reproduction_leaves_nothing_running() {
+    let Some(_) = crate::cluster::agent_program() else { return };
+    for signal in ["-TERM", "-INT", "-KILL"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        command.args(["reproduce", "gpemu", "synergy", "--quick", "--out", "out"]).current_dir(&folder);
+        command.env("TMPDIR", folder.path()).env("ROTA_SHARED", folder.path()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let is_deploying = |line: std::io::Result<String>| line.expect("text").starts_with("deploying");
+        assert!(lines.any(is_deploying), "the cluster is up and has jobs");
+        let home = home_in(folder.path()).expect("a home while it runs");
+        let pids = std::fs::read_to_string(home.join("pids")).expect("a head and two agents");
+        assert_eq!(pids.lines().filter(|pid| is_alive(pid)).count(), 3, "{pids}");
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
+        assert!(sent.success());
+        // The sweeper holds the other end of stderr until it is done.
+        lines.for_each(drop);
+        assert!(!child.wait().expect("an end").success(), "{signal}");
+        assert_eq!(pids.lines().filter(|pid| is_alive(pid)).count(), 0, "{signal}: {pids}");
+        assert_eq!(home_in(folder.path()), None, "{signal}");
+    }
+}
+
+fn home_in(folder: &Path) -> Option<PathBuf> {
+    let mut entries =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.find(|path| path.display().to_string().contains("rota-reproduce-"))
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }

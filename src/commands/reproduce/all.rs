@@ -9,24 +9,25 @@ use clap::Args;
 
 use super::HowArgs;
 use super::figure::{Done, folder, program, reproduce};
-use crate::reproduce::Reproduced;
+use crate::commands::live::agent_program;
 use crate::reproduce::papers::PAPERS;
+use crate::reproduce::{Reproduced, gpemu as gpemu_figure};
 use crate::results::replace_file;
 
 /// Between these lines a file keeps the list of claims.
 const BEGIN: &str = "<!-- claims: written by `rota reproduce all --claims` -->";
 const END: &str = "<!-- end of claims -->";
 
-/// How all figures are run.
+/// Which form of the figures is run, and where results go.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AllArgs {
-    /// Folder with a folder for each figure; run again to go on where it stopped: what this program has run is kept
+    /// Folder for the results, one subfolder per figure; run the command again to resume: finished figures are kept
     #[arg(short, long, value_name = "DIR", default_value = "reproduce-all")]
     pub out: PathBuf,
-    /// Write the list of claims with their verdicts into this file: between its marks, or all of a new file
+    /// Write the list of claims with their verdicts into this file, between its markers, or as a new file
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
-    /// Every figure in its small form
+    /// Run the small form of every figure
     #[arg(long)]
     pub quick: bool,
     /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
@@ -52,10 +53,14 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
         // A file that cannot take the list must not cost an hour.
         with_claims(file, "")?;
     }
-    let n_minutes: f64 =
-        PAPERS.iter().flat_map(|paper| paper.figures).map(|figure| figure.full_minutes).sum();
+    // Nor must a missing agent, which only the last figure needs.
+    agent_program()?;
+    let figures = PAPERS.iter().flat_map(|paper| paper.figures);
+    let n_minutes = figures.map(|figure| figure.full_minutes).sum::<f64>() + super::gpemu::full_minutes();
     if !args.quiet && !args.quick {
-        eprintln!("all figures take about {n_minutes:.0} minutes on two cores; stop and go on at will");
+        eprintln!(
+            "all figures take about {n_minutes:.0} minutes on two cores; an interrupted run resumes where it stopped"
+        );
     }
     let program = program()?;
     let mut list = String::new();
@@ -79,6 +84,11 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
             }
             let _ = writeln!(list, "{}", reproduced.to_markdown());
         }
+    }
+    let deployed = super::gpemu::as_part_of_all(&args.out, &args.traces, args.quick, args.quiet)?;
+    let _ = write!(list, "## GPEmu\n\n{deployed}");
+    if !args.quiet {
+        println!("{deployed}");
     }
     for failure in &failures {
         eprintln!("{failure}");
@@ -117,6 +127,10 @@ pub(super) fn list_of_claims() -> String {
                 let _ = writeln!(text, "  {:<34} {}", claim.name, claim.says);
             }
         }
+    }
+    let _ = writeln!(text, "{}", gpemu_figure::TITLE);
+    for (name, says) in gpemu_figure::CLAIMS {
+        let _ = writeln!(text, "  {name:<34} {says}");
     }
     text
 }

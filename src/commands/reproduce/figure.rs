@@ -22,6 +22,7 @@ use crate::reproduce::evidence::{Evidence, Story};
 use crate::reproduce::papers::{How, Needed, Paper, PaperFigure};
 use crate::reproduce::{NONE, Reproduced, chronus, elasticflow, rows, with_baseline};
 use crate::results::Input;
+use crate::shared::shared_folder;
 use crate::study::{self, Order, Ran, Study, Watch};
 
 /// A comparison as on a command line.
@@ -316,8 +317,7 @@ impl Question<'_> {
 
 /// Where a file that is not shipped lies, or what to do about it.
 fn located(needed: &Needed, given: &[PathBuf]) -> Result<PathBuf> {
-    let shared = std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let folders = if given.is_empty() { vec![shared.join(needed.below)] } else { given.to_vec() };
+    let folders = if given.is_empty() { vec![shared_folder().join(needed.below)] } else { given.to_vec() };
     let found = folders.iter().map(|folder| folder.join(needed.file)).find(|path| path.is_file());
     found.with_context(|| {
         let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();

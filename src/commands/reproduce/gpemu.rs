@@ -1,17 +1,19 @@
 //! GPEmu's Synergy run: a head and two agents with eight emulated GPUs each on this machine, the same jobs deployed under
-//! each policy with time running faster, by the commands that anybody would type.
+//! each policy with time running faster, by the commands a user would type.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
-use super::own::Rota;
+use super::local_cluster::LocalCluster;
 use crate::reproduce::gpemu::{
     ALLOCATIONS, Cell, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Story, Study,
 };
-use crate::results::{Results, RunResult};
+use crate::results::{Results, RunResult, replace_file};
+use crate::shared::shared_folder;
 
 /// The servers of the cluster file that GPEmu's fork of Synergy deploys on.
 const CLUSTER: &str = "format = 1\nname = \"gpemu\"\n\n[[nodes]]\ncount = 2\ngpu_type = \"V100\"\ngpus = 8\n\
@@ -20,8 +22,10 @@ const CLUSTER: &str = "format = 1\nname = \"gpemu\"\n\n[[nodes]]\ncount = 2\ngpu
 const ROUND: &str = "300s";
 const JOBS_OF_GPEMU: usize = 40;
 const QUICK_JOBS: usize = 8;
-/// How long the jobs take from the first arrival to the last end, about.
+/// From the first arrival to the last end, roughly.
 const HOURS_OF_JOBS: f64 = 15.0;
+/// Seconds of the jobs' time in one real second, unless the user asks for another factor.
+const TIME_SCALE: f64 = 240.0;
 /// Jobs an hour: see `crate::reproduce::gpemu::JOBS`.
 const LOAD: &str = "6";
 const SPLIT: &str = "33,33,34";
@@ -32,11 +36,11 @@ pub(crate) struct GpemuArgs {
     /// What to reproduce
     #[arg(value_enum)]
     pub what: What,
-    /// Eight jobs instead of forty, and time in which nothing happens is passed over
+    /// Eight jobs instead of forty, skipping the time in which nothing happens
     #[arg(long)]
     pub quick: bool,
     /// Seconds of the jobs' time in one real second
-    #[arg(long, value_name = "FACTOR", default_value_t = 240.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = TIME_SCALE)]
     pub time_scale: f64,
     /// Seed of the jobs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -65,6 +69,62 @@ pub(crate) enum What {
 /// Deploys, compares and draws.
 pub(super) fn run(args: &GpemuArgs) -> Result<ExitCode> {
     let What::Synergy = args.what;
+    let study = reproduce(args)?;
+    match args.json {
+        true => print!("{}", study.to_json()),
+        false => {
+            print!("{}\nresults in {1}: open {1}/report.html\n", study.to_text(), args.out.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The run as part of `rota reproduce all`, in Markdown; kept in its folder, where the same program finds it again.
+pub(super) fn as_part_of_all(out: &Path, traces: &[PathBuf], quick: bool, quiet: bool) -> Result<String> {
+    let out = out.join("gpemu-synergy");
+    let (file, program) = (out.join(KEPT), super::figure::program()?);
+    let kept = std::fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+    if let Some(kept) = kept.filter(|kept| kept.program == program && kept.is_quick == quick) {
+        return Ok(kept.markdown);
+    }
+    let points = traces.iter().filter_map(|folder| Some(folder.join(Path::new(POINTS).file_name()?)));
+    let args = GpemuArgs {
+        what: What::Synergy,
+        quick,
+        time_scale: TIME_SCALE,
+        seed: 1,
+        points: points.into_iter().find(|file| file.is_file()),
+        json: false,
+        out,
+        quiet,
+    };
+    let kept = Kept { program, is_quick: quick, markdown: reproduce(&args)?.to_markdown() };
+    replace_file(&file, serde_json::to_string_pretty(&kept)?.as_bytes())?;
+    Ok(kept.markdown)
+}
+
+/// Minutes that all forty jobs take.
+pub(super) fn full_minutes() -> f64 {
+    minutes(TIME_SCALE)
+}
+
+/// The file that remembers a complete run.
+const KEPT: &str = "kept.json";
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Version and checksum of the program that ran it: another one may decide otherwise.
+    program: String,
+    is_quick: bool,
+    markdown: String,
+}
+
+fn minutes(time_scale: f64) -> f64 {
+    (ORDERS.len() * ALLOCATIONS.len()) as f64 * HOURS_OF_JOBS * 60.0 / time_scale
+}
+
+/// Deploys and compares, and writes everything into the folder of results.
+fn reproduce(args: &GpemuArgs) -> Result<Study> {
     if !(args.time_scale.is_finite() && args.time_scale >= 1.0) {
         bail!("--time-scale {}: at least 1 is expected", args.time_scale);
     }
@@ -79,7 +139,7 @@ pub(super) fn run(args: &GpemuArgs) -> Result<ExitCode> {
     }
     let n_jobs = if args.quick { QUICK_JOBS } else { JOBS_OF_GPEMU };
     if !args.quick {
-        let minutes = 4.0 * HOURS_OF_JOBS * 60.0 / args.time_scale;
+        let minutes = minutes(args.time_scale);
         say(&format!(
             "{HOURS_OF_JOBS} hours of the jobs' time under each of four policies: about {minutes:.0} minutes; --quick takes one or two"
         ));
@@ -87,32 +147,18 @@ pub(super) fn run(args: &GpemuArgs) -> Result<ExitCode> {
     let results = deployed(args, n_jobs, &say)?;
     let study = study(args, n_jobs, &results, &published, missing)?;
     study.write(&args.out)?;
-    match args.json {
-        true => print!("{}", study.to_json()),
-        false => print!(
-            "{}
-results in {1}: open {1}/report.html
-",
-            study.to_text(),
-            args.out.display()
-        ),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn shared() -> PathBuf {
-    std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
+    Ok(study)
 }
 
 /// The points, or why they are not at hand.
 fn published(args: &GpemuArgs) -> Result<(Published, Option<String>)> {
-    let default = shared().join(POINTS);
+    let default = shared_folder().join(POINTS);
     match (&args.points, default.exists()) {
         (Some(file), _) => Ok((Published::read(file)?, None)),
         (None, true) => Ok((Published::read(&default)?, None)),
         (None, false) => {
             let missing = format!(
-                "GPEmu's points are not at {}, so that its times and the paper's are not shown; they are published at \
+                "GPEmu's points are not at {}, so its times and the paper's are not shown; they are published at \
                  {ORIGIN}: name the file with --points",
                 default.display()
             );
@@ -123,7 +169,7 @@ fn published(args: &GpemuArgs) -> Result<(Published, Option<String>)> {
 
 /// Starts the cluster and deploys the jobs under each policy; every run with a simulation of it.
 fn deployed(args: &GpemuArgs, n_jobs: usize, say: &dyn Fn(&str)) -> Result<Results> {
-    let mut rota = Rota::new()?;
+    let rota = LocalCluster::new()?;
     let cluster = rota.home().join("gpemu.toml");
     std::fs::write(&cluster, CLUSTER).with_context(|| cluster.display().to_string())?;
     let cluster = cluster.display().to_string();
@@ -191,7 +237,7 @@ fn study(
             });
         }
     }
-    let how = if args.quick { ", passing over time in which nothing happens" } else { "" };
+    let how = if args.quick { ", skipping the time in which nothing happens" } else { "" };
     let what = format!(
         "{n_jobs} jobs on 2 emulated servers of 8 GPUs and 24 CPUs, seed {}, {} times as fast{how}",
         args.seed, args.time_scale

@@ -1,5 +1,5 @@
 //! The functional test on a live cluster: a head and one agent with eight emulated GPUs on this machine, the ten jobs
-//! deployed under each contender with fast-forward, by the commands that anybody would type.
+//! deployed under each contender with fast-forward, by the commands a user would type.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::own::Rota;
+use super::local_cluster::LocalCluster;
 use crate::reproduce::elasticflow::{CONTENDERS, README, TEN_JOBS};
 
 /// Iterations that each launch does before time is passed over.
@@ -36,7 +36,7 @@ struct Counts {
 
 /// Runs the test; 1 when the live cluster's counts are not the simulator's.
 pub(super) fn functional(is_json: bool, is_quiet: bool) -> Result<ExitCode> {
-    let mut rota = Rota::new()?;
+    let rota = LocalCluster::new()?;
     let trace = rota.home().join("ten_jobs.csv");
     std::fs::write(&trace, TEN_JOBS).with_context(|| trace.display().to_string())?;
     let say = |text: &str| {
@@ -61,7 +61,7 @@ pub(super) fn functional(is_json: bool, is_quiet: bool) -> Result<ExitCode> {
 }
 
 /// Counts of a deployment and of its simulation.
-fn deploy(rota: &Rota, trace: &Path, policy: &str) -> Result<(Counts, Counts)> {
+fn deploy(rota: &LocalCluster, trace: &Path, policy: &str) -> Result<(Counts, Counts)> {
     let trace = trace.display().to_string();
     let args = ["deploy", "--trace", &trace, "--profiles", "elasticflow-a100", "--round", ROUND];
     let how = ["--fast-forward", REAL_ITERATIONS, "--compare-simulation", "--json", "-p", policy];

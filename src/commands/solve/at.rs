@@ -12,14 +12,14 @@ use rota_core::snapshot::Snapshot;
 use rota_scripts::optimum::{Optimum, OptimumSettings, optimum, speed_of};
 use rota_solvers::Highs;
 
-use crate::commands::again;
+use crate::commands::rerun;
 use crate::results::{Results, RunMeta};
 use crate::solve::given;
 
 /// Prints one instant of a run, job by job.
 pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &OptimumSettings) -> Result<()> {
     let results = Results::read(dir)?;
-    let meta = &again::chosen(&results, policy)?.meta;
+    let meta = &rerun::chosen(&results, policy)?.meta;
     let instant = instant(round, &results, meta)?;
     let runs = given(&instant.snapshot, &instant.plan);
     let order: Vec<u32> = runs.iter().map(|(row, _)| *row as u32).collect();
@@ -45,7 +45,7 @@ struct Instant {
 
 fn instant(round: u64, results: &Results, meta: &RunMeta) -> Result<Instant> {
     let (mut left, mut seen) = (round, None);
-    let n_decisions = again::decisions(results, meta, &mut |snapshot, plan| {
+    let n_decisions = rerun::decisions(results, meta, &mut |snapshot, plan| {
         if left == 0 {
             seen = Some(Instant { snapshot: snapshot.clone(), plan: plan.clone() });
             return ControlFlow::Break(());

@@ -22,6 +22,18 @@ pub struct Answer {
     pub verdict: Verdict,
 }
 
+/// Every claim: its name, and what it says.
+pub const CLAIMS: [(&str, &str); 5] = [
+    ("tune-ahead", "under every order the tuned allocation has the shorter average completion time"),
+    ("as-simulated", "every average completion time is within 5 % of the simulator's"),
+    ("gain-as-gpemu", "under every order tuning gains what it gained GPEmu, within 15 %"),
+    (
+        "times-as-gpemu",
+        "no curve is further from GPEmu's than two draws of the same jobs may be (Smirnov's test, 5 %)",
+    ),
+    ("times-as-the-paper", "no curve is further from the paper's than two draws of the same jobs may be"),
+];
+
 /// What one row says: above 1 it supports a claim, below it contradicts it.
 struct Finding {
     support: f64,
@@ -163,6 +175,8 @@ mod tests {
         let answers = answers(&study(|_| ()));
         assert!(answers.iter().all(|answer| answer.verdict.outcome == Outcome::Holds), "{answers:#?}");
         assert_eq!(answers.len(), 8);
+        let asked: std::collections::BTreeSet<&str> = answers.iter().map(|answer| answer.claim).collect();
+        assert_eq!(asked, CLAIMS.map(|(name, _)| name).into(), "every claim that is asked is listed");
     }
 
     #[test]

@@ -14,12 +14,14 @@ mod picture;
 mod points;
 mod table;
 
-pub use claims::{Answer, answers};
+pub use claims::{Answer, CLAIMS, answers};
 pub use curve::Curve;
 pub use points::{PointsError, Published};
 
 use serde::Serialize;
 
+/// The heading of the run in lists of figures.
+pub const TITLE: &str = "GPEmu's Synergy run, deployed on emulated agents";
 /// The orders that GPEmu and the paper's figure have.
 pub const ORDERS: [&str; 2] = ["las", "srtf"];
 /// The allocations that they compare.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{answers, gain};
-use super::{ORDERS, ORIGIN, Story, Study};
+use super::claims::{CLAIMS, answers, gain};
+use super::{ORDERS, ORIGIN, Story, Study, TITLE};
+use crate::reproduce::claims::Outcome;
 
 impl Study {
     /// For people.
@@ -43,6 +44,30 @@ impl Study {
             line(&format!("note: {note}"));
         }
         let _ = writeln!(text, "GPEmu's points and the paper's, as its authors read them off: {ORIGIN}");
+        text
+    }
+
+    /// Claims with their verdicts as a table in Markdown, and why where a claim does not simply hold.
+    pub fn to_markdown(&self) -> String {
+        let quick = if self.is_quick { " (`--quick`)" } else { "" };
+        let mut text = format!("### `gpemu synergy`: {TITLE}{quick}\n\n");
+        text.push_str(
+            "| claim | says | deployed | simulated | GPEmu | the paper |\n|---|---|---|---|---|---|\n",
+        );
+        let answers = answers(self);
+        for (claim, says) in CLAIMS {
+            let cell = |story: Story| {
+                let found = answers.iter().find(|answer| answer.claim == claim && answer.of == story.name());
+                found.map_or("–", |answer| answer.verdict.outcome.text())
+            };
+            let _ = writeln!(text, "| `{claim}` | {says} | {} |", Story::ALL.map(cell).join(" | "));
+        }
+        text.push('\n');
+        for answer in &answers {
+            if matches!(answer.verdict.outcome, Outcome::DoesNotHold | Outcome::Tie) {
+                let _ = writeln!(text, "- `{}`, {}: {}.", answer.claim, answer.of, answer.verdict.why);
+            }
+        }
         text
     }
 

@@ -1,4 +1,4 @@
-//! A simulation beside a deployment: the same jobs on the same nodes by the same rules, and how far the two are apart.
+//! A deployment compared with its simulation: the same jobs on the same nodes under the same rules.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
