@@ -46,7 +46,7 @@ pub struct NodeOptions {
     /// How often GPUs are asked how they are
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Span::parse)]
     pub health_every: Span,
-    /// The rack or switch this node stands in
+    /// The rack or switch of this node
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,
     /// Synergy's machine list: a line for each server, ip,port,first GPU,first CPU,NUMA
@@ -58,10 +58,10 @@ pub struct NodeOptions {
     /// The cluster file the machine list is for: it must have as many servers
     #[arg(long, value_name = "FILE", requires = "machines")]
     pub cluster: Option<PathBuf>,
-    /// Lower GPUs belong to somebody else.
+    /// GPUs below this number are left to other programs; set by the machine list.
     #[arg(skip)]
     pub first_gpu: u32,
-    /// Lower CPUs belong to somebody else.
+    /// CPUs below this number are left to other programs; set by the machine list.
     #[arg(skip)]
     pub first_cpu: u32,
 }

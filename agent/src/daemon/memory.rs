@@ -1,5 +1,5 @@
-//! What an agent must know again after a restart, in its run directory: the highest epoch it has seen, the highest launch
-//! of every job it was told to forget, and the launches that are still there.
+//! What an agent must still know after a restart, kept in its run directory: the highest epoch it has seen, the highest
+//! forgotten launch of every job, and the launches that are still there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,26 +24,26 @@ const MOST_OLD_LOGS: usize = 1_000;
 /// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
-    /// A file of it.
+    /// A record of the run directory cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A directory that cannot be made.
     #[error("{}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Another agent uses it.
+    /// Another agent has locked the run directory.
     #[error("{}: another agent runs here; two agents of one host need a --run-dir each", .0.display())]
     Held(PathBuf),
     /// Its path does not leave room for the names of sockets.
     #[error("{}: a path of {n_bytes} bytes is too long for sockets in it; choose one of at most {MOST_PATH_BYTES} with --run-dir", path.display())]
     TooLong {
-        /// Which.
+        /// The run directory.
         path: PathBuf,
-        /// Its length.
+        /// Bytes of its path.
         n_bytes: usize,
     },
 }
@@ -137,7 +137,7 @@ impl RunDir {
         Ok(RunDir { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
     }
 
-    /// The directory.
+    /// The run directory itself.
     pub fn path(&self) -> &Path {
         &self.run_dir
     }

@@ -1,4 +1,4 @@
-//! Between what travels and what is kept here: the wire's types on one side, a launch's record on the other.
+//! Translates between the types of the wire and those of a launch's record on this node.
 
 use std::path::PathBuf;
 
@@ -25,9 +25,9 @@ pub(super) enum OrderError {
     /// A GPU that is not there.
     #[error("GPU {gpu} is asked for, this node has {n_gpus}, numbered from 0")]
     NoSuchGpu {
-        /// Which.
+        /// The GPU that was ordered, as the head counts them.
         gpu: u32,
-        /// How many there are.
+        /// GPUs that this node has.
         n_gpus: usize,
     },
 }

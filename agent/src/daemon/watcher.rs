@@ -1,5 +1,5 @@
-//! One task for each launch: starts its shim or finds it running, carries words to it and states from it, and makes
-//! sure, when the shim is gone, that everything else is.
+//! One task for each launch: starts its shim or finds it running, passes messages to it and states from it, and makes
+//! sure that nothing of the launch is left once the shim is gone.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl Watcher {
                 word = self.words.recv(), if has_words => match word {
                     Some(word) => {
                         let line = serde_json::to_string(&word).unwrap_or_default() + "\n";
-                        // A shim that does not take it is about to hang up, and the reading side says so.
+                        // A shim that does not take it is about to hang up; reading then fails too.
                         let _ = writer.write_all(line.as_bytes()).await;
                     }
                     None => has_words = false,
@@ -192,15 +192,7 @@ impl Watcher {
     /// Writes down and tells an end that the shim could not.
     fn tell_end(&self, how: ExitHow) {
         let last = self.dir.state().ok().flatten();
-        let mut state = last.unwrap_or_else(|| State {
-            phase: ShimPhase::Preparing,
-            shim: ProcessMark { pid: 0, start_ticks: 0 },
-            port: 0,
-            iterations: self.spec.work.done,
-            checkpointed: self.spec.work.done,
-            speaks: false,
-            warnings: Vec::new(),
-        });
+        let mut state = last.unwrap_or_else(|| State::without_shim(&self.spec));
         state.phase = ShimPhase::Ended(Exit { how, cause: ExitCause::Itself });
         if let Err(error) = self.dir.set_state(&state) {
             state.warnings.push(error.to_string());

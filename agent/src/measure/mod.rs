@@ -38,25 +38,25 @@ pub enum MeasureError {
         "{asked} {what} are asked for and this machine has {present}; --pretend tells the command so and limits nothing"
     )]
     TooMuch {
-        /// Of what.
+        /// What there is too little of: GPUs, CPUs, memory.
         what: &'static str,
         /// How much is asked for.
         asked: String,
-        /// How much there is.
+        /// How much the machine has, with its unit.
         present: String,
     },
     /// A file that cannot be made.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A record that cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Nobody reads what is told.
+    /// The program that ordered the measurement no longer reads its events.
     #[error("standard output: {0}")]
     Output(io::Error),
 }

@@ -1,4 +1,4 @@
-//! The loop around one measured run: carries what its shim knows to whoever asked, and keeps the limits.
+//! The loop around one measured run: reports what its shim knows, and enforces the limits.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -214,7 +214,7 @@ impl Watch {
 
     /// Tells it to stop, once; the first reason counts.
     fn stop(&mut self, why: MeasureEndHow) {
-        // A shim that does not listen yet is told at a later turn.
+        // A shim that does not listen yet gets the message on a later turn.
         if self.stopped.is_none() && self.control.is_some() {
             let is_over = why == MeasureEndHow::OverMemory;
             let grace_ms = if is_over { 0 } else { self.prepared.launch.grace_ms };

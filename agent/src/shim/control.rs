@@ -10,7 +10,7 @@ use crate::launch::spec::Rendezvous;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToShim {
-    /// Start what is prepared.
+    /// Start the prepared launch.
     Go(Rendezvous),
     /// Stop, or drop what is prepared.
     Stop {
@@ -21,9 +21,9 @@ pub enum ToShim {
     },
     /// Tell the job at which size it goes on after it was stopped.
     Rescale {
-        /// GPUs.
+        /// GPUs the next launch has on all nodes.
         n_gpus: u32,
-        /// Ranks.
+        /// Ranks the next launch has on all nodes.
         world_size: u32,
     },
     /// Ask the job for a checkpoint.
@@ -32,11 +32,11 @@ pub enum ToShim {
     Lease(Option<u64>),
     /// CPUs, memory and expected speed have changed.
     Resize {
-        /// CPUs in millionths.
+        /// CPUs on this node from now on, in millionths.
         cpu_micro: u64,
-        /// Memory in bytes.
+        /// Memory on this node from now on, in bytes.
         mem_bytes: u64,
-        /// Iterations per second.
+        /// Iterations per second from now on, by the job's profile.
         rate: f64,
     },
 }

@@ -72,7 +72,7 @@ impl RotatingLog {
 pub struct Piece {
     /// Where in all output it begins: later than asked for when older output is gone.
     pub offset: u64,
-    /// The bytes.
+    /// What the log has from `offset` on; empty at its end.
     pub bytes: Vec<u8>,
 }
 
