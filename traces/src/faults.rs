@@ -11,7 +11,7 @@ use rota_core::workload::Fault;
 use crate::error::InputError;
 use crate::generate::draws::{self, Purpose};
 
-/// How nodes fail.
+/// How often nodes fail and how long repairs take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultModel {
     /// Mean time from a return (or the beginning) to the next failure of one node.
@@ -27,7 +27,7 @@ pub struct FaultModel {
 /// How times between failures are distributed about their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultLaw {
-    /// Without memory.
+    /// Memoryless: the chance of a failure is always the same.
     Exponential,
     /// Of that shape: below 1 failures come in clusters, as fleets report; above 1 nodes wear out.
     Weibull {

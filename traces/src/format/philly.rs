@@ -1,7 +1,7 @@
 //! Philly's job log (`cluster_job_log`, JSON): attempts with their machines, cut down by Synergy's rules.
 //!
 //! The log does not say what the jobs trained: models follow the split of the options. Drawing durations or arrivals
-//! instead of taking the log's is `generate::redraw`'s affair, as for every other trace.
+//! instead of taking the log's is done by `generate::redraw`, as for every other trace.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

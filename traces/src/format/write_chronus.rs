@@ -1,7 +1,7 @@
 //! Writes Chronus' trace and its list of users.
 //!
-//! Its programs read whole numbers only: arrivals and deadlines are rounded down, durations up, so that no promise
-//! becomes easier. Best-effort jobs stay best-effort; they expect their own duration, as in the published traces.
+//! Its programs read whole numbers only: arrivals and deadlines are rounded down and durations up, and so no deadline
+//! becomes easier to meet. Best-effort jobs stay best-effort; they expect their own duration, as in the published traces.
 
 use std::fmt::Write as _;
 
