@@ -1,7 +1,7 @@
 //! The messages between a job and its node: JSON objects, one a line, over the socket named in `ROTA_JOB_SOCKET`.
 //!
-//! The same is written for people in `docs/job-protocol.md`. Unknown fields are ignored, so that old jobs run under
-//! new agents and the other way round.
+//! `docs/job-protocol.md` describes them for people. Unknown fields are ignored: old jobs run under new agents, and new
+//! jobs under old agents.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub const PROTOCOL: u32 = 1;
 pub enum JobSays {
     /// The first line; answered with `welcome`.
     Hello {
-        /// The version the job speaks.
+        /// The job's version of the protocol.
         protocol: u32,
         /// The rank that sends the message.
         rank: u32,
@@ -24,7 +24,7 @@ pub enum JobSays {
     },
     /// So many iterations are done, those of earlier launches included.
     Progress {
-        /// Iterations in all.
+        /// Iterations done by all launches of the job.
         iterations: f64,
         /// When they were done, in seconds of the kernel's monotonic clock: exact where a message waits to be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub enum JobSays {
     },
     /// A checkpoint is written that holds so many iterations.
     Checkpointed {
-        /// Iterations in it.
+        /// Iterations in the checkpoint, those of earlier launches included.
         iterations: f64,
     },
     /// How long may I run? Answered with `lease`.
