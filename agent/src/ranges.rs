@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Past this no machine numbers its CPUs.
+/// The highest number accepted: no machine has more CPUs.
 const MOST: u32 = 65_535;
 
 /// A set of numbers, ascending, each once.

@@ -98,7 +98,7 @@ fn named_file(words: &[OsString]) -> Option<PathBuf> {
 fn read(path: &Path, command: &Command) -> Result<Vec<Entry>, SettingsError> {
     let wrong = |why: String| SettingsError::File { path: path.to_owned(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    // Its own words name line and column.
+    // The parser's message names line and column.
     text.parse::<Table>().map_err(|error| wrong(error.to_string()))?;
     let lines: std::collections::BTreeMap<String, Spanned<Value>> =
         toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -154,7 +154,7 @@ fn is_blamed(entry: &Entry, error: &clap::Error, given: &[OsString]) -> bool {
     is_named && !given.iter().any(is_given)
 }
 
-/// Why a value is none, without clap's own address.
+/// Why a value is refused, without the option's name, which clap repeats.
 fn reason(error: &clap::Error) -> String {
     use std::error::Error as _;
     if let Some(source) = error.source() {

@@ -35,7 +35,7 @@ impl InputError {
         Self::problem(file, format!("expected {what}"))
     }
 
-    /// Something is wrong in `file`, said as a clause of its own.
+    /// Something is wrong in `file`; `problem` is a complete clause.
     pub fn problem(file: &str, problem: impl Into<String>) -> Self {
         InputError {
             file: file.to_owned(),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::launch::spec::Attempt;
 use crate::shim::record::{self, AttemptDir, RecordError};
 
-/// Sockets have short paths: a run directory may have so many bytes.
+/// The most bytes of a run directory's path: paths of sockets must be short.
 const MOST_PATH_BYTES: usize = 70;
 /// Forgotten launches whose output is kept.
 const MOST_OLD_LOGS: usize = 1_000;
@@ -48,10 +48,10 @@ pub enum RunDirError {
     },
 }
 
-/// Looking for output that is too old costs: it is done once in so many times.
+/// Old output is looked for once in this many times, because looking costs time.
 const PRUNE_EVERY: u32 = 50;
 
-/// What must be known again, written as lines: replacing a file costs milliseconds on slow disks.
+/// What must survive a restart, kept as appended lines: replacing a file costs milliseconds on slow disks.
 #[derive(Default)]
 struct Fence {
     epoch: u64,
@@ -158,7 +158,7 @@ impl RunDir {
         Span(self.fence.lease_us)
     }
 
-    /// Writes down the terms of a head before it is obeyed.
+    /// Records the terms of a head before any of its orders is carried out.
     pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), RunDirError> {
         if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
             return Ok(());

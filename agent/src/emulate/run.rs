@@ -159,7 +159,7 @@ impl Job {
                 self.iterations += past_s * self.time_scale * self.rate;
                 resumed = now;
             }
-            // A sleep that was too long is not the job's: the last iteration was done when it was due.
+            // A sleep may last too long, but the last iteration counts as done when it was due.
             let late_s = (self.iterations - self.to_do).max(0.0) / self.rate / self.time_scale;
             self.iterations = self.iterations.min(self.to_do);
             self.report(late_s);
@@ -181,7 +181,7 @@ impl Job {
         Ok(())
     }
 
-    /// Until the end, the next report or the next checkpoint, whichever is first.
+    /// Until the first of these: the end, the next report, the next checkpoint.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
         let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
         let every = self.around.report_every;
@@ -277,7 +277,7 @@ fn claim_gpus(
 ) -> Result<Vec<EmulatedGpu>, EmulateError> {
     let wanted =
         options.gpu_memory.or(profile.map(|profile| Bytes(profile.gpu_mem_bytes))).unwrap_or_default();
-    // Whole GPUs with room for anybody need no files.
+    // A job with whole GPUs that claims no memory needs no files.
     if wanted.0 == 0 && around.share >= 1.0 {
         return Ok(Vec::new());
     }
@@ -295,7 +295,7 @@ impl Surroundings {
         let visible = text("CUDA_VISIBLE_DEVICES").unwrap_or_else(|| "0".to_owned());
         Surroundings {
             rank: number("RANK").unwrap_or(0.0) as u32,
-            // Nodes of a job hold alike: the head asks for nothing else.
+            // All nodes of a job have the same number of GPUs: the head orders nothing else.
             n_gpus: n_gpus_here.saturating_mul(n_nodes),
             n_nodes,
             gpus: visible.split(',').map(str::to_owned).collect(),

@@ -1,5 +1,5 @@
 //! One run of one command, under a shim as every launch is, watched closely: every report and every line with its time,
-//! within limits of time, silence and memory. What the times mean is for `rota profile` to say.
+//! within limits of time, silence and memory. What the times mean is decided by `rota profile`.
 //!
 //! Nothing outlives this process: when its input ends it stops the run, and when it is killed itself the shim's lease
 //! ends, which it renews every second.
@@ -61,7 +61,7 @@ pub enum MeasureError {
     Output(io::Error),
 }
 
-/// Reads what to run from standard input and tells on standard output how it fares, to its end.
+/// Reads what to run from standard input and reports on standard output until it has ended.
 pub fn run() -> Result<(), MeasureError> {
     let mut lines = io::stdin().lock().lines();
     let first =

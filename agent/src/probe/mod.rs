@@ -1,5 +1,5 @@
-//! What this node has: GPUs by NVIDIA's library, CPUs and memory by hwloc or /sys, or what an operator says it shall
-//! pretend to have.
+//! What this node has: GPUs by NVIDIA's library, CPUs and memory by hwloc or /sys, or what an operator
+//! chooses to emulate.
 //!
 //! What of it a job gets is decided by the head; which CPUs these are is in `cpus`.
 

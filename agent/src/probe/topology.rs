@@ -2,7 +2,7 @@
 
 use crate::ranges::Ranges;
 
-/// How CPUs hang together. CPUs are the numbers the kernel gives to hardware threads.
+/// How CPUs are grouped. CPUs are the numbers the kernel gives to hardware threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// NUMA nodes with CPUs, by number.
@@ -47,7 +47,7 @@ impl Topology {
     }
 }
 
-/// Who reads the topology.
+/// Where the topology is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// hwloc, when it is built in.

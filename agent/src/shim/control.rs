@@ -1,12 +1,12 @@
-//! What an agent and the shims of its launches say to each other, as JSON lines over the socket in the attempt's
-//! directory. A shim says all of its state whenever some of it changes: nothing can be missed over a reconnect.
+//! The messages between an agent and the shims of its launches: JSON lines over the socket in the attempt's directory. A
+//! shim sends its whole state whenever some of it changes: nothing is missed over a reconnect.
 
 use serde::{Deserialize, Serialize};
 
 use super::record::State;
 use crate::launch::spec::Rendezvous;
 
-/// What an agent tells a shim. Everything may be said twice.
+/// Messages from an agent to a shim. Each may be sent twice without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToShim {
@@ -19,7 +19,7 @@ pub enum ToShim {
         /// Whether the job may write a checkpoint first.
         keep_work: bool,
     },
-    /// Tell the job at which size it goes on after it was stopped.
+    /// Tell the job the size at which it is started again after it has stopped.
     Rescale {
         /// GPUs the next launch has on all nodes.
         n_gpus: u32,
@@ -41,5 +41,5 @@ pub enum ToShim {
     },
 }
 
-/// What a shim tells its agent.
+/// Messages from a shim to its agent.
 pub type FromShim = State;

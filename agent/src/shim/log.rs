@@ -11,7 +11,7 @@ use crate::launch::spec::LogCaps;
 pub struct RotatingLog {
     path: PathBuf,
     caps: LogCaps,
-    /// None until there is something to write: many jobs say nothing, and a file costs more than all else of a shim.
+    /// None until there is something to write: many jobs write nothing, and a file costs more than all else of a shim.
     file: Option<File>,
     n_bytes: u64,
     /// Bytes of all files that were put aside, those included that are gone: where the current file begins.

@@ -1,4 +1,4 @@
-//! Traces from files: one reader for each format, and the guess which one a file is in.
+//! Traces from files: one reader for each format, and the detection of a file's format.
 
 pub mod chronus;
 pub mod elasticflow;

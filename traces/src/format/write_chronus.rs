@@ -18,8 +18,8 @@ const HEADING: &str = "job_id,user,num_gpu,submit_time,iterations,model_name,dur
 /// What a deadline is worth in the published traces.
 const FULL_VALUE: f64 = 10.0;
 
-/// Writes a trace whose unit of time is so many seconds: 60 as published, 1 for ElasticFlow's port. Numbers in place of
-/// names that are none, since its programs sort by them.
+/// Writes a trace whose unit of time is so many seconds: 60 as published, 1 for ElasticFlow's port. If a job's
+/// name is not a number, all jobs are named by their ids, because its programs sort by numbers.
 pub fn write(workload: &Workload, cluster: &Cluster, unit_s: f64) -> String {
     let mut text = format!("{HEADING}\n");
     let has_numbers = workload.jobs.iter().all(|job| job.name.parse::<u64>().is_ok());

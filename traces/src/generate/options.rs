@@ -105,7 +105,7 @@ pub struct DataOptions {
     pub sets: u32,
     /// Their sizes in bytes: drawn between these two, each order of magnitude as likely as another.
     pub bytes: (u64, u64),
-    /// How unequally they are liked: the second is read `2^skew` times less often than the first, and so on (Zipf).
+    /// How unequally they are used: the second is read `2^skew` times less often than the first, and so on (Zipf).
     pub skew: f64,
 }
 

@@ -12,7 +12,7 @@ pub struct Measured {
     pub command: String,
     /// The machine or cluster that it was measured on.
     pub machine: String,
-    /// The day of the last run, as `2026-05-31`.
+    /// The day of the measurement, as `2026-05-31`.
     pub day: String,
     /// Program and version that measured.
     pub tool: String,
@@ -42,7 +42,7 @@ pub struct MeasuredPoint {
     /// Half the width of the 95 % interval of that.
     #[serde(default)]
     pub within_s: f64,
-    /// Number of runs whose mean this is.
+    /// Number of runs behind this value.
     pub runs: u32,
 }
 

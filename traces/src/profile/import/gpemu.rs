@@ -125,7 +125,7 @@ fn gaps(known: &Tables) -> Vec<String> {
     kinds.into_iter().flatten().collect()
 }
 
-/// What is to be said of these, unless there are none.
+/// A note that lists these names, unless there are none.
 fn note(what: &str, names: Vec<String>) -> Option<String> {
     let more = match names.len().checked_sub(MOST_NAMED) {
         Some(more) if more > 0 => format!(" and {more} more"),
