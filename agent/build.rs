@@ -1,4 +1,4 @@
-//! Links hwloc statically where its static library is installed, so that the agent starts on a server without it.
+//! Links hwloc statically where its static library is installed: the agent then starts on servers without hwloc.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,8 +27,8 @@ fn static_library() -> Option<PathBuf> {
     library.exists().then_some(library)
 }
 
-/// hwloc asks udev for the makers of disks, which nobody here reads, and does without it when it is not there: an udev
-/// that is never there spares the agent a shared library.
+/// hwloc asks udev for the makers of disks, which the agent does not need, and works without it. A substitute that reports
+/// udev as absent saves the agent a shared library.
 fn without_udev() {
     println!("cargo:rerun-if-changed=src/probe/no_udev.c");
     cc::Build::new().file("src/probe/no_udev.c").cargo_metadata(false).compile("rota_no_udev");

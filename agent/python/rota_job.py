@@ -4,7 +4,7 @@
 
     with rota_job.connect() as job:
         step = job.start_step                      # 0, or where the last checkpoint left off
-        for batch in job.iterate(loader):          # reports progress; ends when the job is told to stop
+        for batch in job.iterate(loader):          # reports progress; ends when the job is asked to stop
             train(batch)
             if job.should_checkpoint():
                 save(path, job.step)
@@ -74,10 +74,10 @@ class Job:
             threading.Thread(target=self._listen, daemon=True).start()
 
     def iterate(self, iterable, agree=None):
-        """Wraps any iterable: counts and reports steps, and ends when all are done or the job is told to stop.
+        """Wraps any iterable: counts and reports steps, and ends when all are done or the job is asked to stop.
 
-        An iterable that ends is begun again while steps are left, if it can be; a total nobody knows ends with it.
-        One rank may hear of a stop a step before another. Ranks that work in step pass `agree`, which is given whether
+        An iterable that ends is started again while steps are left, if that is possible; when the total is unknown, the
+        loop ends with it. One rank may hear of a stop a step before another. Ranks that work in step pass `agree`, which is given whether
         this rank is to stop and returns whether any is; then all leave after the same step.
         """
         agree = agree or bool
@@ -112,7 +112,7 @@ class Job:
             return self._asked_stop
 
     def checkpointed(self, step=None):
-        """Says that a checkpoint with so many steps is safely written."""
+        """Reports that a checkpoint with this many steps is safely written."""
         step = self.step if step is None else step
         with self._lock:
             self._asked_checkpoint = False
@@ -130,7 +130,7 @@ class Job:
             return None if self._lease_until is None else max(0.0, self._lease_until - time.monotonic())
 
     def grace_left(self):
-        """Seconds until the process is killed; None when it was not told to stop."""
+        """Seconds until the process is killed; None when it was not asked to stop."""
         with self._lock:
             return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
 
@@ -162,7 +162,7 @@ class Job:
             with self._lock:
                 self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
-            pass  # The node is gone, and with it whoever would listen.
+            pass  # The node is gone: there is no one to report to.
 
     def _listen(self):
         try:

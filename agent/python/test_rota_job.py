@@ -36,7 +36,7 @@ class Node:
             if all(message.get(name) == value for name, value in wanted.items()):
                 return message
 
-    def say(self, **message):
+    def send(self, **message):
         self.stream.sendall(json.dumps(message).encode() + b"\n")
 
     def close(self):
@@ -52,7 +52,7 @@ def wait_for(condition):
         if condition():
             return
         moment.wait(0.01)
-    raise AssertionError("waited in vain")
+    raise AssertionError("timed out")
 
 
 class AloneTest(unittest.TestCase):
@@ -95,7 +95,7 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(self.hello, {"type": "hello", "protocol": 1, "rank": 3, "stops": True})
 
     def test_a_checkpoint_is_asked_for_once_and_confirmed(self):
-        self.node.say(type="checkpoint")
+        self.node.send(type="checkpoint")
         wait_for(self.job.should_checkpoint)
         self.job.step = 12
         self.job.checkpointed()
@@ -107,7 +107,7 @@ class NodeTest(unittest.TestCase):
         for item in self.job.iterate(range(1000)):
             seen.append(item)
             if len(seen) == 5:
-                self.node.say(type="stop", grace_s=60.0, keep_work=True)
+                self.node.send(type="stop", grace_s=60.0, keep_work=True)
                 wait_for(self.job.should_stop)
         self.assertEqual(len(seen), 5)
         self.assertTrue(self.job.should_checkpoint())
@@ -122,14 +122,14 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(seen, [0, 1], "another rank heard of the stop first")
 
     def test_work_nobody_wants_is_not_saved(self):
-        self.node.say(type="stop", grace_s=1.0, keep_work=False)
+        self.node.send(type="stop", grace_s=1.0, keep_work=False)
         wait_for(self.job.should_stop)
         self.assertFalse(self.job.should_checkpoint())
 
     def test_a_job_that_is_stopped_for_another_size_knows_it(self):
         self.assertIsNone(self.job.next_size())
-        self.node.say(type="rescale", gpus=8, world_size=2)
-        self.node.say(type="stop", grace_s=60.0, keep_work=True)
+        self.node.send(type="rescale", gpus=8, world_size=2)
+        self.node.send(type="stop", grace_s=60.0, keep_work=True)
         wait_for(self.job.should_stop)
         self.assertEqual(self.job.next_size(), (8, 2))
         self.assertTrue(self.job.should_checkpoint())
@@ -138,7 +138,7 @@ class NodeTest(unittest.TestCase):
         self.assertIsNone(self.job.lease_left())
         self.job.renew()
         self.node.hear_until(type="renew")
-        self.node.say(type="lease", lease_s=50.0)
+        self.node.send(type="lease", lease_s=50.0)
         wait_for(lambda: self.job.lease_left() is not None)
         self.assertLess(self.job.lease_left(), 50.1)
 
@@ -148,8 +148,8 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(len(list(self.job.iterate(range(10)))), 100)
 
     def test_a_line_of_a_newer_node_is_passed_over(self):
-        self.node.say(type="confetti", colour="blue")
-        self.node.say(type="checkpoint")
+        self.node.send(type="confetti", colour="blue")
+        self.node.send(type="checkpoint")
         wait_for(self.job.should_checkpoint)
 
 

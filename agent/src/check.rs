@@ -1,5 +1,5 @@
-//! `rota-agent check`: what an operator runs first on a server. Everything an agent needs, with a verdict each and what to
-//! do about it. Nothing is changed but a trial control group and a trial file, which go at once.
+//! `rota-agent check`: what an operator runs first on a server. It looks at everything an agent needs and gives a verdict
+//! with advice for each. It changes nothing except for a trial control group and a trial file, which it removes at once.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,20 +23,20 @@ const LEAST_FREE_BYTES: u64 = 1_000_000_000;
 /// The first moment of 2025: a clock before that was never set.
 const LEAST_UNIX_S: u64 = 1_735_689_600;
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// What was looked at.
+    /// The part of the node that was checked, as shown in the first column: `driver`, `cgroups`.
     pub name: &'static str,
-    /// How it is.
+    /// How serious the finding is; one bad verdict makes `check` exit with an error.
     pub status: Status,
-    /// What was found.
+    /// What was found, in a few words for a person.
     pub found: String,
     /// What to do about it; empty when nothing is to be done.
     pub advice: String,
 }
 
-/// How a thing is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -77,7 +77,7 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Looks at everything.
+/// Runs every check; verdicts always come in the same order.
 pub async fn check(options: &DaemonOptions) -> Vec<Verdict> {
     let topology = probe::read_topology();
     let mut verdicts = vec![driver(options), gpus(options), cpus(options, &topology), limits(options)];
@@ -178,12 +178,12 @@ fn containers(options: &DaemonOptions) -> Verdict {
         return Verdict::warning("containers", "no client is named", "name one with --container-client");
     };
     let advice = "install docker or podman, or name another with --container-client; processes run without";
-    // `info` speaks to the daemon, `version` would be satisfied with the client alone.
+    // `info` needs the daemon to answer; `version` also works with the client alone.
     match Command::new(program).args(words).args(["info", "--format", "{{json .}}"]).output() {
         Ok(output) if output.status.success() => Verdict::good("containers", format!("`{client}` answers")),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let line = said.lines().next().unwrap_or("no reason given").trim().to_owned();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let line = errors.lines().next().unwrap_or("no reason given").trim().to_owned();
             Verdict::warning("containers", format!("`{client}` does not work: {line}"), advice)
         }
         Err(error) => Verdict::warning("containers", format!("`{program}` cannot be run: {error}"), advice),
@@ -236,7 +236,7 @@ fn identity(options: &DaemonOptions) -> Verdict {
 
 async fn head(options: &DaemonOptions) -> Verdict {
     let Some(address) = &options.head.head else {
-        return Verdict::bad("head", "nobody said where it is", "name it with --head HOST:PORT");
+        return Verdict::bad("head", "no address is given", "name it with --head HOST:PORT");
     };
     let advice = "is `rota head` running there, and is this UDP port let through?";
     let connect = async {

@@ -1,7 +1,7 @@
 //! The one clock of leases: milliseconds since the machine started, sleep included.
 //!
-//! All processes of a machine read the same, so a lease travels from agent to shim as the moment at which it ends, and
-//! a message that lay around does not prolong it. The wall clock may jump; nothing here looks at it.
+//! All processes of a machine read the same clock, so a lease is sent from agent to shim as the moment at which it ends, and
+//! a message that was delayed does not extend it. The wall clock may jump; leases do not use it.
 
 use rustix::time::{ClockId, clock_gettime};
 

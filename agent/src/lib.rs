@@ -1,8 +1,8 @@
 //! The node daemon as a library, for its binary and its tests.
 //!
-//! `probe` finds what a node has, `check` says whether it is ready, `launch` starts and ends processes and containers,
-//! `shim` watches one launch, `job` is what jobs and their nodes say to each other, `emulate` pretends to be a job, `measure`
-//! runs one command once and says how it fared, `options` and `settings` are what an operator says.
+//! `probe` finds what a node has, `check` reports whether it is ready, `launch` starts and ends processes and containers,
+//! `shim` watches one launch, `job` has the messages between a job and its node, `emulate` is an emulated job, `measure` runs
+//! one command once and reports on it, `options` and `settings` are what an operator chooses.
 
 pub mod check;
 pub mod clock;

@@ -15,7 +15,7 @@ use rota_transport::logging::{self, LogFilter};
 
 /// The node daemon of Rota: finds GPUs and CPUs, launches and watches jobs, reports to the head.
 ///
-/// Without a command it serves the head named by --head until it is told to end; jobs go on without it.
+/// Without a command it serves the head named by --head until a signal ends it; jobs go on without it.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(clap::Args)]
 struct Serve {
-    /// A TOML file with these options as keys, such as `gpus = "0-3"`; what is given here goes before it
+    /// A TOML file with these options as keys, such as `gpus = "0-3"`; options on the command line take precedence
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Which lines to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
@@ -46,28 +46,28 @@ struct Serve {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Look at everything an agent needs on this server, and say what to do about it
+    /// Check everything an agent needs on this server, with advice for each problem
     Check {
         #[command(flatten)]
         serve: Box<Serve>,
-        /// As JSON
+        /// Print the verdicts as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Pretend to be a training job: sleep as a profile says, report, checkpoint, stop when told
+    /// Emulate a training job: sleep as a profile says, report progress, write checkpoints, stop when asked
     Emulate(EmulateOptions),
     /// Make shims for the agent at the other end of standard input; agents start this
     #[command(hide = true)]
     Nursery,
-    /// Run one command once, as told on standard input, and say on standard output how it fares; `rota profile` starts this
+    /// Run the command described on standard input once and report on standard output; `rota profile` starts this
     #[command(hide = true)]
     Measure,
     /// Watch one launch; agents start this
     #[command(hide = true)]
     Shim {
-        /// The launch's directory.
+        /// The attempt's directory, with `launch.json` in it.
         dir: PathBuf,
-        /// Its ranks run already.
+        /// The ranks are already running: watch them instead of starting them.
         #[arg(long)]
         adopt: bool,
     },

@@ -1,5 +1,5 @@
-//! The options of the agent, on the command line or in a settings file: what it serves, where it keeps things, whom it
-//! obeys.
+//! The options of the agent, on the command line or in a settings file: what it gives to jobs, where it keeps things, which
+//! head it serves.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,31 +22,31 @@ pub struct NodeOptions {
     /// CPUs to use, by the kernel's numbers, such as 0-15,32-47 [default: all]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<Ranges>,
-    /// How CPUs are dealt out: by NUMA node near the GPUs, or the lowest numbers first
+    /// How CPUs are assigned: by NUMA node near the GPUs, or the lowest numbers first
     #[arg(long, value_enum, default_value = "numa")]
     pub cpu_order: CpuOrder,
     /// Memory given to jobs, such as 500GB [default: all]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<Bytes>,
-    /// Storage rate given to jobs, such as 500MB/s; told to jobs and to the policy, not enforced
+    /// Storage rate given to jobs, such as 500MB/s; jobs and the policy know it, nothing enforces it
     #[arg(long, value_name = "RATE")]
     pub storage: Option<BytesPerSecond>,
-    /// The kind of GPU, as profiles and policies name it [default: the driver's name for it; V100 when emulated]
+    /// The type of GPU, as profiles and policies name it [default: the driver's name for it; V100 when emulated]
     #[arg(long, value_name = "NAME")]
     pub gpu_type: Option<String>,
-    /// Pretend to have this many GPUs
+    /// Emulate this many GPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub emulate_gpus: Option<u32>,
-    /// Memory of each pretended GPU [default: 32GB]
+    /// Memory of each emulated GPU [default: 32GB]
     #[arg(long, value_name = "BYTES", requires = "emulate_gpus")]
     pub gpu_memory: Option<Bytes>,
-    /// Pretend to have this many CPUs; nothing is bound or limited then
+    /// Emulate this many CPUs; jobs are then not bound to CPUs, and nothing is limited
     #[arg(long, value_name = "N", requires = "emulate_gpus", value_parser = n_cpus)]
     pub emulate_cpus: Option<f64>,
-    /// How often GPUs are asked how they are
+    /// How often the health of GPUs is checked
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Span::parse)]
     pub health_every: Span,
-    /// The rack or switch this node stands in
+    /// The rack or switch of this node
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,
     /// Synergy's machine list: a line for each server, ip,port,first GPU,first CPU,NUMA
@@ -58,10 +58,10 @@ pub struct NodeOptions {
     /// The cluster file the machine list is for: it must have as many servers
     #[arg(long, value_name = "FILE", requires = "machines")]
     pub cluster: Option<PathBuf>,
-    /// Lower GPUs belong to somebody else.
+    /// GPUs below this number are left to other programs; set by the machine list.
     #[arg(skip)]
     pub first_gpu: u32,
-    /// Lower CPUs belong to somebody else.
+    /// CPUs below this number are left to other programs; set by the machine list.
     #[arg(skip)]
     pub first_cpu: u32,
 }
@@ -85,7 +85,7 @@ impl NodeOptions {
     }
 }
 
-/// How CPUs are dealt out.
+/// How CPUs are assigned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CpuOrder {
     /// Whole NUMA nodes, near the GPUs.
@@ -102,7 +102,7 @@ pub struct PlaceOptions {
     /// Launches, their output and what must survive a restart
     #[arg(long, value_name = "DIR", default_value = "/var/lib/rota-agent")]
     pub run_dir: PathBuf,
-    /// Data sets, told to jobs [default: RUN_DIR/data]
+    /// Data sets; jobs find the path in ROTA_DATA_DIR [default: RUN_DIR/data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Checkpoints; a path shared by all nodes lets jobs move between them [default: RUN_DIR/checkpoints]
@@ -121,7 +121,7 @@ impl PlaceOptions {
         self.checkpoint_dir.clone().unwrap_or_else(|| self.run_dir.join("checkpoints"))
     }
 
-    /// Where those of a job are that names no path of its own.
+    /// The folder of a job that names no path of its own.
     pub fn checkpoints_of(&self, job: u32) -> PathBuf {
         self.checkpoint_dir().join(job.to_string())
     }
@@ -159,9 +159,9 @@ pub enum LimitOption {
     Never,
 }
 
-/// Whom an agent obeys.
+/// The head an agent serves, and how it is reached.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Whom it obeys")]
+#[command(next_help_heading = "The head")]
 pub struct HeadOptions {
     /// The head, as host:port
     #[arg(long, value_name = "HOST:PORT")]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Past this no machine numbers its CPUs.
+/// The highest number accepted: no machine has more CPUs.
 const MOST: u32 = 65_535;
 
 /// A set of numbers, ascending, each once.
@@ -11,7 +11,7 @@ const MOST: u32 = 65_535;
 #[serde(into = "String", try_from = "String")]
 pub struct Ranges(Vec<u32>);
 
-/// A list nobody can read.
+/// A text that is not a list of numbers and ranges.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}` in `{text}` is no number or range up to {MOST}: write lists such as `0-3,8`")]
 pub struct RangesError {

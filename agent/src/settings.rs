@@ -1,8 +1,8 @@
-//! A settings file of the agent: the options of its command line as keys of a TOML file, so that a server's agent is
-//! described in one place. What is given on the command line goes before what the file says.
+//! The settings file of the agent: the options of its command line as keys of a TOML file. Options on the command line
+//! take precedence over the file.
 //!
-//! Keys are the long names of options, values are written as there: a key that is no option, and a value that is none
-//! of its kind, are refused with file and line. Nothing is listed here: a new option is a new key.
+//! Keys are the long names of options, values are written as on the command line. Unknown keys and values that an option
+//! does not accept are refused with file and line. No option is listed here: every new one is a new key.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -20,29 +20,29 @@ pub enum SettingsError {
     /// A file that cannot be read.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// The settings file.
         path: PathBuf,
-        /// Why.
+        /// The error of reading or parsing it.
         why: String,
     },
-    /// A line that says nothing the agent knows.
+    /// An unknown key, or a value that its option does not accept.
     #[error("{}, line {line}: {key} = {value}: {why}", path.display())]
     Line {
-        /// Which file.
+        /// The settings file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The key.
+        /// The option's long name.
         key: String,
-        /// Its value.
+        /// The value as it is in the file.
         value: String,
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// Reads the command line, and the settings file if it names one. An error of the file is the first kind, one of the
-/// command line the second, which clap says in its own words.
+/// Reads the command line, and the settings file if it names one. The outer error is one of the file, the inner one of the
+/// command line, with clap's own message.
 pub fn parse(
     command: Command,
     words: Vec<OsString>,
@@ -50,7 +50,7 @@ pub fn parse(
     let command = command.args_override_self(true);
     let Some(path) = named_file(&words) else { return Ok(command.clone().try_get_matches_from(words)) };
     let entries = read(&path, &command)?;
-    // The file's words stand before those of the user, and behind the name of a command.
+    // Options of the file go before those of the user, and after the name of a command.
     let n_first = 1 + usize::from(words.get(1).is_some_and(|word| command.find_subcommand(word).is_some()));
     let (first, given) = words.split_at(n_first.min(words.len()));
     let mut all = first.to_vec();
@@ -98,7 +98,7 @@ fn named_file(words: &[OsString]) -> Option<PathBuf> {
 fn read(path: &Path, command: &Command) -> Result<Vec<Entry>, SettingsError> {
     let wrong = |why: String| SettingsError::File { path: path.to_owned(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    // Its own words name line and column.
+    // The parser's message names line and column.
     text.parse::<Table>().map_err(|error| wrong(error.to_string()))?;
     let lines: std::collections::BTreeMap<String, Spanned<Value>> =
         toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -154,7 +154,7 @@ fn is_blamed(entry: &Entry, error: &clap::Error, given: &[OsString]) -> bool {
     is_named && !given.iter().any(is_given)
 }
 
-/// Why a value is none, without clap's own address.
+/// Why a value is refused, without the option's name, which clap repeats.
 fn reason(error: &clap::Error) -> String {
     use std::error::Error as _;
     if let Some(source) = error.source() {

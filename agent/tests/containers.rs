@@ -1,6 +1,6 @@
 //! Real containers, through podman: end, output, environment, stop, adoption, limits.
 //!
-//! Needs podman, runc and a static busybox to make an image from; says so where they are missing.
+//! Needs podman, runc and a static busybox to make an image from; tests are skipped where they are missing.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use common::{AGENT, Launched, eventually, spec};
+use common::{AGENT, Launched, eventually, measure_spec, spec};
 use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
@@ -125,7 +125,7 @@ fn a_container_is_stopped_by_its_runtime_and_not_by_its_client() {
     let mut launched =
         Launched::new(in_container("trap 'echo bye; exit 3' TERM; echo up; while true; do sleep 0.1; done"));
     eventually("output", || (launched.log() == "up\n").then_some(()));
-    launched.control().say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+    launched.control().send(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
     let (exit, _) = launched.end();
     assert_eq!((exit.how, exit.cause), (ExitHow::Code(3), ExitCause::Ordered), "{}", launched.log());
     assert_eq!(left(&launched), "");
@@ -138,7 +138,7 @@ fn a_container_that_does_not_listen_is_killed() {
     }
     let mut launched = Launched::new(in_container("trap '' TERM; echo up; while true; do sleep 1; done"));
     eventually("output", || (launched.log() == "up\n").then_some(()));
-    launched.control().say(&ToShim::Stop { grace_ms: 500, keep_work: false });
+    launched.control().send(&ToShim::Stop { grace_ms: 500, keep_work: false });
     let (exit, _) = launched.end();
     assert_eq!((exit.how, exit.cause), (ExitHow::Signal(9), ExitCause::Ordered));
     assert_eq!(left(&launched), "");
@@ -230,19 +230,10 @@ fn a_measured_run_sees_its_mounts_and_limits_and_leaves_no_container() {
     let script = "cat /mnt/here/data; while true; do sleep 0.1; done";
     let spec = MeasureSpec {
         number: std::process::id(),
-        command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
         environment: Default::default(),
-        directory: folder.path().to_owned(),
-        run_dir: folder.path().to_owned(),
         gpus: 0,
-        gpu_type: String::new(),
-        cpu_micro: 1_000_000,
         mem_bytes: 100_000_000,
-        storage_bps: 0,
         iterations: 10.0,
-        done: 0.0,
-        data_dir: folder.path().to_owned(),
-        checkpoint_dir: folder.path().join("checkpoints"),
         container: Some(MeasureContainer {
             client: CLIENT.map(str::to_owned).to_vec(),
             image: IMAGE.to_owned(),
@@ -251,10 +242,10 @@ fn a_measured_run_sees_its_mounts_and_limits_and_leaves_no_container() {
             options: vec!["--ulimit=nofile=1024:1024".to_owned(), "--ulimit=nproc=1024:1024".to_owned()],
         }),
         resources: MeasureResources::Held,
-        time_limit_s: 60.0,
-        // It says something once, and then nothing.
+        // It writes a line once, and then nothing.
         silence_limit_s: 3.0,
         grace_s: 0.5,
+        ..measure_spec(&folder, &["/bin/sh", "-c", script])
     };
     let mut command = Command::new(AGENT);
     let mut child =

@@ -90,7 +90,7 @@ fn mistakes_are_explained() {
     let profile = profiles("synergy.toml");
     let path = profile.to_str().expect("a path");
     for (options, part) in [
-        (vec!["--rate", "10"], "how many iterations?"),
+        (vec!["--rate", "10"], "the number of iterations is not given"),
         (vec!["--iterations", "10"], "--profile"),
         (vec!["--profile", path, "--iterations", "10"], "several models, name one with --model: alexnet"),
         (vec!["--profile", "/no/file", "--iterations", "10"], "\"/no/file\", expected a profile file"),

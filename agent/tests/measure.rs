@@ -5,33 +5,9 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
-use common::{AGENT, eventually};
+use common::{AGENT, eventually, measure_spec as spec};
 use rota_agent::launch::survivors;
-use rota_transport::measure::{MeasureEndHow, MeasureEvent, MeasureOrder, MeasureResources, MeasureSpec};
-
-fn spec(folder: &tempfile::TempDir, command: &[&str]) -> MeasureSpec {
-    MeasureSpec {
-        number: 1,
-        command: command.iter().map(|word| (*word).to_owned()).collect(),
-        environment: [("ROTA_REPORT_EVERY_S".to_owned(), "0.02".to_owned())].into(),
-        directory: folder.path().to_owned(),
-        run_dir: folder.path().to_owned(),
-        gpus: 1,
-        gpu_type: String::new(),
-        cpu_micro: 1_000_000,
-        mem_bytes: 0,
-        storage_bps: 0,
-        iterations: 1e9,
-        done: 0.0,
-        data_dir: folder.path().to_owned(),
-        checkpoint_dir: folder.path().join("checkpoints"),
-        container: None,
-        resources: MeasureResources::Told,
-        time_limit_s: 60.0,
-        silence_limit_s: 60.0,
-        grace_s: 5.0,
-    }
-}
+use rota_transport::measure::{MeasureEndHow, MeasureEvent, MeasureOrder, MeasureSpec};
 
 fn start(spec: &MeasureSpec) -> (Child, impl Iterator<Item = MeasureEvent> + use<>) {
     let mut command = Command::new(AGENT);
@@ -98,6 +74,6 @@ fn a_measurer_that_is_killed_takes_its_run_with_it() {
     assert!(events.any(|event| matches!(event, MeasureEvent::Line { .. })));
     child.kill().expect("killed");
     child.wait().expect("ended");
-    // Its shim's lease ends, for nobody renews it.
+    // Its shim's lease ends, because it is no longer renewed.
     eventually("nothing is left", || (n_alive(&folder) == 0).then_some(()));
 }

@@ -74,7 +74,7 @@ fn the_example_scales_from_one_rank_to_four_and_its_loss_goes_on() {
             let mut control = launched.control();
             control
                 .hear_until(|state| state.iterations >= enough || matches!(state.phase, ShimPhase::Ended(_)));
-            control.say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+            control.send(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
         }
         let (exit, state) = launched.end();
         assert_eq!(exit.how, ExitHow::Code(0), "{}", launched.log());
@@ -100,7 +100,7 @@ fn a_rank_that_is_killed_takes_the_training_down_and_it_resumes() {
     let mut first = Launched::new(training(&python, 2, 1, 0.0, folder.path()));
     let mut control = first.control();
     control.hear_until(|state| state.iterations >= 20.0);
-    control.say(&ToShim::Checkpoint);
+    control.send(&ToShim::Checkpoint);
     control.hear_until(|state| state.checkpointed > 0.0);
     let mark = format!("7.1@{}", first.run_dir.path().display());
     let ranks = eventually("both ranks", || {

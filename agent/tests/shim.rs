@@ -74,7 +74,7 @@ fn nothing_survives_a_stop_whatever_it_does() {
                   echo up; while true; do sleep 1; done";
     let mut launched = Launched::new(spec(script));
     eventually("all processes", || (n_alive(&launched) >= 6 && launched.log() == "up\n").then_some(()));
-    launched.control().say(&ToShim::Stop { grace_ms: 100, keep_work: true });
+    launched.control().send(&ToShim::Stop { grace_ms: 100, keep_work: true });
     let (exit, _) = launched.end();
     assert_eq!((exit.how, exit.cause), (ExitHow::Signal(9), ExitCause::Ordered));
     assert_eq!(n_alive(&launched), 0);
@@ -85,7 +85,7 @@ fn a_job_that_ends_politely_is_not_killed() {
     let mut launched =
         Launched::new(spec("trap 'echo bye; exit 5' TERM; echo up; while true; do sleep 0.05; done"));
     eventually("output", || (launched.log() == "up\n").then_some(()));
-    launched.control().say(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+    launched.control().send(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
     let (exit, _) = launched.end();
     assert_eq!((exit.how, exit.cause), (ExitHow::Code(5), ExitCause::Ordered));
     assert!(launched.log().ends_with("bye\n"), "{}", launched.log());
@@ -114,7 +114,7 @@ fn a_renewed_lease_lasts_longer() {
     let mut leased = spec("sleep 0.8; echo done");
     leased.lease_until_ms = Some(now_ms() + 400);
     let mut launched = Launched::new(leased);
-    launched.control().say(&ToShim::Lease(None));
+    launched.control().send(&ToShim::Lease(None));
     assert_eq!(launched.end().0.cause, ExitCause::Itself);
     assert_eq!(launched.log(), "done\n");
 }
@@ -139,8 +139,8 @@ fn a_gang_waits_until_it_is_told_to_go() {
     assert!(prepared.port > 0);
     assert_eq!(launched.log(), "");
     let rendezvous = Rendezvous { address: "node3".to_owned(), port: 1234 };
-    control.say(&ToShim::Go(rendezvous.clone()));
-    control.say(&ToShim::Go(rendezvous));
+    control.send(&ToShim::Go(rendezvous.clone()));
+    control.send(&ToShim::Go(rendezvous));
     assert_eq!(launched.end().0.how, ExitHow::Code(0));
     assert_eq!(launched.log(), "node3:1234\n", "once, though told twice");
 }
@@ -151,7 +151,7 @@ fn what_is_prepared_can_be_dropped() {
     gang.waits_for_go = true;
     let mut launched = Launched::new(gang);
     launched.until(&ShimPhase::Prepared);
-    launched.control().say(&ToShim::Stop { grace_ms: 1_000, keep_work: false });
+    launched.control().send(&ToShim::Stop { grace_ms: 1_000, keep_work: false });
     let (exit, _) = launched.end();
     assert!(matches!(exit.how, ExitHow::NotStarted(_)), "{exit:?}");
     assert_eq!(launched.log(), "");
@@ -165,7 +165,7 @@ fn two_shims_of_one_launch_are_one_too_many() {
     let second = second.expect("runs");
     assert!(!second.status.success());
     assert!(String::from_utf8_lossy(&second.stderr).contains("another shim holds this launch"));
-    launched.control().say(&ToShim::Stop { grace_ms: 0, keep_work: false });
+    launched.control().send(&ToShim::Stop { grace_ms: 0, keep_work: false });
     launched.end();
 }
 
@@ -196,7 +196,7 @@ fn progress_and_checkpoints_of_a_job_that_speaks_are_told() {
     job.checkpointed(10.0);
     let told = control.hear_until(|state| state.iterations == 12.0 && state.checkpointed == 10.0);
     assert!(told.speaks);
-    control.say(&ToShim::Checkpoint);
+    control.send(&ToShim::Checkpoint);
     eventually("a request", || {
         job.hear(Duration::from_millis(50)).contains(&JobHears::Checkpoint).then_some(())
     });
@@ -204,7 +204,7 @@ fn progress_and_checkpoints_of_a_job_that_speaks_are_told() {
     job.progress(-5.0);
     job.progress(13.0);
     control.hear_until(|state| state.iterations == 13.0);
-    control.say(&ToShim::Stop { grace_ms: 200, keep_work: true });
+    control.send(&ToShim::Stop { grace_ms: 200, keep_work: true });
     eventually("an order to stop", || {
         job.hear(Duration::from_millis(50)).into_iter().find(|heard| matches!(heard, JobHears::Stop { .. }))
     });

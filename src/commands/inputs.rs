@@ -11,6 +11,7 @@ use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_traces::format::{self, Format, Home, Setting};
 use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
+use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
 use rota_traces::source::Source;
@@ -117,7 +118,7 @@ pub(crate) struct Load {
     pub workload: Arc<Workload>,
     /// Rows that were dropped on reading.
     pub dropped: Vec<DroppedRow>,
-    /// Run times the trace states beside the work, by job.
+    /// Run times that the trace states in addition to the work, by job; only drivers of the originals use them.
     pub durations: Option<Vec<Span>>,
 }
 
@@ -250,12 +251,12 @@ impl InputArgs {
         let read = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let setting = Setting { cluster, profiles, bad_rows, options };
-            let imported = format::read(source, format, &setting)?;
+            let ForOriginals { imported, durations } = originals::read(source, format, &setting)?;
             Ok(Load {
                 jobs_per_hour: is_drawn.then_some(*load),
                 workload: Arc::new(imported.workload),
                 dropped: imported.dropped,
-                durations: imported.durations,
+                durations,
             })
         };
         loads.iter().map(read).collect()

@@ -12,7 +12,8 @@ use rota_core::workload::Workload;
 use rota_scripts::artifact::elasticflow::{self as artifact, ElasticflowSettings, Judgement, Run, Scheduler};
 use rota_traces::cluster::spec;
 use rota_traces::error::InputError;
-use rota_traces::format::{Imported, Setting, elasticflow};
+use rota_traces::format::{Format, Setting};
+use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 
@@ -86,8 +87,10 @@ impl GoldenCase {
     fn compare(&self) -> anyhow::Result<Option<String>> {
         let cluster = spec::read(&Source::open(&self.cluster)?, &self.gpu_type)?;
         let source = Source::open(&self.input)?;
-        let Imported { workload, durations, .. } =
-            elasticflow::read(&source, &Setting::new(&cluster, &self.profiles))?;
+        let setting = Setting::new(&cluster, &self.profiles);
+        let ForOriginals { imported, durations } =
+            originals::read(&source, Some(Format::Elasticflow), &setting)?;
+        let workload = imported.workload;
         let settings = ElasticflowSettings {
             durations: durations.as_deref(),
             ..ElasticflowSettings::new(self.scheduler, self.slot)

@@ -1,4 +1,4 @@
-//! What is odd about a workload on a cluster: jobs that can never run, deadlines nobody can meet, names used twice.
+//! What is odd about a workload on a cluster: jobs that can never run, deadlines that cannot be met, names used twice.
 //!
 //! A workload the engine cannot take at all is refused by `Workload::check`; here is what a person wants to know
 //! before believing a result.
@@ -13,10 +13,10 @@ use rota_core::workload::{Truth, Workload};
 
 use crate::speeds::Speeds;
 
-/// Something odd.
+/// Something odd about one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The job.
+    /// The job's number in the workload.
     pub job: JobId,
     /// Its name in the trace.
     pub name: Box<str>,
@@ -31,7 +31,7 @@ pub enum Oddity {
     TooManyGpus {
         /// The fewest it runs with.
         asked: u32,
-        /// GPUs it may use.
+        /// GPUs of the types it may use, on all nodes.
         available: u32,
     },
     /// It can never run: its GPUs need more memory than those of the cluster have.
@@ -45,7 +45,7 @@ pub enum Oddity {
     DeadlineBeforeArrival,
     /// Even at once and with all it can use it would be late.
     DeadlineTooTight {
-        /// Seconds it has.
+        /// Seconds from its arrival to its last deadline.
         slack_s: f64,
         /// Seconds it needs at best.
         needed_s: f64,
@@ -59,11 +59,11 @@ pub enum Oddity {
         /// The first with this name.
         first: JobId,
     },
-    /// Nobody measured its model with its batch on the cluster's GPUs: its speed is a guess.
+    /// Its model was not measured with its batch on the cluster's GPUs: its speed is a guess.
     NotMeasured {
-        /// The model.
+        /// The model's name in its profile set.
         model: String,
-        /// The batch size.
+        /// The job's global batch size.
         batch: u32,
     },
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Finding {
         write!(f, "job {}: ", self.name)?;
         match &self.oddity {
             Oddity::TooManyGpus { asked, available } => {
-                write!(f, "asks {asked} GPUs, the cluster has {available} for it")
+                write!(f, "asks for {asked} GPUs, the cluster has {available} for it")
             }
             Oddity::TooMuchGpuMemory { needed, available } => {
                 write!(
@@ -98,7 +98,7 @@ impl fmt::Display for Finding {
             Oddity::OutOfOrder => f.write_str("arrives before the job in front of it"),
             Oddity::SameName { first } => write!(f, "has the name of job number {first}"),
             Oddity::NotMeasured { model, batch } => {
-                write!(f, "nobody measured {model} with batch {batch} on the cluster's GPUs")
+                write!(f, "{model} with batch {batch} was not measured on the cluster's GPUs")
             }
         }
     }
@@ -170,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn oddities_are_found_and_said_plainly() {
-        assert_eq!(messages("a,0,33,10,,,,\n"), ["job a: asks 33 GPUs, the cluster has 32 for it"]);
+    fn oddities_are_found_and_named() {
+        assert_eq!(messages("a,0,33,10,,,,\n"), ["job a: asks for 33 GPUs, the cluster has 32 for it"]);
         assert_eq!(messages("a,0,64,10,,,,1-64\n"), Vec::<String>::new(), "an elastic job can do with one");
         assert_eq!(messages("a,10,1,10,5,,,\n"), ["job a: its deadline is over when it arrives"]);
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(messages("a,0,1,10,,,,\na,0,1,10,,,,\n"), ["job a: has the name of job number 0"]);
         assert_eq!(
             messages("a,0,1,10,,bert,64,\n"),
-            ["job a: nobody measured bert with batch 64 on the cluster's GPUs"]
+            ["job a: bert with batch 64 was not measured on the cluster's GPUs"]
         );
     }
 

@@ -1,4 +1,4 @@
-//! The one error of everything that reads: which file, where in it, what stood there, what was expected.
+//! The one error of everything that reads: which file, where in it, what was found there, what was expected.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub struct InputError {
     /// The file's display name, or that of a built-in or of the options.
     pub file: String,
-    /// Where in it.
+    /// Where in the file, as far as that is known.
     pub location: Location,
-    /// What stood there, where something did.
+    /// The text that was found there, if there was any.
     pub value: Option<String>,
     /// What is wrong with it, as a clause: `expected …`.
     pub problem: String,
@@ -35,7 +35,7 @@ impl InputError {
         Self::problem(file, format!("expected {what}"))
     }
 
-    /// Something is wrong in `file`, said as a clause of its own.
+    /// Something is wrong in `file`; `problem` is a complete clause.
     pub fn problem(file: &str, problem: impl Into<String>) -> Self {
         InputError {
             file: file.to_owned(),
@@ -63,7 +63,7 @@ impl InputError {
         self
     }
 
-    /// The same, with what stood there.
+    /// The same, with the text that was found there.
     pub fn got(mut self, value: impl Into<String>) -> Self {
         self.value = Some(value.into());
         self

@@ -17,13 +17,13 @@ pub struct EstimateError {
     pub bias: f64,
     /// Spread: the standard deviation of the estimate's logarithm; 0 is none, 0.7 doubles or halves one in three.
     pub noise: f64,
-    /// Who errs alike.
+    /// Which jobs share an error.
     pub per: ErrorPer,
     /// Equal seeds give equal errors.
     pub seed: u64,
 }
 
-/// Who errs alike.
+/// Which jobs share an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorPer {
     /// Each job by itself: users guess.

@@ -1,6 +1,6 @@
 //! When nodes fail and come back: each by itself, with times between failures and times to repair drawn from a law.
 //!
-//! Every node has its own stream of numbers: a larger cluster fails in the same way where it was, and then some.
+//! Every node has its own stream of numbers: nodes that are added do not change the failures of the others.
 
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, Weibull};
@@ -11,7 +11,7 @@ use rota_core::workload::Fault;
 use crate::error::InputError;
 use crate::generate::draws::{self, Purpose};
 
-/// How nodes fail.
+/// How often nodes fail and how long repairs take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FaultModel {
     /// Mean time from a return (or the beginning) to the next failure of one node.
@@ -27,7 +27,7 @@ pub struct FaultModel {
 /// How times between failures are distributed about their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultLaw {
-    /// Without memory.
+    /// Memoryless: the chance of a failure is always the same.
     Exponential,
     /// Of that shape: below 1 failures come in clusters, as fleets report; above 1 nodes wear out.
     Weibull {
@@ -36,7 +36,7 @@ pub enum FaultLaw {
     },
 }
 
-/// Shorter stays than a second, up or down, only cost events.
+/// No node is up or down for less than this: shorter times would only cost events.
 const SHORTEST_S: f64 = 1.0;
 
 impl FaultModel {
@@ -44,7 +44,7 @@ impl FaultModel {
     /// `end` is always there, even when it comes later.
     pub fn faults(&self, cluster: &Cluster, end: Time) -> Result<Vec<Fault>, InputError> {
         let wrong = |name: &str, value: String| {
-            Err(InputError::expected("faults", "more than nothing").at_name(name).got(value))
+            Err(InputError::expected("faults", "a length of time greater than 0").at_name(name).got(value))
         };
         if self.between <= Span::ZERO {
             return wrong("mean time between failures", self.between.to_string());
@@ -176,6 +176,9 @@ mod tests {
             .faults(&cluster, Time::ZERO)
             .expect_err("no repair")
             .to_string();
-        assert_eq!(message, "faults, mean time to repair: got \"0\", expected more than nothing");
+        assert_eq!(
+            message,
+            "faults, mean time to repair: got \"0\", expected a length of time greater than 0"
+        );
     }
 }

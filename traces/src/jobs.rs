@@ -62,7 +62,7 @@ impl JobList {
         self.datasets.get(id.index())
     }
 
-    /// Adds a data set nobody named before.
+    /// Adds a data set that is not in the list yet.
     pub(crate) fn add_dataset(&mut self, dataset: Dataset) -> DatasetId {
         self.datasets.push(dataset);
         DatasetId::from(self.datasets.len() - 1)

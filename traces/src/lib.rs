@@ -13,6 +13,7 @@ pub mod faults;
 pub mod format;
 pub mod generate;
 mod jobs;
+pub mod originals;
 pub mod profile;
 pub mod rows;
 pub mod source;

@@ -1,5 +1,5 @@
-//! Tables of text, row by row: finds columns by their headings and turns cells into numbers, so that every reader
-//! reports file, line, column, value and expectation alike. What the columns mean is the readers' affair.
+//! Tables of text, row by row: finds columns by their headings and turns cells into numbers. Errors of every reader name
+//! file, line, column, value and what was expected. What the columns mean is known to the readers.
 
 use csv::StringRecord;
 use rota_core::time::Time;
@@ -22,7 +22,7 @@ pub enum BadRows {
 pub struct DroppedRow {
     /// Its line (for JSON, the number of the job), from 1.
     pub line: u64,
-    /// Why.
+    /// What is wrong with it, with its place.
     pub reason: InputError,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Rows<'s> {
     reader: csv::Reader<&'s [u8]>,
 }
 
-/// One row.
+/// One row of a table, whose cells it turns into values.
 pub(crate) struct Row<'r> {
     file: &'r str,
     header: &'r StringRecord,
@@ -135,7 +135,7 @@ impl<'r> Row<'r> {
         column.map(|c| (c, self.text(c))).filter(|(_, text)| !text.is_empty())
     }
 
-    /// What to say when a cell holds something else than `what`.
+    /// The error for a cell that holds something else than `what`.
     pub(crate) fn expected(&self, column: usize, what: impl std::fmt::Display) -> InputError {
         InputError::expected(self.file, what)
             .at_line(self.line)

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
+
 use crate::error::InputError;
 
 /// A text and the name it goes by in messages.
@@ -10,7 +12,7 @@ use crate::error::InputError;
 pub struct Source {
     /// For messages and for detection by extension: a path, or the name of a built-in.
     pub name: String,
-    /// All of it.
+    /// The whole content, unpacked and without a byte-order mark.
     pub text: String,
 }
 
@@ -37,6 +39,40 @@ impl Source {
             return Err(InputError::expected(&name, format!("at most {MAX_BYTES} bytes")));
         }
         Self::from_bytes(name, bytes)
+    }
+
+    /// A built-in by its name, or a file. The last three only word the error: `expected a FILE file or one of the built-in
+    /// BUILT_INS …`, found in `KIND`.
+    pub(crate) fn find(
+        name_or_path: &str,
+        built_in: &[(&str, &str)],
+        file: &str,
+        kind: &str,
+        built_ins: &str,
+    ) -> Result<Self, InputError> {
+        let path = Path::new(name_or_path);
+        match built_in.iter().find(|(name, _)| *name == name_or_path) {
+            Some((name, text)) => Ok(Source::new(*name, *text)),
+            None if path.exists() => Source::open(path),
+            None => {
+                let names: Vec<_> = built_in.iter().map(|(name, _)| *name).collect();
+                let what = format!("a {file} file or one of the built-in {built_ins} {}", names.join(", "));
+                Err(InputError::expected(kind, what).got(name_or_path))
+            }
+        }
+    }
+
+    /// The content of one of Rota's own TOML files, whose format must be the only one this version reads.
+    pub(crate) fn toml<T: DeserializeOwned>(&self, format: impl Fn(&T) -> u32) -> Result<T, InputError> {
+        let file =
+            toml::from_str(&self.text).map_err(|e| InputError::from_toml(&self.name, &self.text, &e))?;
+        match format(&file) {
+            1 => Ok(file),
+            other => {
+                let known = "format = 1, the only one this version reads";
+                Err(InputError::expected(&self.name, known).at_name("format").got(other.to_string()))
+            }
+        }
     }
 
     /// Bytes that should be text; a byte-order mark is dropped.

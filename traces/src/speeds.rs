@@ -10,7 +10,7 @@ use rota_core::profile::Shape;
 
 use crate::error::InputError;
 
-/// Speeds on one cluster.
+/// Speeds of jobs on one cluster, computed once for each kind of job.
 pub(crate) struct Speeds<'c> {
     cluster: &'c Cluster,
     fair_rates: BTreeMap<(usize, u32, u32, Option<GpuTypeId>), f64>,

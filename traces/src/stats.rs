@@ -1,4 +1,4 @@
-//! What a workload is like, in numbers: as data, for whoever prints it.
+//! What a workload is like, in numbers: as data, not as text.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::speeds::Speeds;
 /// A workload in numbers.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
-    /// Jobs.
+    /// Jobs in all.
     pub n_jobs: usize,
     /// From the first arrival to the last, seconds.
     pub span_s: f64,
@@ -36,14 +36,14 @@ pub struct Stats {
     pub n_strict: usize,
     /// Jobs with soft deadlines.
     pub n_soft: usize,
-    /// Data sets.
+    /// Data sets that the jobs read.
     pub n_datasets: usize,
 }
 
-/// Some of the jobs.
+/// Count and size of a part of the jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Group {
-    /// How many.
+    /// Jobs of this group.
     pub n_jobs: usize,
     /// GPU time they ask for at the proportional share, hours.
     pub gpu_hours: f64,

@@ -19,12 +19,16 @@ pub struct BytesPerSecond(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Length(pub Span);
 
-/// A text that is not an amount of data.
+/// A text on a command line that is not the amount an option takes. The program that shows it names option and text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no amount of data: write a number and a unit, as in `80GB`, `512MiB` or `500MB/s`")]
+#[error("expected {expected}")]
 pub struct AmountError {
-    text: String,
+    expected: &'static str,
 }
+
+const BYTES: &str = "an amount of data such as \"500GB\"";
+const RATE: &str = "a rate such as \"500MB/s\"";
+const LENGTH: &str = "a length of time such as \"5m\"";
 
 impl Bytes {
     /// Reads an amount; `None` when the text is not one.
@@ -38,7 +42,7 @@ impl FromStr for Bytes {
     type Err = AmountError;
 
     fn from_str(text: &str) -> Result<Self, AmountError> {
-        Bytes::parse(text).ok_or_else(|| AmountError { text: text.to_owned() })
+        Bytes::parse(text).ok_or(AmountError { expected: BYTES })
     }
 }
 
@@ -62,7 +66,7 @@ impl FromStr for BytesPerSecond {
 
     fn from_str(text: &str) -> Result<Self, AmountError> {
         let per_second = || Bytes::parse(text).map(|amount| BytesPerSecond(amount.0));
-        BytesPerSecond::parse(text).or_else(per_second).ok_or_else(|| AmountError { text: text.to_owned() })
+        BytesPerSecond::parse(text).or_else(per_second).ok_or(AmountError { expected: RATE })
     }
 }
 
@@ -132,21 +136,19 @@ fn from_text_or_number<'de, D: Deserializer<'de>, T>(
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text_or_number(deserializer, "an amount of data such as \"500GB\"", Bytes::parse)
+        from_text_or_number(deserializer, BYTES, Bytes::parse)
     }
 }
 
 impl<'de> Deserialize<'de> for BytesPerSecond {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text_or_number(deserializer, "a rate such as \"500MB/s\"", BytesPerSecond::parse)
+        from_text_or_number(deserializer, RATE, BytesPerSecond::parse)
     }
 }
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text_or_number(deserializer, "a length of time such as \"5m\"", |t| {
-            Span::parse(t).ok().map(Length)
-        })
+        from_text_or_number(deserializer, LENGTH, |text| Span::parse(text).ok().map(Length))
     }
 }
 
@@ -189,7 +191,10 @@ mod tests {
             assert_eq!(BytesPerSecond::parse(text), Some(BytesPerSecond(rate)), "{text}");
         }
         assert_eq!("500MB".parse(), Ok(BytesPerSecond(500_000_000)));
-        assert!("5 parsecs".parse::<BytesPerSecond>().is_err());
+        let error = "5 parsecs".parse::<BytesPerSecond>().expect_err("no rate").to_string();
+        assert_eq!(error, "expected a rate such as \"500MB/s\"");
+        let error = "500MB/s".parse::<Bytes>().expect_err("a rate is no amount").to_string();
+        assert_eq!(error, "expected an amount of data such as \"500GB\"");
         for text in ["500MB", "5/s/s", "MB/s", "-1MB/s"] {
             assert_eq!(BytesPerSecond::parse(text), None, "{text}");
         }

@@ -21,7 +21,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import rota_job  # noqa: E402  (found beside this folder)
+import rota_job  # noqa: E402  (in the folder above)
 
 WORDS = re.compile(rb"[a-z]+")
 
@@ -37,7 +37,7 @@ def main():
     vocabulary = collections.Counter()
     with concurrent.futures.ProcessPoolExecutor(options.workers) as workers, rota_job.connect() as job:
         job.total_steps = options.max_iterations or job.total_steps
-        # As many batches ahead as there are workers, and one more: nobody waits for the main process.
+        # One batch more in advance than there are workers: no worker waits for the main process.
         ahead = collections.deque()
         number = 0
         for _ in job.iterate(iter(range(job.total_steps))):
@@ -52,7 +52,7 @@ def main():
 
 
 def packed(number, kilobytes):
-    """A document of random words: the same whoever asks."""
+    """A document of random words: always the same for a number."""
     draw = random.Random(number)
     words = ["".join(draw.choices("etaoinshrdlu", k=draw.randint(2, 9))) for _ in range(2000)]
     text = " ".join(draw.choices(words, k=kilobytes * 1024 // 6))

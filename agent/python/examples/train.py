@@ -1,8 +1,8 @@
 """Data-parallel training that really trains: a small network on two spirals, gradients averaged over TCP.
 
-Every rank computes the gradient of its part of the batch; rank 0 adds them up and hands the sum back, so that the
-result does not depend on how many ranks there are. Needs numpy. The loss goes on where a checkpoint left it, with 1,
-2 or 4 ranks. Under Rota everything comes from the environment; alone, try `python3 train.py --steps 200`.
+Every rank computes the gradient of its part of the batch; rank 0 adds them up and returns the sum. The result
+therefore does not depend on the number of ranks. Needs numpy. The loss continues from a checkpoint, with 1, 2 or 4
+ranks. Under Rota everything comes from the environment; alone, try `python3 train.py --steps 200`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 import numpy
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import rota_job  # noqa: E402  (found beside this folder)
+import rota_job  # noqa: E402  (in the folder above)
 
 BATCH = 64
 
@@ -41,7 +41,7 @@ def main():
             time.sleep(options.pause)
             if ranks.any(job.should_checkpoint()):
                 save(path, weights, step + 1, ranks.rank)
-                ranks.any(False)  # Nobody says so before it is written.
+                ranks.any(False)  # No rank reports it before it is written.
                 job.checkpointed(step + 1)
         save(path, weights, job.step, ranks.rank)
         ranks.any(False)
@@ -50,7 +50,7 @@ def main():
 
 
 def spirals(step):
-    """The batch of a step: the same whoever computes it."""
+    """The batch of a step: the same in every rank."""
     draw = numpy.random.default_rng(step)
     label = draw.integers(0, 2, BATCH)
     turn = draw.uniform(0.5, 2.0, BATCH)
@@ -82,10 +82,10 @@ def load(path):
 
 def save(path, weights, step, rank):
     if rank == 0:
-        beside = path + ".new"
-        with open(beside, "wb") as file:
+        new = path + ".new"
+        with open(new, "wb") as file:
             numpy.savez(file, step=step, **{f"w{n}": w for n, w in enumerate(weights)})
-        os.replace(beside, path)
+        os.replace(new, path)
 
 
 class Ranks:
@@ -115,7 +115,7 @@ class Ranks:
             peer.close()
 
     def mean(self, loss, gradient):
-        """The mean over the whole batch. Added in the order of ranks, so that it is the same every time."""
+        """The mean over the whole batch. Added in the order of ranks: the same every time."""
         total = self._reduce((loss, gradient), lambda a, b: (a[0] + b[0], [x + y for x, y in zip(a[1], b[1])]))
         return total[0] / BATCH, [part / BATCH for part in total[1]]
 

@@ -11,40 +11,40 @@ use std::path::{Component, Path, PathBuf};
 use rota_transport::message::Outcome;
 use rota_transport::value::{MOST_PIECE_BYTES, Piece};
 
-/// Nothing larger is copied.
+/// A checkpoint of more bytes than this is not copied.
 const MOST_BYTES: u64 = 256 << 30;
-/// Nor more files.
+/// A checkpoint with more files than this is not copied.
 const MOST_FILES: usize = 100_000;
-/// Nor longer names.
+/// File names longer than this are refused when a checkpoint is unpacked.
 const MOST_NAME_BYTES: usize = 4_096;
 
 /// A checkpoint that cannot be copied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CopyError {
-    /// A file.
+    /// A file of the checkpoint cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Too much.
+    /// The checkpoint is larger than what is copied between nodes.
     #[error("{}: more than {most} {what} are not copied between nodes; use a path that all nodes share", path.display())]
     TooMuch {
-        /// Where.
+        /// The checkpoint's folder.
         path: PathBuf,
-        /// How many.
+        /// The limit that it exceeds.
         most: u64,
-        /// Of what.
+        /// What the limit counts: bytes, files.
         what: &'static str,
     },
     /// Pieces that do not follow each other.
     #[error("a piece at byte {offset} arrived, {expected} bytes are here")]
     Gap {
-        /// Where it begins.
+        /// The byte of the stream at which the piece starts.
         offset: u64,
-        /// Where it should.
+        /// The byte that is due: the first one not yet kept.
         expected: u64,
     },
     /// What arrived is no checkpoint.
@@ -78,7 +78,7 @@ fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), Copy
             file.seek(SeekFrom::Start(wanted - at)).map_err(wrong)?;
             let before = piece.len();
             piece.resize(before + n_wanted, 0);
-            // A file that shrinks while it is read is one that a job still writes: it is stopped before, so none does.
+            // Only a job that still writes could shrink a file meanwhile, and the job is stopped before it is copied.
             file.read_exact(piece.get_mut(before..).unwrap_or_default()).map_err(wrong)?;
         }
         at += n_bytes;
@@ -90,7 +90,7 @@ fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), Copy
     Ok((piece, is_end))
 }
 
-/// Keeps a piece; with the last one the folder becomes what the stream says, and what was there is gone.
+/// Keeps a piece of the stream; the last one replaces the folder by the content of the stream.
 pub(super) fn write(
     stream: &Path,
     folder: &Path,
@@ -166,24 +166,24 @@ fn take(piece: &mut Vec<u8>, part: &[u8], at: u64, offset: u64, most: usize) {
     piece.extend_from_slice(rest.get(..room).unwrap_or(rest));
 }
 
-/// Unpacks beside the folder, then takes its place: a job never sees half a checkpoint.
+/// Unpacks into a new folder, then renames it: a job never sees half a checkpoint.
 fn unpack(stream: &Path, folder: &Path) -> Result<(), CopyError> {
-    let beside = folder.with_extension("arriving");
+    let arriving = folder.with_extension("arriving");
     let wrong = |path: &Path| {
         let path = path.to_owned();
         move |source| CopyError::File { path, source }
     };
-    let _ = fs::remove_dir_all(&beside);
-    fs::create_dir_all(&beside).map_err(wrong(&beside))?;
+    let _ = fs::remove_dir_all(&arriving);
+    fs::create_dir_all(&arriving).map_err(wrong(&arriving))?;
     let mut source = io::BufReader::new(File::open(stream).map_err(wrong(stream))?);
     for _ in 0..=MOST_FILES {
         let Some(name) = next_name(&mut source)? else {
             let _ = fs::remove_dir_all(folder);
-            return fs::rename(&beside, folder).map_err(wrong(folder));
+            return fs::rename(&arriving, folder).map_err(wrong(folder));
         };
         let n_bytes = u64::from_le_bytes(exact(&mut source)?);
-        let path = beside.join(&name);
-        fs::create_dir_all(path.parent().unwrap_or(&beside)).map_err(wrong(&path))?;
+        let path = arriving.join(&name);
+        fs::create_dir_all(path.parent().unwrap_or(&arriving)).map_err(wrong(&path))?;
         let mut file = File::create_new(&path).map_err(wrong(&path))?;
         let n_copied = io::copy(&mut (&mut source).take(n_bytes), &mut file).map_err(wrong(&path))?;
         if n_copied != n_bytes {

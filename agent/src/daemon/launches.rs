@@ -1,4 +1,4 @@
-//! The launches of this node, and what of their story the head has been told.
+//! The launches of this node, and how much of each the head already knows.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::probe::Node;
 use crate::shim::control::ToShim;
 use crate::shim::record::{ShimPhase, State};
 
-/// Progress of one launch is told at most this often.
+/// Progress of one launch is reported at most this often.
 const TELL_EVERY_MS: u64 = 1_000;
 
 /// All launches that were not forgotten.
 #[derive(Default)]
 pub(super) struct Launches(BTreeMap<Attempt, LiveLaunch>);
 
-/// One launch.
+/// A launch on this node, and how much of it the head already knows.
 pub(super) struct LiveLaunch {
     pub(super) spec: LaunchSpec,
     state: State,
@@ -42,7 +42,7 @@ pub(super) struct Consequences {
 }
 
 impl Launches {
-    /// Adds a launch.
+    /// Adds a launch, new or found after a restart.
     pub(super) fn add(&mut self, spec: LaunchSpec, state: State, words: UnboundedSender<ToShim>) {
         let was_started = matches!(state.phase, ShimPhase::Running | ShimPhase::Stopping);
         let live = LiveLaunch {
@@ -58,7 +58,6 @@ impl Launches {
         self.0.insert(live.spec.attempt, live);
     }
 
-    /// One launch.
     pub(super) fn get_mut(&mut self, attempt: Attempt) -> Option<&mut LiveLaunch> {
         self.0.get_mut(&attempt)
     }
@@ -73,7 +72,7 @@ impl Launches {
         self.0.values().filter(|live| !live.has_ended()).count()
     }
 
-    /// Says something to every shim.
+    /// Sends a message to the shims of all launches that have not ended.
     pub(super) fn tell_all(&self, word: &ToShim) {
         self.0.values().filter(|live| !live.has_ended()).for_each(|live| live.tell(word.clone()));
     }
@@ -90,9 +89,9 @@ impl LiveLaunch {
         matches!(self.state.phase, ShimPhase::Ended(_))
     }
 
-    /// Says something to its shim.
+    /// Sends a message to its shim.
     pub(super) fn tell(&self, word: ToShim) {
-        // A shim that is gone has nothing to hear; its watcher tells what became of it.
+        // A shim that is gone needs no message; its watcher reports how the launch ended.
         let _ = self.words.send(word);
     }
 
@@ -106,11 +105,11 @@ impl LiveLaunch {
         self.stopping.push(order);
     }
 
-    /// Takes in a state, and says what the head should hear of it.
+    /// Takes over a new state, and returns what the head must learn from it.
     pub(super) fn update(&mut self, state: State, log: &std::path::Path, now_ms: u64) -> Consequences {
-        let mut told = Consequences::default();
+        let mut consequences = Consequences::default();
         if self.has_ended() {
-            return told;
+            return consequences;
         }
         let attempt = translate::to_wire(self.spec.attempt);
         let before = std::mem::replace(&mut self.state, state);
@@ -118,31 +117,31 @@ impl LiveLaunch {
         let is_prepared = state.phase == ShimPhase::Prepared;
         if let Some(order) = self.preparing.filter(|_| is_prepared) {
             self.preparing = None;
-            told.outcomes.push((order, Outcome::Prepared { port: state.port }));
+            consequences.outcomes.push((order, Outcome::Prepared { port: state.port }));
         }
         if state.phase == ShimPhase::Running && !self.was_started {
             self.was_started = true;
-            told.facts.push(Fact::Started(attempt));
+            consequences.facts.push(Fact::Started(attempt));
         }
         if state.checkpointed > before.checkpointed {
             let iterations = translate::iterations(state.checkpointed);
-            told.facts.push(Fact::Checkpointed { attempt, iterations });
+            consequences.facts.push(Fact::Checkpointed { attempt, iterations });
         }
         for warning in state.warnings.iter().skip(self.n_warnings_told) {
-            told.facts.push(Fact::Warning(Text::cut(&format!("{attempt}: {warning}"))));
+            consequences.facts.push(Fact::Warning(Text::cut(&format!("{attempt}: {warning}"))));
         }
         self.n_warnings_told = state.warnings.len();
         if let ShimPhase::Ended(end) = &state.phase {
-            told.has_ended = true;
-            told.facts.push(Fact::Exited(translate::exited(self.spec.attempt, state, end, log)));
+            consequences.has_ended = true;
+            consequences.facts.push(Fact::Exited(translate::exited(self.spec.attempt, state, end, log)));
             let failed = |order| (order, Outcome::Failed(Text::cut(&format!("it ended: {:?}", end.how))));
-            told.outcomes.extend(self.preparing.take().map(failed));
-            told.outcomes.extend(self.stopping.drain(..).map(|order| (order, Outcome::Done)));
+            consequences.outcomes.extend(self.preparing.take().map(failed));
+            consequences.outcomes.extend(self.stopping.drain(..).map(|order| (order, Outcome::Done)));
         } else if state.iterations != before.iterations && now_ms >= self.told_at_ms + TELL_EVERY_MS {
             self.told_at_ms = now_ms;
             let iterations = translate::iterations(state.iterations);
-            told.facts.push(Fact::Progressed { attempt, iterations });
+            consequences.facts.push(Fact::Progressed { attempt, iterations });
         }
-        told
+        consequences
     }
 }

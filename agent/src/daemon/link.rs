@@ -1,5 +1,5 @@
-//! The way to the head: tried again and again, with growing and random waits, so that a thousand agents do not knock
-//! at once.
+//! The connection to the head. Attempts are repeated with growing, random waits: a thousand agents must not all
+//! connect at the same moment.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use tracing::warn;
 
 /// The first wait; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// A greeting that has no answer by then is begun anew: the waits between its repetitions have grown too long.
+/// A handshake without an answer is abandoned after this time and started again, because QUIC's own waits between its
+/// repetitions have grown too long by then.
 const KNOCK_PATIENCE: Duration = Duration::from_secs(3);
 /// Messages that wait for the network; more, and the head is not keeping up.
 const MOST_UNSENT: usize = 8_192;
@@ -41,14 +42,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects after a wait, however long it takes; says once why it does not work, and again when the reason changes.
+    /// Connects after a wait, however long it takes. Logs the reason of a failure once, and again when it changes.
     pub(super) async fn open(
         credentials: &Credentials,
         head: &str,
         first_wait: Duration,
         most: Span,
     ) -> Self {
-        let mut said = String::new();
+        let mut logged = String::new();
         let most = Duration::from_secs_f64(most.as_secs_f64().clamp(0.1, 3600.0));
         let mut wait = FIRST_WAIT;
         tokio::time::sleep(jittered(first_wait)).await;
@@ -58,9 +59,9 @@ impl Link {
                 Ok(link) => return link,
                 Err(error) => {
                     let why = error.to_string();
-                    if why != said {
+                    if why != logged {
                         warn!("{why}; trying again");
-                        said = why;
+                        logged = why;
                     }
                 }
             }
@@ -78,7 +79,7 @@ impl Link {
         let mut stream = channel.sender;
         let hung_up = peer.clone();
         let writer = tokio::spawn(async move {
-            // The endpoint lives as long as somebody writes to it.
+            // Keeps the endpoint open while this task writes.
             let _connector = connector;
             while let Some(message) = unsent.recv().await {
                 if let Err(error) = stream.send(&message).await {

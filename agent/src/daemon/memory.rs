@@ -1,5 +1,5 @@
-//! What an agent must know again after a restart, in its run directory: the highest epoch it has seen, the highest launch
-//! of every job it was told to forget, and the launches that are still there.
+//! What an agent must still know after a restart, kept in its run directory: the highest epoch it has seen, the highest
+//! forgotten launch of every job, and the launches that are still there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::launch::spec::Attempt;
 use crate::shim::record::{self, AttemptDir, RecordError};
 
-/// Sockets have short paths: a run directory may have so many bytes.
+/// The most bytes of a run directory's path: paths of sockets must be short.
 const MOST_PATH_BYTES: usize = 70;
 /// Forgotten launches whose output is kept.
 const MOST_OLD_LOGS: usize = 1_000;
@@ -24,34 +24,34 @@ const MOST_OLD_LOGS: usize = 1_000;
 /// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
-    /// A file of it.
+    /// A record of the run directory cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A directory that cannot be made.
     #[error("{}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Another agent uses it.
+    /// Another agent has locked the run directory.
     #[error("{}: another agent runs here; two agents of one host need a --run-dir each", .0.display())]
     Held(PathBuf),
     /// Its path does not leave room for the names of sockets.
     #[error("{}: a path of {n_bytes} bytes is too long for sockets in it; choose one of at most {MOST_PATH_BYTES} with --run-dir", path.display())]
     TooLong {
-        /// Which.
+        /// The run directory.
         path: PathBuf,
-        /// Its length.
+        /// Bytes of its path.
         n_bytes: usize,
     },
 }
 
-/// Looking for output that is too old costs: it is done once in so many times.
+/// Old output is looked for once in this many times, because looking costs time.
 const PRUNE_EVERY: u32 = 50;
 
-/// What must be known again, written as lines: replacing a file costs milliseconds on slow disks.
+/// What must survive a restart, kept as appended lines: replacing a file costs milliseconds on slow disks.
 #[derive(Default)]
 struct Fence {
     epoch: u64,
@@ -137,7 +137,7 @@ impl RunDir {
         Ok(RunDir { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
     }
 
-    /// The directory.
+    /// The run directory itself.
     pub fn path(&self) -> &Path {
         &self.run_dir
     }
@@ -158,7 +158,7 @@ impl RunDir {
         Span(self.fence.lease_us)
     }
 
-    /// Writes down the terms of a head before it is obeyed.
+    /// Records the terms of a head before any of its orders is carried out.
     pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), RunDirError> {
         if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
             return Ok(());

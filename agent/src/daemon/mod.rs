@@ -50,26 +50,26 @@ const REFUSED_WAIT: Duration = Duration::from_secs(5);
 /// Where an operator writes which pretended GPUs are bad.
 const BAD_GPUS_FILE: &str = "bad-gpus";
 
-/// Everything an agent is told at its start.
+/// All options of the agent.
 #[derive(Clone, Debug)]
 pub struct DaemonOptions {
-    /// Whom it obeys.
+    /// The head and the certificate to reach it with.
     pub head: HeadOptions,
     /// What it gives to jobs.
     pub node: NodeOptions,
-    /// Where it keeps things.
+    /// The directories the agent uses.
     pub places: PlaceOptions,
-    /// How it starts jobs.
+    /// Container client, limits, and what else starting a job depends on.
     pub launch: LaunchOptions,
 }
 
 /// An agent that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Nobody to obey.
-    #[error("which head? Say it with --head HOST:PORT")]
+    /// No head was named.
+    #[error("no head is given; name it with --head HOST:PORT")]
     NoHead,
-    /// No certificate or key.
+    /// The agent's certificate or key cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// A run directory that cannot be used.
@@ -84,17 +84,17 @@ pub enum DaemonError {
     /// Limits that were insisted on.
     #[error("limits cannot be enforced: {0}; `--limits auto` runs without where it must")]
     Limits(crate::launch::LaunchError),
-    /// The system refuses.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What the agent was about to do.
         what: &'static str,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Serves a head until told to end by a signal; launches go on without it.
+/// Serves a head until a signal ends it; launches go on without the agent.
 pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
     let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
@@ -129,13 +129,13 @@ struct Daemon {
     launches: Launches,
     cpus: CpuPool,
     news: mpsc::UnboundedSender<News>,
-    /// Where orders are answered that were carried out beside everything else.
+    /// Results of orders that are carried out in their own tasks, on their way back to the main loop.
     finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     nursery: Nursery,
     link: Option<Link>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
-    /// The lease that shims were told.
+    /// The lease last sent to the shims.
     lease_until: Option<Time>,
 }
 
@@ -303,7 +303,7 @@ impl Daemon {
         self.act(|session, _, out| session.inventory(inventory, out));
     }
 
-    /// Shims keep leases by themselves: they are told until when.
+    /// Shims enforce leases themselves; they only need to know when theirs ends.
     fn pass_on_lease(&mut self) {
         let until = self.session.lease_until();
         if until.is_some() && until != self.lease_until {

@@ -17,7 +17,7 @@ use crate::shim::Beginning;
 use crate::shim::nursery::{ShimAnswer, ShimRequest};
 use crate::shim::record::{AttemptDir, ProcessMark};
 
-/// How often it is looked whether a process is gone.
+/// Time between two checks whether a process is gone.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Why a launch has no shim.

@@ -1,4 +1,4 @@
-//! Carrying out orders, each once: the session sees to that.
+//! Carries out orders. That each is carried out only once is ensured by the session.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::clock::now_ms;
 use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
 use crate::shim::control::ToShim;
 use crate::shim::log;
-use crate::shim::record::{ProcessMark, ShimPhase, State};
+use crate::shim::record::{ShimPhase, State};
 
 impl Daemon {
     pub(super) fn execute(&mut self, order: OrderId, task: Task) {
@@ -66,21 +66,21 @@ impl Daemon {
         }
     }
 
-    /// Takes in what a watcher says.
+    /// Handles a new state that a watcher reports.
     pub(super) fn hear_news(&mut self, news: News) {
         let log = self.run_dir.log(news.attempt);
         let Some(live) = self.launches.get_mut(news.attempt) else { return };
-        let told = live.update(news.state, &log, now_ms());
-        if told.has_ended {
+        let consequences = live.update(news.state, &log, now_ms());
+        if consequences.has_ended {
             self.cpus.give_back(&live.spec.grant.pinned);
         }
-        for fact in told.facts {
-            // Progress that nobody hears now is in the next inventory.
+        for fact in consequences.facts {
+            // Without a session progress is not reported: the next inventory contains it.
             if self.session.is_open() || !matches!(fact, Fact::Progressed { .. }) {
                 self.report(fact);
             }
         }
-        for (order, outcome) in told.outcomes {
+        for (order, outcome) in consequences.outcomes {
             self.act(|session, now, out| session.order_done(now, order, outcome, out));
         }
     }
@@ -91,7 +91,7 @@ impl Daemon {
             let dir = self.run_dir.attempt_dir(attempt);
             match dir.launch() {
                 Ok(spec) => {
-                    let state = dir.state().ok().flatten().unwrap_or_else(|| nothing_yet(&spec));
+                    let state = dir.state().ok().flatten().unwrap_or_else(|| State::without_shim(&spec));
                     info!(%attempt, "found a launch of an earlier agent, {:?}", state.phase);
                     self.cpus.bind(&spec.grant.pinned);
                     self.watch(spec, state, Origin::Found);
@@ -105,7 +105,7 @@ impl Daemon {
         }
         if self.launches.n_live() > 0 && self.run_dir.lease().0 > 0 {
             self.session.adopt_lease(super::now(), self.run_dir.lease());
-            // Shims were told by the earlier agent: nothing is prolonged until the head is heard.
+            // The shims have their lease from the earlier agent; it is extended only after the head has answered.
             self.lease_until = self.session.lease_until();
         }
     }
@@ -133,7 +133,7 @@ impl Daemon {
             self.cpus.give_back(&pinned);
             return failed(format!("{}: {why}", dir.path().display()));
         }
-        let state = nothing_yet(&spec);
+        let state = State::without_shim(&spec);
         let attempt = spec.attempt;
         self.watch(spec, state, Origin::Ordered);
         match launch.start {
@@ -175,7 +175,7 @@ impl Daemon {
         }
     }
 
-    /// What is gone already is no failure; what is not is answered when it is.
+    /// Stopping a launch that has already ended succeeds at once; otherwise the answer waits for its end.
     fn stop(&mut self, order: OrderId, attempt: Attempt, grace_ms: u64, keep_work: bool) -> Option<Outcome> {
         match self.launches.get_mut(attempt) {
             Some(live) if !live.has_ended() => {
@@ -204,7 +204,7 @@ impl Daemon {
         }
     }
 
-    /// Reads or writes a piece of a checkpoint beside the agent's own work: disks may take longer than a lease.
+    /// Reads or writes a piece of a checkpoint on another thread: a disk may take longer than a lease lasts.
     fn copy(
         &self,
         order: OrderId,
@@ -236,18 +236,5 @@ impl Daemon {
             }
             Err(error) => Outcome::Failed(Text::cut(&format!("{}: {error}", path.display()))),
         }
-    }
-}
-
-/// The state of a launch whose shim has said nothing.
-fn nothing_yet(spec: &LaunchSpec) -> State {
-    State {
-        phase: ShimPhase::Preparing,
-        shim: ProcessMark { pid: 0, start_ticks: 0 },
-        port: 0,
-        iterations: spec.work.done,
-        checkpointed: spec.work.done,
-        speaks: false,
-        warnings: Vec::new(),
     }
 }

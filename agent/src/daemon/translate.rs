@@ -1,4 +1,4 @@
-//! Between what travels and what is kept here: the wire's types on one side, a launch's record on the other.
+//! Translates between the types of the wire and those of a launch's record on this node.
 
 use std::path::PathBuf;
 
@@ -25,9 +25,9 @@ pub(super) enum OrderError {
     /// A GPU that is not there.
     #[error("GPU {gpu} is asked for, this node has {n_gpus}, numbered from 0")]
     NoSuchGpu {
-        /// Which.
+        /// The GPU that was ordered, as the head counts them.
         gpu: u32,
-        /// How many there are.
+        /// GPUs that this node has.
         n_gpus: usize,
     },
 }
@@ -128,7 +128,7 @@ pub(super) fn millis(span: rota_core::time::Span) -> u64 {
     u64::try_from(span.0 / 1_000).unwrap_or(0)
 }
 
-/// An emulated job is this very program; what an order adds goes behind.
+/// An emulated job is this program itself; arguments of the order are appended.
 fn command(launch: &wire::Launch) -> Vec<String> {
     let given = launch.argv.iter().map(Text::to_string);
     if launch.launcher != wire::Launcher::Emulated {
@@ -241,7 +241,7 @@ pub(super) fn exited(attempt: Attempt, state: &State, end: &Exit, log: &std::pat
     }
 }
 
-/// A count as it travels; what is none counts nothing.
+/// A count for the wire; an invalid number becomes 0.
 pub(super) fn iterations(count: f64) -> Iterations {
     Iterations::new(count).unwrap_or(Iterations::NONE)
 }

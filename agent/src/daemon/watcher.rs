@@ -1,5 +1,5 @@
-//! One task for each launch: starts its shim or finds it running, carries words to it and states from it, and makes
-//! sure, when the shim is gone, that everything else is.
+//! One task for each launch: starts its shim or finds it running, passes messages to it and states from it, and makes
+//! sure that nothing of the launch is left once the shim is gone.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::shim::{self, Beginning, ShimError};
 
 /// How often a socket is tried that is not there yet.
 const RETRY: Duration = Duration::from_millis(2);
-/// How often it is looked whether something is gone.
+/// Time between two checks whether something is gone.
 const LOOK: Duration = Duration::from_millis(20);
 /// A shim that has not opened its socket by then never will.
 const MOST_RETRIES: u32 = 15_000;
 
-/// What became of a launch.
+/// A launch's new state.
 pub(super) struct News {
     pub(super) attempt: Attempt,
     pub(super) state: State,
@@ -49,7 +49,7 @@ pub(super) enum Origin {
 }
 
 impl Watcher {
-    /// Watches until the launch has ended; the last news says how.
+    /// Watches until the launch has ended; the last news is its end.
     pub(super) async fn watch(mut self, origin: Origin) {
         let mut shim = match origin {
             Origin::Ordered => match self.nursery.shim(&self.dir, Beginning::Fresh).await {
@@ -116,7 +116,7 @@ impl Watcher {
         None
     }
 
-    /// Carries words and states until the shim hangs up.
+    /// Passes on messages and states until the shim hangs up.
     async fn converse(&mut self, stream: UnixStream) {
         let (reader, mut writer) = stream.into_split();
         let mut lines = BufReader::new(reader).lines();
@@ -134,7 +134,7 @@ impl Watcher {
                 word = self.words.recv(), if has_words => match word {
                     Some(word) => {
                         let line = serde_json::to_string(&word).unwrap_or_default() + "\n";
-                        // A shim that does not take it is about to hang up, and the reading side says so.
+                        // A shim that does not take it is about to hang up; reading then fails too.
                         let _ = writer.write_all(line.as_bytes()).await;
                     }
                     None => has_words = false,
@@ -143,7 +143,7 @@ impl Watcher {
         }
     }
 
-    /// Waits until the shim is gone, for until then its launch may still be alive; holds its lock from then on.
+    /// Waits until the shim is gone, because its launch may be alive until then; holds its lock from then on.
     async fn wait_for_shim(&self, shim: Option<ShimProcess>) -> Option<std::fs::File> {
         if let Some(shim) = shim {
             shim.gone().await;
@@ -189,18 +189,10 @@ impl Watcher {
         }
     }
 
-    /// Writes down and tells an end that the shim could not.
+    /// Records and reports an end that the shim could not record.
     fn tell_end(&self, how: ExitHow) {
         let last = self.dir.state().ok().flatten();
-        let mut state = last.unwrap_or_else(|| State {
-            phase: ShimPhase::Preparing,
-            shim: ProcessMark { pid: 0, start_ticks: 0 },
-            port: 0,
-            iterations: self.spec.work.done,
-            checkpointed: self.spec.work.done,
-            speaks: false,
-            warnings: Vec::new(),
-        });
+        let mut state = last.unwrap_or_else(|| State::without_shim(&self.spec));
         state.phase = ShimPhase::Ended(Exit { how, cause: ExitCause::Itself });
         if let Err(error) = self.dir.set_state(&state) {
             state.warnings.push(error.to_string());

@@ -1,5 +1,5 @@
-//! A pretended GPU: memory that runs out, and time that jobs on one GPU share in slices. All through files in the
-//! agent's directory, so that jobs that know nothing of each other do share.
+//! An emulated GPU: memory that runs out, and time that jobs on one GPU share in slices. Both are kept in files of the
+//! agent's directory, because the jobs that share a GPU know nothing of each other.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +26,7 @@ pub(super) enum GpuError {
     /// Not enough memory left.
     #[error("out of GPU memory on GPU {gpu}: {wanted} needed, {taken} of {memory} taken")]
     OutOfMemory { gpu: String, wanted: Bytes, taken: Bytes, memory: Bytes },
-    /// The files that stand for the GPU cannot be used.
+    /// The files that represent the GPU cannot be used.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
 }
@@ -55,7 +55,7 @@ impl EmulatedGpu {
     /// Returns how long the whole took.
     pub(super) fn slice(&self, share: f64) -> Duration {
         let began = Instant::now();
-        // A lock that fails is no reason to stand still: the slice is then not exclusive.
+        // A lock that fails must not stop the job: the slice is then not exclusive.
         let _ = flock(&self.turn, FlockOperation::LockExclusive);
         std::thread::sleep(PERIOD.mul_f64(share));
         let _ = flock(&self.turn, FlockOperation::Unlock);

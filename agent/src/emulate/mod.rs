@@ -1,7 +1,7 @@
-//! A job that only pretends (GPEmu's idea, SoCC'25): it sleeps GPU time as its profile says, so that a whole cluster runs
-//! on a laptop, and behaves like a job in everything else: it reports progress, writes checkpoints, stops when told,
-//! fails when its GPU memory does not fit, and shares a GPU in time slices. CPU time, memory and reads are real by a
-//! factor, and none by default.
+//! An emulated job (GPEmu's idea, SoCC'25): it sleeps for as long as its profile says the GPU computes, which lets a whole
+//! cluster run on a laptop. In everything else it behaves like a job: it reports progress, writes checkpoints, stops when
+//! asked, fails when its GPU memory does not fit, and shares a GPU in time slices. CPU time, memory and reads are real in
+//! the proportion that `--burn` gives; by default there are none.
 
 mod burn;
 mod gpu;
@@ -14,7 +14,7 @@ use rota_traces::units::Bytes;
 
 pub use run::{EmulateError, run};
 
-/// How to pretend.
+/// Speed, length and costs of an emulated job.
 #[derive(Args, Clone, Debug)]
 pub struct EmulateOptions {
     /// The profile the speed is taken from: a file, or a built-in set such as synergy or elasticflow-a100

@@ -20,13 +20,13 @@ use crate::job::protocol::JobHears;
 
 /// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
-/// More often than this is wanted by nobody.
+/// Reports are never sent more often than this.
 const LEAST_REPORT_EVERY_S: f64 = 0.005;
 
 /// A job that cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulateError {
-    /// No profile.
+    /// The profile cannot be read.
     #[error(transparent)]
     Profile(#[from] InputError),
     /// A model that is not in the file.
@@ -34,36 +34,36 @@ pub enum EmulateError {
     Unknown {
         /// Where it was looked for.
         profiles: String,
-        /// What was asked for.
+        /// The model that was asked for.
         model: String,
-        /// What is there.
+        /// The models the file has, separated by commas.
         known: String,
     },
-    /// Several models, and nobody said which.
+    /// The file has several models and the options name none.
     #[error("{profiles} has several models, name one with --model: {known}")]
     Which {
-        /// Where there are several.
+        /// The file that has several.
         profiles: String,
-        /// What is there.
+        /// The models the file has, separated by commas.
         known: String,
     },
     /// A file that cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Nobody said how much to do.
-    #[error("how many iterations? Say it with --iterations, or in ROTA_ITERATIONS")]
+    /// Neither the options nor the environment give the number of iterations.
+    #[error("the number of iterations is not given; use --iterations or ROTA_ITERATIONS")]
     NoIterations,
     /// The GPU is too small.
     #[error("{0}")]
     Gpu(String),
 }
 
-/// What the environment says about the job.
+/// What the environment variables of the job contain.
 struct Surroundings {
     rank: u32,
     n_gpus: u32,
@@ -81,7 +81,7 @@ struct Surroundings {
     report_every: Duration,
 }
 
-/// Runs to the last iteration, or until told to stop.
+/// Runs to the last iteration, or until it is asked to stop.
 pub fn run(options: &EmulateOptions) -> Result<(), EmulateError> {
     let around = Surroundings::read();
     let to_do = options.iterations.unwrap_or(around.iterations);
@@ -159,7 +159,7 @@ impl Job {
                 self.iterations += past_s * self.time_scale * self.rate;
                 resumed = now;
             }
-            // A sleep that was too long is not the job's: the last iteration was done when it was due.
+            // A sleep may last too long, but the last iteration counts as done when it was due.
             let late_s = (self.iterations - self.to_do).max(0.0) / self.rate / self.time_scale;
             self.iterations = self.iterations.min(self.to_do);
             self.report(late_s);
@@ -181,7 +181,7 @@ impl Job {
         Ok(())
     }
 
-    /// Until the end, the next report or the next checkpoint, whichever is first.
+    /// Until the first of these: the end, the next report, the next checkpoint.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
         let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
         let every = self.around.report_every;
@@ -224,7 +224,7 @@ impl Job {
         self.write_checkpoint()
     }
 
-    /// The first rank writes, and all say so.
+    /// The first rank writes the checkpoint; every rank reports it.
     fn write_checkpoint(&mut self) -> Result<(), EmulateError> {
         if let Some(dir) = self.around.checkpoint_dir.as_ref().filter(|_| self.around.rank == 0) {
             let path = dir.join("emulated.json");
@@ -277,7 +277,7 @@ fn claim_gpus(
 ) -> Result<Vec<EmulatedGpu>, EmulateError> {
     let wanted =
         options.gpu_memory.or(profile.map(|profile| Bytes(profile.gpu_mem_bytes))).unwrap_or_default();
-    // Whole GPUs with room for anybody need no files.
+    // A job with whole GPUs that claims no memory needs no files.
     if wanted.0 == 0 && around.share >= 1.0 {
         return Ok(Vec::new());
     }
@@ -295,7 +295,7 @@ impl Surroundings {
         let visible = text("CUDA_VISIBLE_DEVICES").unwrap_or_else(|| "0".to_owned());
         Surroundings {
             rank: number("RANK").unwrap_or(0.0) as u32,
-            // Nodes of a job hold alike: the head asks for nothing else.
+            // All nodes of a job have the same number of GPUs: the head orders nothing else.
             n_gpus: n_gpus_here.saturating_mul(n_nodes),
             n_nodes,
             gpus: visible.split(',').map(str::to_owned).collect(),

@@ -25,7 +25,7 @@ impl JobClient {
         }
     }
 
-    /// Connects and says hello as a job that ends when told to.
+    /// Connects and sends `hello` as a job that ends by itself when asked to stop.
     pub fn connect(path: &Path, rank: u32) -> io::Result<Self> {
         let mut client = JobClient { lines: Lines::new(UnixStream::connect(path)?)? };
         client.lines.send(&JobSays::Hello { protocol: PROTOCOL, rank, stops: true });
@@ -42,7 +42,7 @@ impl JobClient {
         self.lines.send(&JobSays::Progress { iterations, at_s: Some(at_s) });
     }
 
-    /// Reports a checkpoint.
+    /// Reports a checkpoint that is safely written, with the iterations in it.
     pub fn checkpointed(&mut self, iterations: f64) {
         self.lines.send(&JobSays::Checkpointed { iterations });
     }
@@ -57,8 +57,8 @@ impl JobClient {
         self.lines.is_open()
     }
 
-    /// Waits until something is heard or the time is over, whichever comes first. Lines that are not understood are
-    /// passed over: a newer agent may say more.
+    /// Waits until messages arrive, at most for this time. Lines that are not understood are ignored: a newer agent may
+    /// send other messages.
     pub fn hear(&mut self, most: Duration) -> Vec<JobHears> {
         let until = Instant::now() + most;
         loop {

@@ -1,30 +1,30 @@
-//! What a job and its node say to each other: JSON objects, one a line, over the socket named in `ROTA_JOB_SOCKET`.
+//! The messages between a job and its node: JSON objects, one a line, over the socket named in `ROTA_JOB_SOCKET`.
 //!
-//! The same is written for people in `docs/job-protocol.md`. Unknown fields are ignored, so that old jobs run under
-//! new agents and the other way round.
+//! `docs/job-protocol.md` describes them for people. Unknown fields are ignored: old jobs run under new agents, and new
+//! jobs under old agents.
 
 use serde::{Deserialize, Serialize};
 
-/// The version spoken here.
+/// The version of the protocol that this program uses.
 pub const PROTOCOL: u32 = 1;
 
-/// What a job says.
+/// Messages from a job to its node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JobSays {
     /// The first line; answered with `welcome`.
     Hello {
-        /// The version the job speaks.
+        /// The job's version of the protocol.
         protocol: u32,
-        /// The rank that speaks.
+        /// The rank that sends the message.
         rank: u32,
-        /// Whether it ends by itself when told to stop: then it has most of the grace before the first signal.
+        /// Whether it ends by itself when asked to stop: then it has most of the grace before the first signal.
         #[serde(default)]
         stops: bool,
     },
     /// So many iterations are done, those of earlier launches included.
     Progress {
-        /// Iterations in all.
+        /// Iterations done by all launches of the job.
         iterations: f64,
         /// When they were done, in seconds of the kernel's monotonic clock: exact where a message waits to be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,30 +32,30 @@ pub enum JobSays {
     },
     /// A checkpoint is written that holds so many iterations.
     Checkpointed {
-        /// Iterations in it.
+        /// Iterations in the checkpoint, those of earlier launches included.
         iterations: f64,
     },
     /// How long may I run? Answered with `lease`.
     Renew,
 }
 
-/// What a job hears.
+/// Messages from the node to a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum JobHears {
     /// The answer to `hello`.
     Welcome {
-        /// The version spoken.
+        /// The node's version of the protocol.
         protocol: u32,
-        /// The job.
+        /// The job's number at its head.
         job: u32,
-        /// Which launch of it.
+        /// Number of this launch of the job; later launches have higher numbers.
         incarnation: u32,
-        /// Ranks in all.
+        /// Ranks of the job on all nodes.
         world_size: u32,
-        /// Iterations to do in all; 0 when nobody knows.
+        /// Iterations to do in all; 0 when that is unknown.
         iterations: f64,
-        /// Iterations done before.
+        /// Iterations in the checkpoint that this launch starts from.
         done: f64,
         /// Seconds left of the lease; null lasts for ever.
         lease_s: Option<f64>,
@@ -69,11 +69,11 @@ pub enum JobHears {
         /// Whether a checkpoint is wanted.
         keep_work: bool,
     },
-    /// The job goes on at another size: it is told to stop next, and started again from its checkpoint.
+    /// The job changes its size: it is asked to stop next, and started again from its checkpoint.
     Rescale {
-        /// GPUs it will have.
+        /// GPUs the next launch has on all nodes.
         gpus: u32,
-        /// Ranks it will have.
+        /// Ranks the next launch has on all nodes.
         world_size: u32,
     },
     /// The answer to `renew`.
@@ -83,16 +83,16 @@ pub enum JobHears {
     },
     /// What the job may use has changed.
     Resize {
-        /// CPUs.
+        /// CPUs on this node from now on; parts are allowed.
         cpus: f64,
-        /// Memory in bytes.
+        /// Memory on this node from now on, in bytes.
         memory_bytes: u64,
         /// Iterations per second its profile expects.
         rate: f64,
     },
     /// A line was not understood.
     Error {
-        /// Why.
+        /// What is wrong with the line, for a person.
         text: String,
     },
 }

@@ -1,6 +1,6 @@
 //! Ranks in containers, through the command line of docker or podman, which agree on all that is needed here.
 //!
-//! The process that stands for a rank is the attached client. It carries the output, but its life is not the
+//! The process that represents a rank is the attached client. It carries the output, but its life is not the
 //! container's: stopping, adopting and asking for the end all go to the runtime by the container's name.
 
 use std::os::fd::BorrowedFd;
@@ -27,7 +27,7 @@ pub struct Container {
     killed_at_ms: u64,
 }
 
-/// What a runtime says of a container.
+/// What a runtime reports about a container.
 struct Inspected {
     is_running: bool,
     code: i32,
@@ -83,8 +83,8 @@ impl Container {
 
     fn inspect(&self, name: &str) -> Result<Inspected, LaunchError> {
         let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
-        let said = self.must(&["container", "inspect", "--format", format, name])?;
-        let mut words = said.split_whitespace();
+        let report = self.must(&["container", "inspect", "--format", format, name])?;
+        let mut words = report.split_whitespace();
         let (running, code, over) = (words.next(), words.next(), words.next());
         Ok(Inspected {
             is_running: running == Some("true"),
@@ -230,19 +230,19 @@ impl Launcher for Container {
     fn exit_of(&self, rank: &Rank, status: WaitStatus) -> ExitHow {
         let name = self.name(rank.local);
         match self.inspect(&name) {
-            // 128 and a signal's number is how a runtime says that a signal ended it.
+            // A runtime reports the end by a signal as 128 and the signal's number.
             Ok(Inspected { is_running: false, code: code @ 129..=192, .. }) => ExitHow::Signal(code - 128),
             Ok(Inspected { is_running: false, code, .. }) => ExitHow::Code(code),
             Ok(Inspected { is_running: true, .. }) => {
                 let _ = self.ask(&["kill", &name]);
                 ExitHow::Unknown(Text::cut(&format!("the client of container {name} was ended from outside")))
             }
-            Err(error) => ExitHow::Unknown(Text::cut(&format!("{error} (its client said {status:?})"))),
+            Err(error) => ExitHow::Unknown(Text::cut(&format!("{error} (its client ended with {status:?})"))),
         }
     }
 
     fn was_over_limit(&self) -> bool {
-        self.names().any(|(_, name)| self.inspect(&name).is_ok_and(|said| said.was_over_memory))
+        self.names().any(|(_, name)| self.inspect(&name).is_ok_and(|report| report.was_over_memory))
     }
 
     fn resize(&mut self, cpu_micro: u64, mem_bytes: u64) -> Result<(), LaunchError> {

@@ -1,4 +1,4 @@
-//! The environment of a rank: what the job asked for, then what Rota says, which wins. Nothing of the agent's own
+//! The environment of a rank: what the job asked for, then Rota's variables, which win. Nothing of the agent's own
 //! environment but what programs cannot do without.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::spec::{LaunchSpec, Rendezvous};
 /// Of the agent's environment, what jobs inherit.
 const INHERITED: [&str; 8] = ["HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
 
-/// Marks every process of an attempt, so that survivors are found even when their shim is gone.
+/// Marks every process of an attempt: survivors can be found even when their shim is gone.
 pub const ATTEMPT_VARIABLE: &str = "ROTA_ATTEMPT";
 
 /// Where the processes of a launch find what is theirs.
@@ -35,7 +35,7 @@ pub fn given(spec: &LaunchSpec, local: u32, places: &Places<'_>) -> BTreeMap<Str
     let mut environment = spec.environment.clone();
     let threads = (spec.grant.cpu_micro / 1_000_000 / u64::from(spec.gang.n_ranks.max(1))).max(1);
     environment.entry("OMP_NUM_THREADS".to_owned()).or_insert_with(|| threads.to_string());
-    environment.extend(told(spec, local, places).map(|(name, value)| (name.to_owned(), value)));
+    environment.extend(rota_variables(spec, local, places).map(|(name, value)| (name.to_owned(), value)));
     environment
 }
 
@@ -49,7 +49,11 @@ fn inherited() -> BTreeMap<String, String> {
     known.collect()
 }
 
-fn told(spec: &LaunchSpec, local: u32, places: &Places<'_>) -> impl Iterator<Item = (&'static str, String)> {
+fn rota_variables(
+    spec: &LaunchSpec,
+    local: u32,
+    places: &Places<'_>,
+) -> impl Iterator<Item = (&'static str, String)> {
     let (gang, grant) = (&spec.gang, &spec.grant);
     let rank = gang.first_rank + local;
     let gpus: Vec<String> = grant.gpus.as_slice().iter().map(u32::to_string).collect();

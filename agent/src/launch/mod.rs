@@ -37,31 +37,31 @@ pub trait Launcher {
     /// Ends ranks. To be repeated until they are gone.
     fn kill(&mut self, ranks: &[Rank]);
 
-    /// How a rank ended, from what its process here says.
+    /// How a rank ended, derived from the exit status of its process on this node.
     fn exit_of(&self, rank: &Rank, status: WaitStatus) -> ExitHow;
 
     /// Whether the kernel ended something for using too much memory.
     fn was_over_limit(&self) -> bool;
 
-    /// Changes CPUs and memory of what runs; what cannot be changed is said.
+    /// Changes CPUs and memory of the running launch; an error names what cannot be changed.
     fn resize(&mut self, cpu_micro: u64, mem_bytes: u64) -> Result<(), LaunchError>;
 
     /// Removes everything but output: whatever still runs, control groups, containers.
     fn clear(&mut self);
 }
 
-/// A process of the shim that stands for a rank.
+/// A child process of the shim that represents a rank.
 #[derive(Debug)]
 pub struct Rank {
     /// Its number among the ranks of the launch here, from 0.
     pub local: u32,
-    /// Its process.
+    /// The process itself, or the attached client of a container.
     pub pid: Pid,
     /// Readable when the process has ended; kernels before 5.3 have none.
     pub ended: Option<OwnedFd>,
 }
 
-/// A launch that failed.
+/// A launch that could not be started, changed or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// No program was named.
@@ -70,33 +70,33 @@ pub enum LaunchError {
     /// A program that does not start.
     #[error("cannot start `{program}`: {source}")]
     Start {
-        /// The program.
+        /// The program as the command names it.
         program: String,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file or directory that cannot be made.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A container client that says no.
+    /// The container client reported a failure.
     #[error("`{command}` failed: {why}")]
     Client {
         /// What was asked of it.
         command: String,
-        /// What it said.
+        /// Its error output.
         why: String,
     },
-    /// Control groups that refuse.
+    /// A control group cannot be created or changed.
     #[error("control group {name}: {why}")]
     Cgroup {
-        /// Its name.
+        /// The group's name.
         name: String,
-        /// Why.
+        /// The error with its causes.
         why: String,
     },
     /// Processes of a shim that is gone end with it.
@@ -107,9 +107,9 @@ pub enum LaunchError {
 /// Where a launcher finds things: the attempt's directory within the agent's.
 #[derive(Clone, Debug)]
 pub struct Workplace {
-    /// The agent's directory.
+    /// The agent's run directory, shared by all launches.
     pub run_dir: PathBuf,
-    /// The attempt's directory.
+    /// The directory of this attempt, below the run directory.
     pub dir: PathBuf,
 }
 

@@ -14,7 +14,7 @@ use super::spec::{LaunchSpec, Limits, Rendezvous};
 use super::{LaunchError, Launcher, Rank, Workplace, make_dir, survivors};
 use crate::shim::record::ExitHow;
 
-/// The name in a command that stands for the agent's own binary.
+/// As the program of a command, this name means the agent's own binary.
 const OWN_NAME: &str = "rota-agent";
 
 /// The launcher of plain processes.
@@ -126,7 +126,7 @@ impl Launcher for Process {
     }
 }
 
-/// The CPUs to bind to; none when nothing was said.
+/// The CPUs to bind to; none when the grant names none.
 fn cpu_set(cpus: &[u32]) -> Option<CpuSet> {
     if cpus.is_empty() {
         return None;
@@ -147,7 +147,7 @@ pub(super) fn bind_before_exec(command: &mut Command, gates: Vec<OwnedFd>, cpus:
     let bind = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         for gate in &gates {
-            // To a control group, 0 is whoever writes it.
+            // To a control group, 0 is the process that writes it.
             rustix::io::write(gate.as_fd(), b"0")?;
         }
         match &cpus {

@@ -1,5 +1,5 @@
-//! What one agent is told to run, complete: kept as `launch.json` in the attempt's directory, so that a shim needs
-//! nothing else and a restarted agent knows what runs.
+//! Everything a node needs to know to run a launch. It is kept as `launch.json` in the attempt's directory: a shim needs
+//! nothing else, and a restarted agent reads there what is running.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::ranges::Ranges;
 /// One launch of one job on this node, with as many processes as it has ranks here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchSpec {
-    /// Which attempt this is.
+    /// The job and the number of this launch of it.
     pub attempt: Attempt,
-    /// The head's own number for this launch, told back to it.
+    /// The head's own number for this launch, which reports repeat.
     pub launch_id: u64,
     /// The epoch of the head that ordered it.
     pub epoch: u64,
@@ -29,21 +29,21 @@ pub struct LaunchSpec {
     pub grant: Grant,
     /// What there is to do.
     pub work: Work,
-    /// Where it keeps checkpoints.
+    /// The folder in which the job keeps its checkpoints.
     pub checkpoint_dir: PathBuf,
-    /// Where its data are.
+    /// The folder in which jobs find their data.
     pub data_dir: PathBuf,
-    /// How it is started.
+    /// Whether it runs as processes or as containers.
     pub launcher: LauncherKind,
-    /// What happens when nobody renews its lease.
+    /// What happens when its lease is not renewed.
     pub on_head_lost: OnHeadLost,
     /// Until when it may run without being renewed, by `clock`; none lasts for ever.
     pub lease_until_ms: Option<u64>,
-    /// Time between being asked to stop and being killed, when nobody says otherwise.
+    /// Time between being asked to stop and being killed, unless the order says otherwise.
     pub grace_ms: u64,
-    /// Whether it waits, prepared, until it is told to go.
+    /// Whether it waits, prepared, for `ToShim::Go`.
     pub waits_for_go: bool,
-    /// Whether every report of progress is written down with its time, for who measures.
+    /// Whether every report of progress is kept with its time, for measurements.
     #[serde(default)]
     pub keeps_progress: bool,
     /// How much output is kept.
@@ -53,9 +53,9 @@ pub struct LaunchSpec {
 /// A job's launch: the number of the job and how many times it was launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The job.
+    /// The job's number at its head.
     pub job: u32,
-    /// Which launch of it.
+    /// Number of this launch of the job; later launches have higher numbers.
     pub incarnation: u32,
 }
 
@@ -78,29 +78,29 @@ impl std::fmt::Display for Attempt {
 pub struct Gang {
     /// Place of this node among the job's nodes.
     pub node: u32,
-    /// Nodes of the job.
+    /// Nodes that the job runs on.
     pub n_nodes: u32,
-    /// The first rank here.
+    /// The lowest rank on this node.
     pub first_rank: u32,
     /// How many ranks are here: so many processes are started.
     pub n_ranks: u32,
-    /// Ranks in all.
+    /// Ranks of the job on all nodes.
     pub world_size: u32,
 }
 
 /// Where ranks meet: rank 0 listens there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendezvous {
-    /// Host name or address.
+    /// Host name or address of the node with rank 0.
     pub address: String,
-    /// A port there.
+    /// A port that was free on that node when the launch was prepared.
     pub port: u16,
 }
 
 /// What a launch has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// Iterations in all; 0 when nobody knows.
+    /// Iterations in all; 0 when that is unknown.
     pub iterations: f64,
     /// Iterations that are done and need not be done again.
     pub done: f64,
@@ -119,11 +119,11 @@ pub struct Grant {
     pub gpus: Ranges,
     /// The share of each of them, in thousandths.
     pub gpu_share_milli: u16,
-    /// Their kind.
+    /// Their type, as profiles and policies name it.
     pub gpu_type: String,
-    /// Memory of one of them in bytes; 0 when nobody knows.
+    /// Memory of one of them in bytes; 0 when that is unknown.
     pub gpu_mem_bytes: u64,
-    /// CPUs in millionths.
+    /// CPUs in millionths; parts of a CPU are possible.
     pub cpu_micro: u64,
     /// CPUs the processes are bound to; empty binds to none.
     pub pinned: Ranges,
@@ -141,11 +141,11 @@ pub struct Grant {
 pub enum Limits {
     /// By control groups, or by the container runtime.
     Enforced,
-    /// Only told to the job.
+    /// The job finds its share in its environment; nothing holds it to that share.
     Told,
 }
 
-/// How processes come to be.
+/// How ranks are started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LauncherKind {
@@ -160,9 +160,9 @@ pub enum LauncherKind {
 pub struct ContainerSpec {
     /// The command line client with its global options: `docker`, or `podman --cgroup-manager=cgroupfs`.
     pub client: Vec<String>,
-    /// The image.
+    /// The image's reference, as the container client understands it.
     pub image: String,
-    /// When to pull it.
+    /// When the image is fetched from its registry.
     pub pull: Pull,
     /// Directories of the host inside the container.
     pub mounts: Vec<Mount>,
@@ -183,7 +183,7 @@ pub enum Pull {
     Always,
     /// When it is not here.
     Missing,
-    /// Never.
+    /// Never; a missing image is an error.
     Never,
 }
 
@@ -194,7 +194,7 @@ pub struct Mount {
     pub host: PathBuf,
     /// Where the container sees it.
     pub container: PathBuf,
-    /// Whether the container may write to it.
+    /// Whether the container may only read it.
     pub is_read_only: bool,
 }
 
@@ -204,7 +204,7 @@ pub struct Mount {
 pub enum OnHeadLost {
     /// It is asked for a checkpoint and stopped.
     Stop,
-    /// It runs on.
+    /// It runs on, whatever happens to the head.
     Keep,
 }
 

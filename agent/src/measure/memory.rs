@@ -6,7 +6,8 @@ use rustix::process::Pid;
 
 use crate::launch::survivors;
 
-/// Bytes that the processes with a launch's mark hold now; shared pages count by their share where the kernel tells.
+/// Bytes that the processes with a launch's mark hold now; shared pages count by their share where the kernel
+/// reports it.
 pub(super) fn in_use(mark: &str) -> u64 {
     survivors::marked(mark).into_iter().map(of_process).sum()
 }

@@ -1,5 +1,5 @@
 //! One run of one command, under a shim as every launch is, watched closely: every report and every line with its time,
-//! within limits of time, silence and memory. What the times mean is for `rota profile` to say.
+//! within limits of time, silence and memory. What the times mean is decided by `rota profile`.
 //!
 //! Nothing outlives this process: when its input ends it stops the run, and when it is killed itself the shim's lease
 //! ends, which it renews every second.
@@ -38,30 +38,30 @@ pub enum MeasureError {
         "{asked} {what} are asked for and this machine has {present}; --pretend tells the command so and limits nothing"
     )]
     TooMuch {
-        /// Of what.
+        /// What there is too little of: GPUs, CPUs, memory.
         what: &'static str,
         /// How much is asked for.
         asked: String,
-        /// How much there is.
+        /// How much the machine has, with its unit.
         present: String,
     },
     /// A file that cannot be made.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or folder that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// A record that cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Nobody reads what is told.
+    /// The program that ordered the measurement no longer reads its events.
     #[error("standard output: {0}")]
     Output(io::Error),
 }
 
-/// Reads what to run from standard input and tells on standard output how it fares, to its end.
+/// Reads what to run from standard input and reports on standard output until it has ended.
 pub fn run() -> Result<(), MeasureError> {
     let mut lines = io::stdin().lock().lines();
     let first =

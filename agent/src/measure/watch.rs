@@ -1,4 +1,4 @@
-//! The loop around one measured run: carries what its shim knows to whoever asked, and keeps the limits.
+//! The loop around one measured run: reports what its shim knows, and enforces the limits.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -42,7 +42,7 @@ pub(super) struct Watch {
     began_s: f64,
     slow_turn_at_s: f64,
     peak_mem_bytes: u64,
-    /// Why it was told to stop, if it was.
+    /// Why it was asked to stop, if it was.
     stopped: Option<MeasureEndHow>,
 }
 
@@ -75,7 +75,7 @@ impl Watch {
         mut tell: impl FnMut(&MeasureEvent) -> Result<(), MeasureError>,
     ) -> Result<(), MeasureError> {
         let exit = loop {
-            // Asked before reading: what a run says last is written before its shim is gone.
+            // Checked before reading: the last output of a run is written before its shim is gone.
             let is_gone = self.shim.try_wait().is_ok_and(|status| status.is_some());
             let mut events = self.hear();
             events.extend(self.read_progress());
@@ -107,7 +107,7 @@ impl Watch {
         }))
     }
 
-    /// What the shim says; it is spoken to as soon as it listens.
+    /// Events from the shim's messages; connects as soon as the shim listens.
     fn hear(&mut self) -> Vec<MeasureEvent> {
         if self.control.is_none() {
             let stream = UnixStream::connect(self.prepared.dir.control_socket());
@@ -177,7 +177,7 @@ impl Watch {
 
     fn obey(&mut self, orders: &Receiver<MeasureOrder>) {
         match orders.try_recv() {
-            Ok(MeasureOrder::Checkpoint) => self.say(&ToShim::Checkpoint),
+            Ok(MeasureOrder::Checkpoint) => self.send(&ToShim::Checkpoint),
             Ok(MeasureOrder::Stop) | Err(TryRecvError::Disconnected) => self.stop(MeasureEndHow::Stopped),
             Err(TryRecvError::Empty) => {}
         }
@@ -195,7 +195,7 @@ impl Watch {
         }
         self.slow_turn_at_s = now_s;
         if self.stopped.is_none() {
-            self.say(&ToShim::Lease(Some(now_ms() + LEASE_MS)));
+            self.send(&ToShim::Lease(Some(now_ms() + LEASE_MS)));
         }
         if self.prepared.watches_memory {
             let bytes = memory::in_use(&self.mark);
@@ -206,7 +206,7 @@ impl Watch {
         }
     }
 
-    fn say(&mut self, word: &ToShim) {
+    fn send(&mut self, word: &ToShim) {
         if let Some(control) = &mut self.control {
             control.send(word);
         }
@@ -214,11 +214,11 @@ impl Watch {
 
     /// Tells it to stop, once; the first reason counts.
     fn stop(&mut self, why: MeasureEndHow) {
-        // A shim that does not listen yet is told at a later turn.
+        // A shim that does not listen yet gets the message on a later turn.
         if self.stopped.is_none() && self.control.is_some() {
             let is_over = why == MeasureEndHow::OverMemory;
             let grace_ms = if is_over { 0 } else { self.prepared.launch.grace_ms };
-            self.say(&ToShim::Stop { grace_ms, keep_work: why == MeasureEndHow::Stopped });
+            self.send(&ToShim::Stop { grace_ms, keep_work: why == MeasureEndHow::Stopped });
             self.stopped = Some(why);
         }
     }

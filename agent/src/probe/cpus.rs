@@ -51,7 +51,7 @@ impl CpuPool {
         }
     }
 
-    /// A launch has gone.
+    /// Frees the CPUs of a launch that has ended.
     pub fn give_back(&mut self, cpus: &Ranges) {
         for cpu in cpus.as_slice() {
             if let Some(n_bound) = self.n_bound.get_mut(cpu) {

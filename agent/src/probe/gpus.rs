@@ -11,7 +11,7 @@ use nvml_wrapper::{Device, Nvml};
 use crate::options::NodeOptions;
 use crate::ranges::Ranges;
 
-/// One GPU.
+/// One GPU of this machine, or an emulated one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// The number its driver gives it.
@@ -22,16 +22,16 @@ pub struct Gpu {
     pub model: String,
     /// Its memory in bytes; 0 when its driver does not say.
     pub mem_bytes: u64,
-    /// CPUs near it; empty when nobody knows.
+    /// CPUs near it; empty when that is unknown.
     pub near_cpus: Ranges,
     /// What is wrong with it; nothing when it can be used.
     pub trouble: Option<String>,
 }
 
-/// The driver, for people.
+/// The NVIDIA driver, as shown by `rota-agent check`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
-    /// Its version.
+    /// The driver's own version, such as `550.54`.
     pub version: String,
     /// The version of CUDA it supports.
     pub cuda: String,
@@ -57,7 +57,7 @@ impl From<NvmlError> for DriverError {
     }
 }
 
-/// NVIDIA's library, wherever the linker finds it.
+/// NVIDIA's library, found by the dynamic linker.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 impl Driver {
@@ -77,7 +77,7 @@ impl Driver {
     }
 }
 
-/// All GPUs of the machine by ascending number; an error says why nobody can know.
+/// All GPUs of the machine by ascending number; an error says why the driver cannot be asked.
 pub fn find() -> Result<Vec<Gpu>, DriverError> {
     find_by(LIBRARY.as_ref())
 }
@@ -98,18 +98,18 @@ pub fn trouble() -> Result<Vec<(u32, String)>, DriverError> {
     Ok(find()?.into_iter().filter_map(|gpu| gpu.trouble.map(|trouble| (gpu.number, trouble))).collect())
 }
 
-/// What an operator wants to be wrong with pretended GPUs, for trying out what happens then: a file with lines of a number
-/// and a reason. Lines that begin with no number are passed over.
+/// Faults of emulated GPUs, from a file that an operator writes to try out what happens: each line has a number and a
+/// reason. Lines that do not begin with a number are ignored.
 pub fn pretended_trouble(file: &Path) -> Vec<(u32, String)> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = |line: &str| {
-        let (number, reason) = line.trim().split_once(' ').unwrap_or((line.trim(), "said to be bad"));
+        let (number, reason) = line.trim().split_once(' ').unwrap_or((line.trim(), "marked as bad"));
         Some((number.parse().ok()?, reason.trim().to_owned()))
     };
     text.lines().filter_map(line).collect()
 }
 
-/// GPUs that an operator wants pretended: as many as said, or those of `--gpus`.
+/// Emulated GPUs: `n_gpus` of them, or those that `--gpus` names.
 pub(super) fn emulated(n_gpus: u32, options: &NodeOptions) -> Vec<Gpu> {
     let numbers: Vec<u32> = match &options.gpus {
         Some(gpus) => gpus.as_slice().iter().copied().filter(|number| *number < n_gpus).collect(),
@@ -215,7 +215,7 @@ mod tests {
         let file = folder.path().join("bad-gpus");
         assert_eq!(pretended_trouble(&file), []);
         fs::write(&file, "# tried out\n3 fell off the bus\n\n5\n").expect("written");
-        let expected = [(3, "fell off the bus".to_owned()), (5, "said to be bad".to_owned())];
+        let expected = [(3, "fell off the bus".to_owned()), (5, "marked as bad".to_owned())];
         assert_eq!(pretended_trouble(&file), expected);
     }
 

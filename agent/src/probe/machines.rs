@@ -8,11 +8,11 @@ use rota_core::ids::NodeId;
 /// One server of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Where it is reached.
+    /// The address at which the other servers reach it.
     pub address: IpAddr,
     /// The port of its worker; rank 0 listens above it in the original.
     pub port: u16,
-    /// The number of its first GPU: lower ones belong to somebody else.
+    /// The number of its first GPU: lower ones are left to other programs.
     pub first_gpu: u32,
     /// The number of its first CPU.
     pub first_cpu: u32,
@@ -26,9 +26,9 @@ pub enum MachinesError {
     /// A file that cannot be read.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// The machine list.
         path: PathBuf,
-        /// Why.
+        /// The error of reading it.
         why: String,
     },
     /// A line that is none.
@@ -36,21 +36,21 @@ pub enum MachinesError {
         "line {line}: `{text}`: expected {expected}, as in `10.0.0.4,16000,0,0,1` (ip,port,first GPU,first CPU,NUMA)"
     )]
     Line {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What it says.
+        /// The line as it is in the file.
         text: String,
-        /// What it should say.
+        /// The form it should have.
         expected: &'static str,
     },
     /// Two servers with one address and port.
     #[error("line {line}: {address} port {port} is listed twice")]
     Twice {
-        /// The second one's line.
+        /// The line of the second server, from 1.
         line: usize,
-        /// Its address.
+        /// The address of both servers.
         address: IpAddr,
-        /// Its port.
+        /// The port of both servers.
         port: u16,
     },
     /// Not as many as the cluster has.
@@ -58,23 +58,23 @@ pub enum MachinesError {
         "{n_machines} machines are listed, the cluster has {n_nodes} servers: one line for each is needed"
     )]
     Count {
-        /// Lines.
+        /// Servers in the machine list.
         n_machines: usize,
-        /// Servers.
+        /// Servers in the cluster file.
         n_nodes: u64,
     },
-    /// A cluster file nobody can read.
+    /// The cluster file cannot be read.
     #[error("the cluster file: {why}")]
     Cluster {
-        /// Why.
+        /// The file and what is wrong with it.
         why: String,
     },
     /// A server that is not listed.
     #[error("server {node} is not listed: there are {n_machines}, numbered from 0")]
     NotListed {
-        /// Which.
+        /// The line that `--machine` names, from 0.
         node: NodeId,
-        /// How many there are.
+        /// Servers in the machine list.
         n_machines: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! What this node has: GPUs by NVIDIA's library, CPUs and memory by hwloc or /sys, or what an operator says it shall
-//! pretend to have.
+//! What this node has: GPUs by NVIDIA's library, CPUs and memory by hwloc or /sys, or what an operator
+//! chooses to emulate.
 //!
 //! What of it a job gets is decided by the head; which CPUs these are is in `cpus`.
 
@@ -44,29 +44,29 @@ pub enum ProbeError {
     /// No driver, or no GPU, where some are needed.
     #[error("no GPU: {why}; `--emulate-gpus N` pretends to have some")]
     NoGpu {
-        /// Why.
+        /// The driver's error.
         why: String,
     },
     /// GPUs that were asked for and are not there.
     #[error("--gpus {asked}: this node has GPUs {present}")]
     GpusMissing {
-        /// What was asked for.
+        /// The GPUs that `--gpus` names.
         asked: Ranges,
-        /// What is there.
+        /// The GPUs of this machine.
         present: Ranges,
     },
     /// CPUs that were asked for and are not there.
     #[error("--cpus {asked}: this node has CPUs {present}")]
     CpusMissing {
-        /// What was asked for.
+        /// The CPUs that `--cpus` names.
         asked: Ranges,
-        /// What is there.
+        /// The CPUs of this machine.
         present: Ranges,
     },
     /// More than a node may have.
     #[error("{n_gpus} GPUs: a node has at most {MAX_GPUS_PER_NODE}")]
     TooManyGpus {
-        /// How many.
+        /// GPUs that were found.
         n_gpus: usize,
     },
 }

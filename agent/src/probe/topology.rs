@@ -1,8 +1,8 @@
-//! CPUs, NUMA nodes, sockets and caches of a machine, whoever reads them.
+//! CPUs, NUMA nodes, sockets and caches of a machine, from hwloc or from /sys.
 
 use crate::ranges::Ranges;
 
-/// How CPUs hang together. CPUs are the numbers the kernel gives to hardware threads.
+/// How CPUs are grouped. CPUs are the numbers the kernel gives to hardware threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// NUMA nodes with CPUs, by number.
@@ -15,24 +15,24 @@ pub struct Topology {
     pub cores: Vec<Ranges>,
 }
 
-/// A NUMA node.
+/// A NUMA node that has CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// The kernel's number for it.
     pub number: u32,
-    /// Its CPUs.
+    /// The CPUs whose memory is local to this node.
     pub cpus: Ranges,
     /// Its memory in bytes.
     pub mem_bytes: u64,
 }
 
 impl Topology {
-    /// All CPUs.
+    /// The CPUs of all NUMA nodes.
     pub fn cpus(&self) -> Ranges {
         self.numa.iter().flat_map(|node| node.cpus.as_slice().iter().copied()).collect()
     }
 
-    /// All memory in bytes.
+    /// The memory of all NUMA nodes, in bytes.
     pub fn mem_bytes(&self) -> u64 {
         self.numa.iter().map(|node| node.mem_bytes).sum()
     }
@@ -47,7 +47,7 @@ impl Topology {
     }
 }
 
-/// Who reads the topology.
+/// Where the topology is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// hwloc, when it is built in.

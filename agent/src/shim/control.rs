@@ -1,16 +1,16 @@
-//! What an agent and the shims of its launches say to each other, as JSON lines over the socket in the attempt's
-//! directory. A shim says all of its state whenever some of it changes: nothing can be missed over a reconnect.
+//! The messages between an agent and the shims of its launches: JSON lines over the socket in the attempt's directory. A
+//! shim sends its whole state whenever some of it changes: nothing is missed over a reconnect.
 
 use serde::{Deserialize, Serialize};
 
 use super::record::State;
 use crate::launch::spec::Rendezvous;
 
-/// What an agent tells a shim. Everything may be said twice.
+/// Messages from an agent to a shim. Each may be sent twice without harm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToShim {
-    /// Start what is prepared.
+    /// Start the prepared launch.
     Go(Rendezvous),
     /// Stop, or drop what is prepared.
     Stop {
@@ -19,11 +19,11 @@ pub enum ToShim {
         /// Whether the job may write a checkpoint first.
         keep_work: bool,
     },
-    /// Tell the job at which size it goes on after it was stopped.
+    /// Tell the job the size at which it is started again after it has stopped.
     Rescale {
-        /// GPUs.
+        /// GPUs the next launch has on all nodes.
         n_gpus: u32,
-        /// Ranks.
+        /// Ranks the next launch has on all nodes.
         world_size: u32,
     },
     /// Ask the job for a checkpoint.
@@ -32,14 +32,14 @@ pub enum ToShim {
     Lease(Option<u64>),
     /// CPUs, memory and expected speed have changed.
     Resize {
-        /// CPUs in millionths.
+        /// CPUs on this node from now on, in millionths.
         cpu_micro: u64,
-        /// Memory in bytes.
+        /// Memory on this node from now on, in bytes.
         mem_bytes: u64,
-        /// Iterations per second.
+        /// Iterations per second from now on, by the job's profile.
         rate: f64,
     },
 }
 
-/// What a shim tells its agent.
+/// Messages from a shim to its agent.
 pub type FromShim = State;

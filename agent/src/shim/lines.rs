@@ -13,7 +13,7 @@ const MOST_LINE_BYTES: usize = 64 * 1024;
 /// A peer that leaves this much unread is gone.
 const MOST_UNSENT_BYTES: usize = 256 * 1024;
 
-/// One connection.
+/// One connection that carries JSON lines in both directions and never blocks.
 pub struct Lines {
     stream: UnixStream,
     arrived: Vec<u8>,

@@ -11,7 +11,7 @@ use crate::launch::spec::LogCaps;
 pub struct RotatingLog {
     path: PathBuf,
     caps: LogCaps,
-    /// None until there is something to write: many jobs say nothing, and a file costs more than all else of a shim.
+    /// None until there is something to write: many jobs write nothing, and a file costs more than all else of a shim.
     file: Option<File>,
     n_bytes: u64,
     /// Bytes of all files that were put aside, those included that are gone: where the current file begins.
@@ -72,7 +72,7 @@ impl RotatingLog {
 pub struct Piece {
     /// Where in all output it begins: later than asked for when older output is gone.
     pub offset: u64,
-    /// The bytes.
+    /// What the log has from `offset` on; empty at its end.
     pub bytes: Vec<u8>,
 }
 

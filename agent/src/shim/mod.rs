@@ -4,11 +4,11 @@
 //! ```text
 //! agent ── control.sock ─▶ shim ── job.sock ◀── ranks (children)
 //!                           ├── log, log.1 …    what they wrote
-//!                           └── states.jsonl    where the launch stands, its end included
+//!                           └── states.jsonl    the launch's states, its end included
 //! ```
 //! The lease is kept here and not in the agent: whatever happens to the agent, a launch whose lease is over stops.
-//! Single-threaded and without a runtime, so that the `nursery` can make one in a fraction of a millisecond. What to
-//! launch and when to stop is the agent's affair.
+//! It has one thread and no runtime, and so the `nursery` makes one in a fraction of a millisecond. What to launch and
+//! when to stop is decided by the agent.
 
 pub mod control;
 pub mod lines;
@@ -39,12 +39,12 @@ pub enum ShimError {
     /// Another shim watches this launch.
     #[error("{}: another shim holds this launch", .0.display())]
     Held(PathBuf),
-    /// The system refuses.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What the shim was about to do.
         what: &'static str,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -53,7 +53,7 @@ pub enum ShimError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beginning {
-    /// It starts them.
+    /// The shim starts the ranks.
     Fresh,
     /// An earlier shim started them.
     Adopted,

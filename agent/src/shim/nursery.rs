@@ -1,6 +1,6 @@
 //! The nursery: a small process that makes shims by forking itself.
 //!
-//! Loading the agent's program anew for each launch takes longer than everything else a shim does. The nursery has
+//! Loading the agent's program again for each launch takes longer than everything else a shim does. The nursery has
 //! loaded it once, has one thread and next to no memory, and so forks in a fraction of that time. Before it forks it takes
 //! the launch's lock and opens its control socket, both of which the shim inherits: when the agent hears of a shim, it
 //! can speak to it. Shims live on when the nursery ends, which it does when its agent is gone.
@@ -20,13 +20,13 @@ use super::lines::Lines;
 use super::record::{AttemptDir, ProcessMark};
 use super::{Beginning, Claim, ShimError};
 
-/// Shims that have ended are taken leave of at least this often while there are any.
+/// Shims that have ended are reaped at least this often while there are any.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// What a nursery is asked: a shim for a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimRequest {
-    /// The launch's directory.
+    /// The attempt's directory, with `launch.json` in it.
     pub dir: PathBuf,
     /// Whether its ranks run already.
     pub beginning: Beginning,
@@ -44,7 +44,7 @@ pub enum ShimAnswer {
     Failed(String),
 }
 
-/// Makes shims for whoever is at the other end of standard input, until that end is closed.
+/// Makes shims for the agent at the other end of standard input, until that end is closed.
 pub fn run() -> Result<(), ShimError> {
     let system = |what| move |source| ShimError::System { what, source };
     let n_threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -84,7 +84,7 @@ enum Made {
     Shim(ProcessMark),
     /// The nursery goes on without one.
     Nothing(ShimAnswer),
-    /// This is the child.
+    /// This process is the child.
     Own(Claim),
 }
 
@@ -107,14 +107,14 @@ fn make(request: &ShimRequest) -> Made {
     }
 }
 
-/// Forks: the child's number to the parent, none to the child, which complains into the log.
+/// Forks: returns the child's number in the parent and none in the child, whose standard error is the log.
 #[expect(unsafe_code, reason = "the system calls that double a process have no safe form")]
 fn fork(log: &File) -> io::Result<Option<i32>> {
-    // SAFETY: this process has one thread, as was looked at when it began: the child finds no lock held.
+    // SAFETY: this process has one thread, as was checked when it began: the child finds no lock held.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // SAFETY: both are open; nobody owns standard error.
+            // SAFETY: both are open; no value in this program owns standard error.
             unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
             Ok(None)
         }

@@ -1,4 +1,4 @@
-//! What a shim writes down, so that its launch's end is known whatever happens to the agent.
+//! What a shim writes down: how its launch ended is known whatever happens to the agent.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::launch::spec::LaunchSpec;
 use crate::launch::survivors;
 
-/// Where a launch stands, as its shim knows it.
+/// The state of a launch, as its shim knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Where it is between prepared and gone.
@@ -25,23 +25,43 @@ pub struct State {
     pub iterations: f64,
     /// Iterations at the last checkpoint.
     pub checkpointed: f64,
-    /// Whether the job speaks the job protocol.
+    /// Whether the job reports through the job protocol.
     pub speaks: bool,
     /// What an operator should know.
     pub warnings: Vec<String>,
 }
 
-/// From order to end.
+impl State {
+    /// The state of a launch of which nothing has started yet.
+    pub fn before_start(spec: &LaunchSpec, shim: ProcessMark, port: u16) -> Self {
+        State {
+            phase: ShimPhase::Preparing,
+            shim,
+            port,
+            iterations: spec.work.done,
+            checkpointed: spec.work.done,
+            speaks: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The same, before its shim has reported.
+    pub fn without_shim(spec: &LaunchSpec) -> Self {
+        State::before_start(spec, ProcessMark { pid: 0, start_ticks: 0 }, 0)
+    }
+}
+
+/// The phases of a launch on its node, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShimPhase {
     /// Directories and images are being made ready.
     Preparing,
-    /// Ready, waiting to be told to go.
+    /// Ready, waiting for `ToShim::Go`.
     Prepared,
     /// Its processes run.
     Running,
-    /// Its processes were told to stop.
+    /// Its processes were asked to stop.
     Stopping,
     /// Nothing of it is left.
     Ended(Exit),
@@ -50,7 +70,7 @@ pub enum ShimPhase {
 /// A process that cannot be mistaken for a later one with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessMark {
-    /// Its number.
+    /// The kernel's number for the process, which it may reuse.
     pub pid: i32,
     /// When it was started, in ticks since the machine was.
     pub start_ticks: u64,
@@ -77,20 +97,20 @@ impl ProcessMark {
 /// A record that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The file system refuses.
+    /// A file of the attempt cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which file.
+        /// The file that was tried.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file holds something else.
     #[error("{}: {source}", path.display())]
     Content {
-        /// Which file.
+        /// The file that cannot be understood.
         path: PathBuf,
-        /// Why.
+        /// The parser's error, with line and column.
         source: serde_json::Error,
     },
 }
@@ -105,12 +125,12 @@ impl AttemptDir {
         AttemptDir(path.into())
     }
 
-    /// The directory.
+    /// The attempt's directory itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where the agent speaks to the shim.
+    /// The socket for messages between agent and shim.
     pub fn control_socket(&self) -> PathBuf {
         self.0.join("control.sock")
     }
@@ -120,13 +140,13 @@ impl AttemptDir {
         self.0.join("log")
     }
 
-    /// Where shims themselves complain, all of one agent into one file: most have nothing to say.
+    /// Errors of the shims themselves, those of all shims of an agent in one file because there are few.
     pub fn shim_log(&self) -> PathBuf {
         let run_dir = self.0.parent().and_then(Path::parent).unwrap_or(&self.0);
         run_dir.join("shims.log")
     }
 
-    /// Locked by the shim as long as it lives: what is to be run, which nobody replaces.
+    /// What is to be run. Never replaced: the shim keeps it locked as long as it lives.
     pub fn lock(&self) -> PathBuf {
         self.launch_file()
     }
@@ -174,8 +194,8 @@ impl AttemptDir {
         last.map_err(|source| RecordError::Content { path, source })
     }
 
-    /// Writes down where the launch stands, behind where it stood before: replacing a file costs milliseconds on disks
-    /// that are slow, and a launch has a handful of states.
+    /// Appends the launch's new state to those before: replacing a file costs milliseconds on slow disks, and a launch has
+    /// a handful of states.
     pub fn set_state(&self, state: &State) -> Result<(), RecordError> {
         use std::os::unix::fs::OpenOptionsExt;
         let path = self.states();
@@ -193,7 +213,7 @@ impl AttemptDir {
     }
 }
 
-/// Reads a record.
+/// Reads a record from a JSON file.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, RecordError> {
     let text = fs::read(path).map_err(|source| RecordError::File { path: path.to_owned(), source })?;
     serde_json::from_slice(&text).map_err(|source| RecordError::Content { path: path.to_owned(), source })
@@ -208,9 +228,9 @@ pub fn write_lines<T: Serialize>(path: &Path, lines: impl Iterator<Item = T>) ->
             .map_err(|source| RecordError::Content { path: path.to_owned(), source })?;
         text.push(b'\n');
     }
-    let beside = path.with_extension("new");
-    write_private(&beside, &text).map_err(wrong)?;
-    fs::rename(&beside, path).map_err(wrong)
+    let new = path.with_extension("new");
+    write_private(&new, &text).map_err(wrong)?;
+    fs::rename(&new, path).map_err(wrong)
 }
 
 fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {

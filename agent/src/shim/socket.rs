@@ -1,4 +1,4 @@
-//! A Unix socket of a shim and all who came to it.
+//! A Unix socket of a shim and the peers connected to it.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -9,18 +9,18 @@ use super::lines::Lines;
 /// More connections than this are closed at once: a job has no use for them.
 const MOST_CLIENTS: usize = 256;
 
-/// A socket with all who came to it.
+/// A socket with the peers connected to it.
 pub(super) struct ClientSocket {
     pub(super) listener: UnixListener,
     pub(super) clients: Vec<Client>,
 }
 
-/// One who came.
+/// A peer that has connected: an agent, or a rank of the job.
 pub(super) struct Client {
     pub(super) lines: Lines,
-    /// The rank it said it is.
+    /// The rank that its `hello` names.
     pub(super) rank: Option<u32>,
-    /// Whether it ends by itself when told.
+    /// Whether it ends by itself when asked to stop.
     pub(super) stops: bool,
 }
 
@@ -34,7 +34,7 @@ impl ClientSocket {
         Ok(ClientSocket { listener, clients: Vec::new() })
     }
 
-    /// Lets in who knocks; whether somebody did.
+    /// Accepts waiting connections; true when there was at least one.
     pub(super) fn admit(&mut self) -> bool {
         let before = self.clients.len();
         while let Ok((stream, _)) = self.listener.accept() {
@@ -49,12 +49,12 @@ impl ClientSocket {
         self.clients.len() > before
     }
 
-    /// Says something to all.
+    /// Sends a message to all peers.
     pub(super) fn send<M: serde::Serialize>(&mut self, message: &M) {
         self.clients.iter_mut().for_each(|client| client.lines.send(message));
     }
 
-    /// Sends what waits and lets go of who went.
+    /// Sends what waits and drops peers that have gone.
     pub(super) fn tidy(&mut self) {
         self.clients.iter_mut().for_each(|client| client.lines.flush());
         self.clients.retain(|client| client.lines.is_open());

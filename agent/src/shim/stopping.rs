@@ -2,10 +2,10 @@
 
 use super::record::ExitCause;
 
-/// A launch that was told to stop.
+/// A launch that was asked to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stopping {
-    /// On whose behalf.
+    /// What caused the stop; it becomes the cause of the launch's end.
     pub(super) cause: ExitCause,
     /// When its processes are asked by a signal.
     pub(super) ask_at_ms: u64,
@@ -16,8 +16,7 @@ pub(super) struct Stopping {
 }
 
 impl Stopping {
-    /// A job that ends by itself when told has three quarters of the grace before the first signal; any other is
-    /// asked at once.
+    /// A job that ends by itself has three quarters of the grace before the first signal; any other gets it at once.
     pub(super) fn new(cause: ExitCause, now_ms: u64, grace_ms: u64, ends_by_itself: bool) -> Self {
         let patience_ms = if ends_by_itself { grace_ms / 4 * 3 } else { 0 };
         Stopping {
@@ -28,25 +27,25 @@ impl Stopping {
         }
     }
 
-    /// Told again: the sooner end counts, the first cause stays.
+    /// Another order to stop: the earlier end counts, the first cause stays.
     pub(super) fn hasten(&mut self, now_ms: u64, grace_ms: u64) {
         self.kill_at_ms = self.kill_at_ms.min(now_ms.saturating_add(grace_ms));
         self.ask_at_ms = self.ask_at_ms.min(self.kill_at_ms);
     }
 }
 
-/// How long a launch may run without word from the head. Nothing of it is left when the lease is over, for then the head
-/// may start it elsewhere: so the goodbye, a quarter of what was left at most, lies within.
+/// How long a launch may run without a message from the head. Nothing of it may be left when the lease is over, because the
+/// head may then start it elsewhere: so its time to stop, at most a quarter of what was left, lies within the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
     /// When everything must be gone.
     pub(super) until_ms: u64,
-    /// When it is told to stop.
+    /// When the launch is asked to stop.
     pub(super) stop_at_ms: u64,
 }
 
 impl Lease {
-    /// A lease heard of now, for a job that wants this much time for its goodbye.
+    /// A lease received now, for a job that wants this much time to stop.
     pub(super) fn new(now_ms: u64, until_ms: u64, grace_ms: u64) -> Self {
         let goodbye_ms = grace_ms.min(until_ms.saturating_sub(now_ms) / 4);
         Lease { until_ms, stop_at_ms: until_ms - goodbye_ms }

@@ -24,7 +24,7 @@ use crate::launch::{LaunchError, Launcher, Rank, survivors};
 const TURN_MS: u64 = 1_000;
 /// How often it looks while something dies.
 const DYING_TURN_MS: u64 = 10;
-/// Progress is told at most this often.
+/// Progress is reported at most this often.
 const TELL_EVERY_MS: u64 = 200;
 
 /// Ranks that were not started.
@@ -36,7 +36,7 @@ enum StartError {
     StartedBefore,
 }
 
-/// One launch under watch.
+/// One launch that this shim watches.
 pub(super) struct Watch {
     attempt: AttemptDir,
     spec: LaunchSpec,
@@ -78,16 +78,8 @@ impl Watch {
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
         rustix::io::ioctl_fionbio(&output, true)
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
-        let state = State {
-            phase: ShimPhase::Preparing,
-            shim: ProcessMark::own(),
-            port: number,
-            iterations: spec.work.done,
-            checkpointed: spec.work.done,
-            speaks: false,
-            warnings: Vec::new(),
-        };
-        // Before anything is said: whoever heard from this shim finds its state written down.
+        let state = State::before_start(&spec, ProcessMark::own(), number);
+        // Before any message is sent: a peer that hears from this shim finds its state already on disk.
         attempt.set_state(&state)?;
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
@@ -113,7 +105,7 @@ impl Watch {
         })
     }
 
-    /// Watches until the launch has ended and everybody was told.
+    /// Watches until the launch has ended and all agents know.
     pub(super) fn run(mut self, beginning: Beginning) -> Result<(), ShimError> {
         self.begin(beginning);
         while !matches!(self.state.phase, ShimPhase::Ended(_)) {
@@ -154,7 +146,7 @@ impl Watch {
         &mut self,
         act: impl FnOnce(&mut dyn Launcher, std::os::fd::BorrowedFd<'_>) -> Result<T, LaunchError>,
     ) -> Result<T, StartError> {
-        // Taken, so that the pipe ends when the last rank does.
+        // Taken out of the field: the pipe must end when the last rank does.
         match self.input.take() {
             Some(input) => Ok(act(&mut *self.launcher, input.as_fd())?),
             None => Err(StartError::StartedBefore),
@@ -327,7 +319,7 @@ impl Watch {
         self.has_untold = true;
     }
 
-    /// Writes a report down for who measures; a time that cannot be is replaced by now.
+    /// Keeps a report for a measurement; an impossible time is replaced by now.
     fn keep_progress(&mut self, iterations: f64, at_s: Option<f64>) {
         if !self.spec.keeps_progress {
             return;
@@ -339,7 +331,7 @@ impl Watch {
         }
     }
 
-    /// Takes leave of everything that has ended, inherited processes included.
+    /// Reaps every process that has ended, inherited ones included.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if let Some(at) = self.ranks.iter().position(|rank| rank.pid == pid) {

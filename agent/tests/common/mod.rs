@@ -12,6 +12,7 @@ use rota_agent::launch::spec::*;
 use rota_agent::launch::{environment, survivors};
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{AttemptDir, Exit, ShimPhase, State};
+use rota_transport::measure::{MeasureResources, MeasureSpec};
 
 /// The agent's binary.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_rota-agent");
@@ -26,7 +27,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "waited in vain: {what}");
+        assert!(Instant::now() < until, "timed out waiting for: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -162,13 +163,13 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Says something.
-    pub(crate) fn say(&mut self, message: &ToShim) {
+    /// Sends a message to the shim.
+    pub(crate) fn send(&mut self, message: &ToShim) {
         let line = serde_json::to_string(message).expect("writes");
         writeln!(self.stream, "{line}").expect("sent");
     }
 
-    /// The next state the shim tells.
+    /// The next state that the shim reports.
     pub(crate) fn hear(&mut self) -> State {
         let mut line = String::new();
         self.reader.read_line(&mut line).expect("heard in time");
@@ -183,5 +184,30 @@ impl Control {
                 return state;
             }
         }
+    }
+}
+
+/// A command to measure on one GPU that it is only told of, with limits that it does not reach.
+pub(crate) fn measure_spec(folder: &tempfile::TempDir, command: &[&str]) -> MeasureSpec {
+    MeasureSpec {
+        number: 1,
+        command: command.iter().map(|word| (*word).to_owned()).collect(),
+        environment: [("ROTA_REPORT_EVERY_S".to_owned(), "0.02".to_owned())].into(),
+        directory: folder.path().to_owned(),
+        run_dir: folder.path().to_owned(),
+        gpus: 1,
+        gpu_type: String::new(),
+        cpu_micro: 1_000_000,
+        mem_bytes: 0,
+        storage_bps: 0,
+        iterations: 1e9,
+        done: 0.0,
+        data_dir: folder.path().to_owned(),
+        checkpoint_dir: folder.path().join("checkpoints"),
+        container: None,
+        resources: MeasureResources::Told,
+        time_limit_s: 60.0,
+        silence_limit_s: 60.0,
+        grace_s: 5.0,
     }
 }

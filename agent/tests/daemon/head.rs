@@ -27,7 +27,7 @@ pub(crate) struct Head {
     pub(crate) session: HeadSession,
     link: Option<(Peer, Channel)>,
     heard: VecDeque<HeadOutput>,
-    /// Starts that nobody has waited for yet: they may come before the outcome of their order.
+    /// Starts that no test has waited for yet: they may come before the outcome of their order.
     starts: Vec<HeadOutput>,
     agent: Option<Child>,
     options: Vec<String>,
@@ -107,7 +107,7 @@ impl Head {
         .await
     }
 
-    /// Waits for the agent to connect and to say something.
+    /// Waits for the agent to connect and to open its stream.
     pub(crate) async fn let_in(&mut self) {
         let arrival =
             tokio::time::timeout(LIMIT, self.listener.accept()).await.expect("in time").expect("open");
@@ -117,7 +117,7 @@ impl Head {
         self.link = Some((peer, channel));
     }
 
-    /// The agent's first message, past the session.
+    /// The agent's first message, taken without the session.
     pub(crate) async fn hello(&mut self) -> Hello {
         let (_, channel) = self.link.as_mut().expect("a connection");
         match channel.receiver.receive().await {
@@ -126,8 +126,8 @@ impl Head {
         }
     }
 
-    /// Says something past the session.
-    pub(crate) async fn say_all(&mut self, messages: &[ToAgent]) {
+    /// Sends messages that the session knows nothing of.
+    pub(crate) async fn send_all(&mut self, messages: &[ToAgent]) {
         let (_, channel) = self.link.as_mut().expect("a connection");
         for message in messages {
             channel.sender.send(message).await.expect("sent");
@@ -207,7 +207,7 @@ impl Head {
             let (_, channel) = self.link.as_mut().expect("a connection");
             let left = until.saturating_duration_since(Instant::now());
             let message = tokio::time::timeout(left, channel.receiver.receive::<ToHead>()).await;
-            let message = message.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+            let message = message.unwrap_or_else(|_| panic!("timed out waiting for: {what}"));
             let message = message.expect("a good message").expect("not finished");
             let mut out = Vec::new();
             self.session.handle(now(), message, &mut out).expect("an agent that keeps to the rules");

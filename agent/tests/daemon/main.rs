@@ -242,7 +242,7 @@ async fn a_head_of_a_lower_epoch_is_not_obeyed_even_after_a_restart() {
     };
     let ghost = launch(attempt(1, 1), &sh("echo obeyed"));
     let order = Order { id: OrderId(1), epoch: Epoch(4), task: Task::Launch(Box::new(ghost)) };
-    head.say_all(&[ToAgent::Welcome(terms), ToAgent::Order(order)]).await;
+    head.send_all(&[ToAgent::Welcome(terms), ToAgent::Order(order)]).await;
     head.until_hung_up().await;
     assert!(!head.run_dir().join("attempts/1.1").exists(), "the ghost was obeyed");
 }

@@ -32,7 +32,7 @@ fn requires(list: &str, thing: Thing) -> bool {
     is_required
 }
 
-/// Appends the reason and the test to the file that `ROTA_SKIPS` names; without one, tells whoever runs the test.
+/// Appends the reason and the test to the file that `ROTA_SKIPS` names; without one, prints them.
 pub(crate) fn record(why: &str) {
     let thread = std::thread::current();
     let program = std::env::current_exe().ok();

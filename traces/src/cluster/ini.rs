@@ -1,7 +1,7 @@
 //! Synergy's cluster file: one `[CLUSTER]` section of whole numbers, defaults for what it leaves out.
 //!
-//! The original restarts node numbers in every rack, so that only one rack works; here racks number through. Its
-//! other sections (`policy`, `lease_time`) never had an effect and have none here.
+//! The original numbers the nodes of every rack from 0, and therefore works with one rack only; here numbers go on from
+//! rack to rack. Its other sections (`policy`, `lease_time`) never had an effect and have none here.
 
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::resources::Host;

@@ -1,12 +1,10 @@
 //! Clusters from files: Rota's TOML, Synergy's `.ini`, the Tiresias family's one-row table; and the built-in ones.
 //!
-//! How a cluster behaves is the core's affair; which nodes are up is the simulator's.
+//! How a cluster behaves is defined in the core; which nodes are up is known to the simulator.
 
 pub mod ini;
 pub mod spec;
 pub mod toml;
-
-use std::path::Path;
 
 use rota_core::cluster::{Cluster, ClusterError, MAX_GPUS_PER_NODE, NodeGroup};
 
@@ -43,20 +41,12 @@ pub fn load(name_or_path: &str) -> Result<Cluster, InputError> {
 
 /// The same; nodes of a file that does not say what GPUs they have get those of `gpu_type`.
 pub fn load_with(name_or_path: &str, gpu_type: &str) -> Result<Cluster, InputError> {
-    match BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => toml::read(&Source::new(*name, *text)),
-        None if Path::new(name_or_path).exists() => {
-            read_with(&Source::open(Path::new(name_or_path))?, gpu_type)
-        }
-        None => {
-            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            let what = format!("a cluster file or one of the built-in clusters {}", names.join(", "));
-            Err(InputError::expected("cluster", what).got(name_or_path))
-        }
-    }
+    let source = Source::find(name_or_path, &BUILT_IN, "cluster", "cluster", "clusters")?;
+    let is_built_in = BUILT_IN.iter().any(|(name, _)| *name == name_or_path);
+    if is_built_in { toml::read(&source) } else { read_with(&source, gpu_type) }
 }
 
-/// Reads a cluster in whichever format the name and the first line show.
+/// Reads a cluster in the format that the name and the first line show.
 pub fn read(source: &Source) -> Result<Cluster, InputError> {
     read_with(source, UNSAID_GPU_TYPE)
 }

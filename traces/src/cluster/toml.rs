@@ -17,7 +17,7 @@ struct File {
     nodes: Vec<Group>,
 }
 
-/// One `[[nodes]]` table. Only the count, the GPUs and the CPUs and memory must be said.
+/// One `[[nodes]]` table. Only the count, the GPUs, the CPUs and the memory are required.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
@@ -45,12 +45,7 @@ fn one() -> u32 {
 
 /// Reads Rota's cluster file.
 pub fn read(source: &Source) -> Result<Cluster, InputError> {
-    let file: File =
-        toml::from_str(&source.text).map_err(|e| InputError::from_toml(&source.name, &source.text, &e))?;
-    if file.format != 1 {
-        let known = "format = 1, the only one this version reads";
-        return Err(InputError::expected(&source.name, known).at_name("format").got(file.format.to_string()));
-    }
+    let file = source.toml(|file: &File| file.format)?;
     let groups = file.nodes.iter().enumerate().map(|(i, group)| node_group(source, i, group));
     let groups = groups.collect::<Result<Vec<_>, _>>()?;
     lay_out(source, file.name.unwrap_or_else(|| source.stem()), &groups)

@@ -1,6 +1,6 @@
 //! Chronus' traces: strict, soft and best-effort jobs with deadlines relative to the submission, in minutes.
 //!
-//! Chronus reckons with durations only, so a job's profile is plain and its work is its duration.
+//! Chronus only uses durations, so a job's profile is plain and its work is its duration.
 
 use std::collections::BTreeMap;
 

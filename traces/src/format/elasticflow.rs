@@ -1,8 +1,8 @@
 //! ElasticFlow's traces in all their headings: absolute deadlines, global batch sizes, iterations.
 //!
 //! The original turns a model it does not know into resnet50 and stumbles over negative numbers; here both are errors,
-//! as are a batch, a GPU type or a number of GPUs nobody measured, more GPUs than the cluster has, and a deadline before
-//! the arrival.
+//! as are a batch, a GPU type or a number of GPUs without a measurement, more GPUs than the cluster has, and a deadline
+//! before the arrival.
 
 use rota_core::job::{Deadline, GpuRequest};
 use rota_core::time::{Span, Time};
@@ -10,11 +10,17 @@ use rota_core::time::{Span, Time};
 use super::{Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
+use crate::originals::{self, ForOriginals};
 use crate::rows::{Row, Rows};
 use crate::source::Source;
 
 /// Reads a trace of ElasticFlow or of Microsoft's ITP clusters as converted for it.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+    read_for_originals(source, setting).map(|read| read.imported)
+}
+
+/// The same with the run times of the trace, if every job has one.
+pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Result<ForOriginals, InputError> {
     let rows = Rows::with_header(source)?;
     let job_id = rows.find(&["job_id"]);
     let submit = rows.need(&["submit_time", "submission_time"])?;
@@ -46,10 +52,8 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         list.push(spec, work);
         Ok(())
     })?;
-    // As the list sorts its jobs, so that both are in the order of ids.
-    run_times.sort_by_key(|(arrival, _)| *arrival);
-    let durations = run_times.into_iter().map(|(_, run_time)| run_time).collect();
-    Ok(Imported { dropped, durations, ..Imported::of(list) })
+    let durations = originals::in_job_order(run_times).collect();
+    Ok(ForOriginals { imported: Imported { dropped, ..Imported::of(list) }, durations })
 }
 
 fn not_negative(row: &Row<'_>, column: usize) -> Result<Time, InputError> {
@@ -130,7 +134,7 @@ mod tests {
         assert!(error.ends_with("expected a batch size of bert that was measured on V100: none"), "{error}");
     }
 
-    /// What is said of a table whose first job is sound and whose second has this cell in place of its own.
+    /// Reads a table whose first job is sound and whose second has this cell in place of its own.
     fn with_cell(column: usize, cell: &str) -> Result<Imported, InputError> {
         let mut cells = ["b", "5", "100", "bert", "900", "64", "2", "50", "0"];
         cells[column] = cell;
@@ -177,16 +181,6 @@ mod tests {
             "e.csv:2, column 5 (num_gpu): got \"16\", expected at most 8 GPUs: \
              resnet50_cifar10 with batch 64 was not measured with more on A100"
         );
-    }
-
-    #[test]
-    fn run_times_follow_their_jobs_into_the_order_of_arrival() {
-        let head = "job_id,submit_time,iteration,model_name,batch_size,num_gpu,duration\n";
-        let read =
-            read_text(&format!("{head}late,9,1,bert,64,1,90\nfirst,5,1,bert,64,1,50\n")).expect("sound");
-        assert_eq!(read.durations, Some(vec![Span::from_secs(50), Span::from_secs(90)]));
-        let read = read_text(&format!("{head}late,9,1,bert,64,1,90\nfirst,5,1,bert,64,1,\n")).expect("sound");
-        assert_eq!(read.durations, None, "of some only is of none");
     }
 
     #[test]

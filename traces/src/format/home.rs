@@ -1,4 +1,4 @@
-//! Where a trace is at home: the built-in cluster and profiles it runs with when nobody names others.
+//! Where a trace is at home: the built-in cluster and profiles it runs with when the user names no others.
 
 use super::{Format, detect};
 use crate::error::InputError;
@@ -9,9 +9,9 @@ use crate::source::Source;
 /// Names of a built-in cluster and of a built-in profile set that go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The cluster.
+    /// Name of a built-in cluster.
     pub cluster: &'static str,
-    /// The profiles.
+    /// Name of a built-in profile set.
     pub profiles: &'static str,
 }
 

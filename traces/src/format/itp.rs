@@ -9,6 +9,7 @@ use super::{Imported, Setting};
 use crate::error::InputError;
 use crate::generate::elasticflow::{Deadlines, Templates};
 use crate::jobs::JobList;
+use crate::originals::{self, ForOriginals};
 use crate::rows::Rows;
 use crate::source::Source;
 use crate::speeds::Speeds;
@@ -21,6 +22,11 @@ const SHORTEST_S: f64 = 600.0;
 
 /// Reads a raw trace and converts it: models, deadlines and best-effort jobs are drawn by the seed.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+    read_for_originals(source, setting).map(|read| read.imported)
+}
+
+/// The same with the run times of the trace.
+pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Result<ForOriginals, InputError> {
     setting.options.check()?;
     let rows = Rows::with_header(source)?;
     let job_id = rows.find(&["job_id"]);
@@ -55,10 +61,8 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         run_times.push((arrival, Span::from_secs_f64(duration_s)));
         Ok(())
     })?;
-    // As the list sorts its jobs, so that both are in the order of ids.
-    run_times.sort_by_key(|(arrival, _)| *arrival);
-    let durations = Some(run_times.into_iter().map(|(_, run_time)| run_time).collect());
-    Ok(Imported { dropped, filtered, durations, ..Imported::of(list) })
+    let durations = Some(originals::in_job_order(run_times).collect());
+    Ok(ForOriginals { imported: Imported { dropped, filtered, ..Imported::of(list) }, durations })
 }
 
 fn rule_against(arrival_s: f64, duration_s: f64, n_gpus: u32) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! Traces from files: one reader for each format, and the guess which one a file is in.
+//! Traces from files: one reader for each format, and the detection of a file's format.
 
 pub mod chronus;
 pub mod elasticflow;
@@ -16,11 +16,11 @@ mod write_rota;
 use std::collections::BTreeMap;
 
 use rota_core::cluster::Cluster;
-use rota_core::time::Span;
+
 use rota_core::workload::Workload;
 
 use crate::error::InputError;
-use crate::generate::{Origin, WorkloadOptions, redraw};
+use crate::generate::{WorkloadOptions, redraw};
 use crate::jobs::JobList;
 use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
@@ -31,7 +31,7 @@ pub(crate) use models::Models;
 pub use models::PLAIN;
 pub use write_rota::write as write_rota;
 
-/// What readers need to know beside the file.
+/// What readers need to know in addition to the file.
 #[derive(Clone, Debug)]
 pub struct Setting<'a> {
     /// The cluster at whose proportional share durations count.
@@ -54,20 +54,23 @@ impl<'a> Setting<'a> {
 /// What a reader made of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
-    /// The jobs.
+    /// The jobs in the order of their arrival, with tenants and data sets.
     pub workload: Workload,
     /// Rows left out because they made no sense, when that was asked for.
     pub dropped: Vec<DroppedRow>,
     /// Rows left out by the rules of the format: rule and count.
     pub filtered: BTreeMap<String, u64>,
-    /// Run times the trace states beside the work, by job: they are not always the work at the profile's speed. Only
-    /// drivers of the original programs go by them.
-    pub durations: Option<Vec<Span>>,
 }
 
 impl Imported {
     fn of(list: JobList) -> Self {
         Imported { workload: list.finish(), ..Imported::default() }
+    }
+
+    /// The same with what the options ask to draw instead of read.
+    pub(crate) fn redrawn(mut self, setting: &Setting<'_>) -> Result<Self, InputError> {
+        redraw(&mut self.workload, setting.cluster, &setting.options)?;
+        Ok(self)
     }
 }
 
@@ -82,7 +85,8 @@ macro_rules! formats {
             pub const ALL: &'static [(Format, &'static str, &'static str)] =
                 &[$((Format::$variant, $name, concat!($($doc),*))),*];
 
-            fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+            /// Reads a trace as it is, before anything is redrawn.
+            pub(crate) fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
                 match self { $(Format::$variant => $reader(source, setting)),* }
             }
         }
@@ -129,18 +133,18 @@ impl std::str::FromStr for Format {
 
 /// Reads a trace in the given format, or in the one it seems to be in, and redraws what the options ask for.
 pub fn read(source: &Source, format: Option<Format>, setting: &Setting<'_>) -> Result<Imported, InputError> {
-    let format = match format {
-        Some(format) => format,
-        None => detect(source)?,
-    };
+    choose(source, format, setting)?.read(source, setting)?.redrawn(setting)
+}
+
+/// The given format, or the one that the trace seems to be in; the options are checked before anything is read.
+pub(crate) fn choose(
+    source: &Source,
+    format: Option<Format>,
+    setting: &Setting<'_>,
+) -> Result<Format, InputError> {
+    let format = format.map_or_else(|| detect(source), Ok)?;
     setting.options.check()?;
-    let mut imported = format.read(source, setting)?;
-    redraw(&mut imported.workload, setting.cluster, &setting.options)?;
-    let stated = imported.durations.take().filter(|_| setting.options.durations == Origin::Trace);
-    // Jobs past the end of the trace are those of its beginning again.
-    imported.durations =
-        stated.map(|times| times.iter().copied().cycle().take(imported.workload.jobs.len()).collect());
-    Ok(imported)
+    Ok(format)
 }
 
 /// Guesses the format by the first line and the extension.
@@ -184,7 +188,7 @@ pub(crate) mod tests {
         (cluster::load(cluster).expect("built in"), profile::load(profiles).expect("built in"))
     }
 
-    /// What a reader says to a text it cannot use.
+    /// A reader's error for a text it cannot use.
     pub(crate) fn message(
         read: impl Fn(&Source, &Setting<'_>) -> Result<Imported, InputError>,
         name: &str,

@@ -16,7 +16,7 @@ use crate::speeds::Speeds;
 /// `plain:NAME` is the same with a name of its own.
 pub const PLAIN: &str = "plain";
 
-/// Finds models and remembers the plain ones, so that jobs share them.
+/// Finds models and remembers the plain ones: jobs of one name share a profile.
 pub(crate) struct Models<'s> {
     setting: &'s Setting<'s>,
     plain: BTreeMap<String, Arc<Profile>>,

@@ -1,7 +1,7 @@
 //! Philly's job log (`cluster_job_log`, JSON): attempts with their machines, cut down by Synergy's rules.
 //!
 //! The log does not say what the jobs trained: models follow the split of the options. Drawing durations or arrivals
-//! instead of taking the log's is `generate::redraw`'s affair, as for every other trace.
+//! instead of taking the log's is done by `generate::redraw`, as for every other trace.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ struct Machine {
     gpus: Vec<serde::de::IgnoredAny>,
 }
 
-/// An entry of which only so much is sure that it is JSON.
+/// An entry of which it is only known that it is JSON.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry<'t> {
@@ -150,7 +150,7 @@ fn keep(
     Ok(list)
 }
 
-/// Adds up a job's attempts. The job is what its last attempt was, and falls with it.
+/// Adds up a job's attempts. The last attempt decides the job's GPUs, and whether it is kept at all.
 fn judge(
     source: &Source,
     setting: &Setting<'_>,
@@ -194,7 +194,7 @@ fn attempt_seconds(
     Ok(start.zip(end).map(|(start, end)| end - start))
 }
 
-/// GPUs of an attempt. Odd counts become one when durations are drawn (the original's rule), and fall otherwise.
+/// GPUs of an attempt. Odd counts become one when durations are drawn (the original's rule), and are left out otherwise.
 fn gpus_of(attempt: &Attempt<'_>, multi_gpu: bool, durations: Origin) -> Result<u32, &'static str> {
     let gpus: usize = attempt.detail.iter().map(|machine| machine.gpus.len()).sum();
     match (gpus, multi_gpu, durations) {

@@ -1,7 +1,7 @@
 //! Writes Chronus' trace and its list of users.
 //!
-//! Its programs read whole numbers only: arrivals and deadlines are rounded down, durations up, so that no promise
-//! becomes easier. Best-effort jobs stay best-effort; they expect their own duration, as in the published traces.
+//! Its programs read whole numbers only: arrivals and deadlines are rounded down and durations up, and so no deadline
+//! becomes easier to meet. Best-effort jobs stay best-effort; they expect their own duration, as in the published traces.
 
 use std::fmt::Write as _;
 
@@ -18,8 +18,8 @@ const HEADING: &str = "job_id,user,num_gpu,submit_time,iterations,model_name,dur
 /// What a deadline is worth in the published traces.
 const FULL_VALUE: f64 = 10.0;
 
-/// Writes a trace whose unit of time is so many seconds: 60 as published, 1 for ElasticFlow's port. Numbers in place of
-/// names that are none, since its programs sort by them.
+/// Writes a trace whose unit of time is so many seconds: 60 as published, 1 for ElasticFlow's port. If a job's
+/// name is not a number, all jobs are named by their ids, because its programs sort by numbers.
 pub fn write(workload: &Workload, cluster: &Cluster, unit_s: f64) -> String {
     let mut text = format!("{HEADING}\n");
     let has_numbers = workload.jobs.iter().all(|job| job.name.parse::<u64>().is_ok());

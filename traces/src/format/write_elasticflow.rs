@@ -1,6 +1,6 @@
 //! Writes ElasticFlow's trace, from jobs of any origin.
 //!
-//! Its programs reckon with iterations of measured models: a job of another model becomes the one they take for
+//! Its programs compute with iterations of measured models: a job of another model becomes the one they take for
 //! unknown ones, and one without a batch size takes the smallest that was measured with its GPUs. Run times stay: the
 //! iterations are those that the measured speed makes of them. Best-effort jobs stay best-effort.
 
@@ -17,7 +17,7 @@ use crate::profile::{ProfileEntry, ProfileSet};
 /// What ElasticFlow takes a model for that it does not know.
 pub const UNKNOWN: &str = "resnet50";
 
-/// Writes a trace, and says how many jobs were given another model.
+/// Writes a trace, and counts the jobs that were given another model.
 pub fn write(
     workload: &Workload,
     cluster: &Cluster,
@@ -57,9 +57,8 @@ fn model<'p>(job: &JobSpec, profiles: &'p ProfileSet) -> Result<(&'p ProfileEntr
     if let Some(entry) = profiles.entry(name) {
         return Ok((entry, false));
     }
-    let unknown = || {
-        InputError::expected(&profiles.name, format!("the model {UNKNOWN}, which stands for unknown ones"))
-    };
+    let unknown =
+        || InputError::expected(&profiles.name, format!("the model {UNKNOWN}, which replaces unknown ones"));
     profiles.entry(UNKNOWN).map(|entry| (entry, true)).ok_or_else(unknown)
 }
 

@@ -1,8 +1,8 @@
 //! The jobs that Synergy's own program draws, number by number.
 //!
 //! With a Philly log and exponential arrivals the program throws the log's durations away: it draws one for each job as
-//! it parses the log, and keeps the list in a file. A later run, which reads that file, begins its random numbers anew
-//! for the arrivals. With one GPU for each job nothing of the log is left, so the jobs follow from the seed alone. Jobs
+//! it parses the log, and keeps the list in a file. A later run, which reads that file, starts its random numbers
+//! again for the arrivals. With one GPU for each job nothing of the log is left, so the jobs follow from the seed alone. Jobs
 //! of several GPUs are those of its synthetic mode, which has one stream for everything and no log.
 
 use rota_core::cluster::Cluster;

@@ -28,7 +28,7 @@ pub(super) fn give(workload: &mut Workload, options: &WorkloadOptions) {
     }
 }
 
-/// A size between two, in whole gigabytes where it has some, so that traces are easy to read.
+/// A size between two, in whole gigabytes where it has some, for traces that are easy to read.
 fn size(rng: &mut ChaCha8Rng, (least, most): (u64, u64)) -> u64 {
     const GB: f64 = 1e9;
     let bytes = least as f64 * (most as f64 / least as f64).powf(rng.random::<f64>());

@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
     Data = 9,
 }
 
-/// The stream of numbers for one purpose. ChaCha8 by name, so that no release of a library changes our bytes.
+/// The stream of numbers for one purpose. ChaCha8 by name: no release of a library must change our bytes.
 pub(crate) fn stream(seed: u64, purpose: Purpose) -> ChaCha8Rng {
     numbered_stream(seed, purpose, 0)
 }
@@ -44,7 +44,7 @@ fn power_of_ten_minutes_s(rng: &mut ChaCha8Rng, low: f64, high: f64) -> f64 {
     60.0 * 10f64.powf(exponent)
 }
 
-/// A fifth of the jobs is long. Both numbers are drawn always, so that streams stay aligned.
+/// A fifth of the jobs is long. Both numbers are always drawn, which keeps streams aligned.
 pub(crate) fn duration_s(rng: &mut ChaCha8Rng, short: (f64, f64), long: (f64, f64)) -> f64 {
     let (low, high) = if rng.random::<f64>() >= 0.8 { long } else { short };
     power_of_ten_minutes_s(rng, low, high)

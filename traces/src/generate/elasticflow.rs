@@ -17,7 +17,7 @@ use crate::jobs::JobList;
 use crate::profile::{ProfileEntry, ProfileSet};
 use crate::speeds::Speeds;
 
-/// Jobs drawn when nobody says how many.
+/// Jobs drawn when the options do not give a number.
 const DEFAULT_JOBS: usize = 100;
 
 /// Draws a workload.

@@ -1,7 +1,6 @@
 //! Rota's workload file: the options of a generated workload, and what goes with it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::Deserialize;
 
@@ -25,7 +24,7 @@ pub const BUILT_IN: [(&str, &str); 8] = [
 /// A workload as a file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadFile {
-    /// Its name.
+    /// The name in the file, or the file's own without extension.
     pub name: String,
     /// What it was made for, in a sentence; may be empty.
     pub about: String,
@@ -35,7 +34,7 @@ pub struct WorkloadFile {
     pub cluster: String,
     /// Loads to run one after another, in jobs per hour; the first is that of `options`.
     pub loads: Vec<f64>,
-    /// Everything else.
+    /// What is drawn, with the first of the loads.
     pub options: WorkloadOptions,
 }
 
@@ -112,25 +111,12 @@ fn usual_skew() -> f64 {
 
 /// A built-in workload by name, or a workload file.
 pub fn load(name_or_path: &str) -> Result<WorkloadFile, InputError> {
-    match BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => read(&Source::new(*name, *text)),
-        None if Path::new(name_or_path).exists() => read(&Source::open(Path::new(name_or_path))?),
-        None => {
-            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            let what = format!("a workload file or one of the built-in workloads {}", names.join(", "));
-            Err(InputError::expected("workload", what).got(name_or_path))
-        }
-    }
+    read(&Source::find(name_or_path, &BUILT_IN, "workload", "workload", "workloads")?)
 }
 
 /// Reads Rota's workload file.
 pub fn read(source: &Source) -> Result<WorkloadFile, InputError> {
-    let file: File =
-        toml::from_str(&source.text).map_err(|e| InputError::from_toml(&source.name, &source.text, &e))?;
-    if file.format != 1 {
-        let known = "format = 1, the only one this version reads";
-        return Err(InputError::expected(&source.name, known).at_name("format").got(file.format.to_string()));
-    }
+    let file = source.toml(|file: &File| file.format)?;
     let loads = match file.jobs_per_hour {
         Loads::One(load) => vec![load],
         Loads::Many(loads) => loads,

@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use crate::error::InputError;
 
-/// Everything that shapes a workload beside the cluster and the profiles.
+/// Everything that shapes a workload in addition to the cluster and the profiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadOptions {
-    /// Whose generator.
+    /// The published generator whose rules are used.
     pub recipe: Recipe,
     /// How many jobs; for traces, `None` takes as many as there are.
     pub jobs: Option<usize>,
@@ -70,12 +70,12 @@ pub enum Lengths {
 pub enum Origin {
     /// From the distributions of the recipe.
     Drawn,
-    /// From the trace.
+    /// As the trace has them.
     #[default]
     Trace,
 }
 
-/// Which jobs of a Philly log count, beside those whose attempts make no sense.
+/// Which jobs of a Philly log count; those whose attempts make no sense never do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PhillyRules {
     /// Attempts together must take longer, seconds.
@@ -99,13 +99,13 @@ pub struct DeadlineOptions {
 /// The data sets of one class of models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataOptions {
-    /// The class.
+    /// A class of models, as profiles name it.
     pub class: String,
-    /// How many there are.
+    /// Number of data sets of this class.
     pub sets: u32,
     /// Their sizes in bytes: drawn between these two, each order of magnitude as likely as another.
     pub bytes: (u64, u64),
-    /// How unequally they are liked: the second is read `2^skew` times less often than the first, and so on (Zipf).
+    /// How unequally they are used: the second is read `2^skew` times less often than the first, and so on (Zipf).
     pub skew: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Python's random numbers (`random.Random(seed)`): the Mersenne Twister MT19937 of Matsumoto and Nishimura (1998).
 //!
-//! Here so that a published run can be drawn again number by number, and for nothing else: see [`super::artifact`].
+//! Used only to draw a published run again number by number: see [`super::artifact`].
 
 const N: usize = 624;
 const M: usize = 397;

@@ -1,4 +1,4 @@
-//! A trace with durations or arrivals drawn anew, cut or repeated to a number of jobs.
+//! A trace with durations or arrivals drawn again, cut or repeated to a number of jobs.
 //!
 //! Repeated jobs are new jobs with names of their own; Synergy's original reuses the finished ones.
 

@@ -18,7 +18,7 @@ use crate::jobs::JobList;
 use crate::profile::ProfileSet;
 use crate::speeds::Speeds;
 
-/// Jobs drawn when nobody says how many.
+/// Jobs drawn when the options do not give a number.
 pub(super) const DEFAULT_JOBS: usize = 1_000;
 
 /// Draws a workload.

@@ -104,12 +104,7 @@ fn yes() -> bool {
 
 /// Reads Rota's profile file.
 pub fn read(source: &Source) -> Result<ProfileSet, InputError> {
-    let file: File =
-        toml::from_str(&source.text).map_err(|e| InputError::from_toml(&source.name, &source.text, &e))?;
-    if file.format != 1 {
-        let known = "format = 1, the only one this version reads";
-        return Err(InputError::expected(&source.name, known).at_name("format").got(file.format.to_string()));
-    }
+    let file = source.toml(|file: &File| file.format)?;
     let mut names = std::collections::BTreeSet::new();
     let mut entries = Vec::with_capacity(file.profile.len());
     for entry in &file.profile {

@@ -10,13 +10,13 @@ use crate::units::Bytes;
 pub struct Measured {
     /// The command that was run.
     pub command: String,
-    /// The machine or cluster.
+    /// The machine or cluster that it was measured on.
     pub machine: String,
-    /// The day, as `2026-05-31`.
+    /// The day of the measurement, as `2026-05-31`.
     pub day: String,
     /// Program and version that measured.
     pub tool: String,
-    /// What a reader must know beside the numbers.
+    /// What a reader must know in addition to the numbers.
     pub notes: Vec<String>,
     /// Every point that was run.
     pub points: Vec<MeasuredPoint>,
@@ -28,9 +28,9 @@ pub struct Measured {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredPoint {
-    /// GPUs of the job.
+    /// GPUs of the job on all nodes.
     pub gpus: u32,
-    /// Its global batch size; 0 when nobody said.
+    /// Its global batch size; 0 when that is unknown.
     #[serde(default)]
     pub batch: u32,
     /// CPUs for each GPU.
@@ -42,7 +42,7 @@ pub struct MeasuredPoint {
     /// Half the width of the 95 % interval of that.
     #[serde(default)]
     pub within_s: f64,
-    /// Runs behind it.
+    /// Number of runs behind this value.
     pub runs: u32,
 }
 
@@ -50,14 +50,14 @@ pub struct MeasuredPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredChange {
-    /// GPUs before.
+    /// GPUs of the job before the change.
     pub from: u32,
-    /// GPUs after.
+    /// GPUs of the job after the change.
     pub to: u32,
     /// Whether the job went to another node.
     #[serde(default)]
     pub moved: bool,
-    /// Seconds from being told to stop to the end of the checkpoint.
+    /// Seconds from the order to stop to the end of the checkpoint.
     pub checkpoint_s: f64,
     /// Seconds from there to the first new iteration.
     pub restart_s: f64,

@@ -1,7 +1,7 @@
 //! Sets of model profiles: what a trace's model names mean, in the order in which workloads draw them.
 //!
 //! The speed model itself is `rota_core::profile`; here is what only readers, generators and the reproduction of
-//! originals need beside it.
+//! originals need in addition.
 
 mod file;
 pub mod import;
@@ -9,7 +9,6 @@ mod measured;
 mod write;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use rota_core::profile::Profile;
@@ -34,7 +33,7 @@ pub const BUILT_IN: [(&str, &str); 6] = [
 /// Models by name, in the order of their file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileSet {
-    /// The set's name.
+    /// The name in the file, or the file's own without extension.
     pub name: String,
     entries: Vec<ProfileEntry>,
     by_name: BTreeMap<String, usize>,
@@ -43,7 +42,7 @@ pub struct ProfileSet {
 /// One model of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileEntry {
-    /// Its speed.
+    /// Name, speed and costs, shared by all jobs of the model.
     pub profile: Arc<Profile>,
     /// Seconds of one iteration at the proportional share, as the file says: its inverse is the base rate, and
     /// dividing twice would lose the last digit that an original's rounding depends on.
@@ -65,15 +64,7 @@ pub fn load(name_or_path: &str) -> Result<ProfileSet, InputError> {
 
 /// The text of a built-in profile set by name, or of a profile file.
 pub fn source(name_or_path: &str) -> Result<Source, InputError> {
-    match BUILT_IN.iter().find(|(name, _)| *name == name_or_path) {
-        Some((name, text)) => Ok(Source::new(*name, *text)),
-        None if Path::new(name_or_path).exists() => Source::open(Path::new(name_or_path)),
-        None => {
-            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            let what = format!("a profile file or one of the built-in sets {}", names.join(", "));
-            Err(InputError::expected("profiles", what).got(name_or_path))
-        }
-    }
+    Source::find(name_or_path, &BUILT_IN, "profile", "profiles", "sets")
 }
 
 impl ProfileEntry {
@@ -157,7 +148,7 @@ impl ProfileSet {
         self.drawn().flat_map(of).collect()
     }
 
-    /// The same with curves that hold on any GPU type, for clusters whose type nobody measured.
+    /// The same with curves that hold on any GPU type, for clusters whose type was not measured.
     pub fn on_any_gpu_type(mut self) -> Self {
         for entry in &mut self.entries {
             let profile = Arc::make_mut(&mut entry.profile);

@@ -1,4 +1,4 @@
-//! Profiles as text: what `read` reads, so that a set goes through a file and comes back as it was.
+//! Profiles as text that `read` reads: a set that goes through a file comes back as it was.
 
 use std::fmt::Write;
 

@@ -34,7 +34,7 @@ pub(super) fn read(sources: &[Source], options: &ImportOptions) -> Result<Import
     Ok(Imported { set: ProfileSet::new("elasticflow", models.into_values().collect()), notes })
 }
 
-/// The folder of a file names the GPUs it was measured on, unless somebody says otherwise.
+/// The folder of a file names the GPUs it was measured on, unless the options do.
 fn gpu_type(source: &Source, options: &ImportOptions) -> String {
     let folder = source.name.rsplit(['/', '\\']).nth(1).unwrap_or_default();
     options.gpu_type.clone().unwrap_or_else(|| folder.trim_matches('.').to_owned())

@@ -1,6 +1,6 @@
 //! Gavel's throughputs: `{gpu type: {"('ResNet-18 (batch size 16)', 2)": {"null": steps per second, …}}}`.
 //!
-//! Speeds of two jobs that share a GPU stand beside `null`; they are left out. `v100_unconsolidated` is a job spread
+//! Next to `null` are speeds of two jobs that share a GPU; they are left out. `v100_unconsolidated` is a job spread
 //! over nodes: its ratio to `v100` becomes the model's `spread`.
 
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ const TIMES: &str = "time_by_batch_size.csv";
 const TRANSFERS: &str = "data_transfer_time_by_batch_size.csv";
 const MEMORY: &str = "memory.csv";
 
-/// The batch size that a model's own numbers are for when nobody says one; the nearest that was measured is taken.
+/// The batch size of a model's own numbers, unless the options give one; the nearest that was measured is taken.
 const USUAL_BATCH: u32 = 64;
 /// Names in one note; past these they are counted.
 const MOST_NAMED: usize = 12;
@@ -125,7 +125,7 @@ fn gaps(known: &Tables) -> Vec<String> {
     kinds.into_iter().flatten().collect()
 }
 
-/// What is to be said of these, unless there are none.
+/// A note that lists these names, unless there are none.
 fn note(what: &str, names: Vec<String>) -> Option<String> {
     let more = match names.len().checked_sub(MOST_NAMED) {
         Some(more) if more > 0 => format!(" and {more} more"),
@@ -147,7 +147,7 @@ impl Known {
         .collect()
     }
 
-    /// Memory at its highest with this batch, or with the next larger that was measured; 0 when nobody knows.
+    /// Memory at its highest with this batch, or with the next larger that was measured; 0 when that is unknown.
     fn peak_bytes(&self, batch: u32) -> u64 {
         let at_least = self.peak_mb.range(batch..).next().or_else(|| self.peak_mb.last_key_value());
         at_least.map_or(0, |(_, peak_mb)| (peak_mb * 1e6) as u64)

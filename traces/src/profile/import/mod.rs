@@ -1,7 +1,7 @@
 //! Profiles of other systems: Synergy's profiler, ElasticFlow's throughput tables, Gavel's throughputs, GPEmu's times.
 //!
 //! Readers take texts with names and return a set and what a reader of it must know: what was left out, and what had
-//! to be assumed. Which files these are is the command's affair.
+//! to be assumed. Which files are read is decided by the command.
 
 mod elasticflow;
 mod gavel;
@@ -66,7 +66,7 @@ pub struct ImportOptions {
 /// What came of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// The models.
+    /// The models that were read.
     pub set: ProfileSet,
     /// What a reader must know.
     pub notes: Vec<String>,

@@ -89,7 +89,7 @@ pub(super) fn read(source: &Source, options: &ImportOptions) -> Result<Imported,
         ..Profile::plain(name, best_rate)
     };
     let notes = vec![format!(
-        "memory is reckoned from percents of a data set of {} GB; CPUs and memory are for each of {} GPUs",
+        "memory is computed from percentages of a data set of {} GB; CPUs and memory are for each of {} GPUs",
         dataset as f64 / GB as f64,
         n_gpus
     )];
