@@ -81,7 +81,7 @@ fn gpemus_forty_jobs_end_as_simulated_and_tuning_is_ahead() {
 
 #[test]
 fn an_interrupted_reproduction_leaves_nothing_running() {
-    let Some(_) = crate::cluster::agent_program() else { return };
+    rota_test_support::need::agent(env!("CARGO_BIN_EXE_rota"));
     for signal in ["-TERM", "-INT", "-KILL"] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
