@@ -95,7 +95,10 @@ fn mistakes_are_explained() {
         (vec!["--profile", path, "--iterations", "10"], "several models, name one with --model: alexnet"),
         (vec!["--profile", "/no/file", "--iterations", "10"], "\"/no/file\", expected a profile file"),
         (vec!["--rate=-3", "--iterations", "10"], "a number greater than 0"),
-        (vec!["--rate", "3", "--iterations", "1", "--gpu-memory", "much"], "no amount of data"),
+        (
+            vec!["--rate", "3", "--iterations", "1", "--gpu-memory", "much"],
+            "expected an amount of data such as \"500GB\"",
+        ),
     ] {
         let output = emulate(&options, &[]);
         assert!(!output.status.success(), "{options:?}");
