@@ -122,8 +122,7 @@ fn a_job_alone_on_two_servers_by_hand() {
     let (folder, text) = alexnets(2, &["alone"], "-p fifo+proportional");
     let line = text.lines().find(|line| line.contains("on the table")).unwrap_or_else(|| panic!("{text}"));
     // 1 - 1 / 2.94
-    let expected =
-        "fifo+proportional leaves at most 66.0 % of its jobs' speed on the table, mostly alexnet on node0 (";
+    let expected = "fifo+proportional leaves on the table at most 66.0 % of the speed of the jobs that run, mostly alexnet on node0 (";
     assert!(line.starts_with(expected), "{line}");
     let summary = std::fs::read_to_string(folder.path().join("out/summary.json")).expect("summary.json");
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
