@@ -47,7 +47,7 @@ fn tune_is_not_behind_proportional_where_moving_means_fetching_again() {
         ("srtf", "consolidate", "20,35,45"),
         ("srtf", "local-data", "20,35,45"),
         ("las", "consolidate", "20,35,45"),
-        ("las", "local-data", "20,35"),
+        ("las", "local-data", "20,35,45"),
     ] {
         let policies = format!("{order}+tune+{placement},{order}+proportional+{placement}");
         let options = ["compare", "--workload", "data", "-p", &policies, "--jobs-per-hour", loads];

@@ -10,7 +10,7 @@ use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, NodeId, TenantId};
 use crate::plan::Wake;
-use crate::table::{JobPhase, JobTable};
+use crate::table::{Field, JobPhase, JobTable};
 use crate::time::{Span, Time};
 
 /// One instant.
@@ -113,6 +113,20 @@ impl Snapshot {
         let lacks = |node: &&Node| node.fetch_bps > 0 && !self.nodes.has_data(node.id, dataset);
         let slowest = self.cluster.nodes().iter().filter(lacks).map(|node| node.fetch_bps).min();
         slowest.map_or(Span::ZERO, |rate| Span::from_secs_f64(*bytes as f64 / rate as f64))
+    }
+
+    /// Whether the job of a row has run before, does not run now, and reads a data set.
+    pub fn resumes_with_data(&self, row: usize) -> bool {
+        !self.nodes.dataset_bytes.is_empty()
+            && self.jobs.phase(row) == JobPhase::Waiting
+            && self.jobs.column(Field::Service)[row] > 0.0
+            && self.jobs.spec(row).dataset.is_some()
+    }
+
+    /// Whether all these nodes have the data set of a row's job; false for a job without one.
+    pub fn nodes_have_data(&self, row: usize, nodes: impl IntoIterator<Item = NodeId>) -> bool {
+        let dataset = self.jobs.spec(row).dataset;
+        dataset.is_some_and(|dataset| nodes.into_iter().all(|node| self.nodes.has_data(node, dataset)))
     }
 
     /// Until when an answer holds that depends only on who is there: until something changes, or until a running job
