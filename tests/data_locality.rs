@@ -38,6 +38,36 @@ fn placement_by_data_is_ahead_on_every_seed() {
     assert!(least > 1.05, "at least 5 % on every seed: {gains:?}");
 }
 
+/// A job that is moved fetches its data again, so tune must not move it as lightly as one without data.
+#[test]
+fn tune_is_not_behind_proportional_where_moving_means_fetching_again() {
+    for (order, placement, loads) in [
+        ("fifo", "consolidate", "20,35,45"),
+        ("fifo", "local-data", "20,35,45"),
+        ("srtf", "consolidate", "20,35,45"),
+        ("srtf", "local-data", "20,35,45"),
+        ("las", "consolidate", "20,35,45"),
+        ("las", "local-data", "20,35,45"),
+    ] {
+        let policies = format!("{order}+tune+{placement},{order}+proportional+{placement}");
+        let options = ["compare", "--workload", "data", "-p", &policies, "--jobs-per-hour", loads];
+        let runs = runs(&[&options[..], &["--seed", "77", "--json"]].concat());
+        let jcts = |allocation: &str| -> Vec<f64> {
+            let name = format!("{order}+{allocation}+{placement}");
+            let of_it = runs.iter().filter(|run| run["policy"].as_str() == Some(name.as_str()));
+            of_it.map(|run| figure(run, "avg_jct_s")).collect()
+        };
+        let (tune, proportional) = (jcts("tune"), jcts("proportional"));
+        assert_eq!((tune.len(), proportional.len()), (loads.split(',').count(), loads.split(',').count()));
+        for (tune, proportional) in tune.iter().zip(&proportional) {
+            assert!(*tune <= 1.02 * proportional, "{policies} at {loads}: {tune} s against {proportional} s");
+        }
+        for run in &runs {
+            assert!(figure(run, "data_wait_s") < figure(run, "avg_jct_s"), "{run:#}");
+        }
+    }
+}
+
 #[test]
 fn workloads_without_data_sets_say_nothing_of_data() {
     let runs = runs(&["simulate", "--workload", "small", "-p", "fifo+proportional+local-data", "--json"]);

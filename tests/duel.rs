@@ -48,7 +48,7 @@ struct Margin {
     n_cases: u64,
     /// The most the mean over cases may be, without queueing and under load.
     mean: (f64, f64),
-    /// The most a single case may be, without queueing and under load.
+    /// The most that one of these cases may be, without queueing and under load. Cases of another seed may be worse.
     worst: (f64, f64),
 }
 

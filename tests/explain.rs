@@ -122,8 +122,7 @@ fn a_job_alone_on_two_servers_by_hand() {
     let (folder, text) = alexnets(2, &["alone"], "-p fifo+proportional");
     let line = text.lines().find(|line| line.contains("on the table")).unwrap_or_else(|| panic!("{text}"));
     // 1 - 1 / 2.94
-    let expected =
-        "fifo+proportional leaves at most 66.0 % of its jobs' speed on the table, mostly alexnet on node0 (";
+    let expected = "fifo+proportional leaves on the table at most 66.0 % of the speed of the jobs that run, mostly alexnet on node0 (";
     assert!(line.starts_with(expected), "{line}");
     let summary = std::fs::read_to_string(folder.path().join("out/summary.json")).expect("summary.json");
     let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
@@ -147,9 +146,30 @@ fn a_job_alone_on_two_servers_by_hand() {
 }
 
 #[test]
+fn the_best_of_a_gang_is_said_to_be_that_on_few_nodes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write(
+        "cluster.csv",
+        "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,4,4,12,250\n",
+    );
+    write("jobs.csv", "job_id,arrival_s,gpus,iterations,model\ngang,0,4,60000,alexnet\n");
+    let run =
+        "simulate -q -p fifo+tune+random --cluster cluster.csv --trace jobs.csv --profiles synergy --out out";
+    said(&rota(folder.path(), run));
+    let text = said(&rota(folder.path(), "explain out gang"));
+    assert!(text.contains("of its best speed on as few nodes as can hold it (spread over more"), "{text}");
+    let text = said(&rota(folder.path(), "solve --at 0 out"));
+    assert!(text.contains("(a gang counts with what it could use on as few nodes as can hold it"), "{text}");
+}
+
+#[test]
 fn who_runs_at_its_best_leaves_nothing_and_is_not_called_slow() {
     let (folder, text) = alexnets(2, &["alone"], "-p fifo+greedy");
-    assert!(text.contains("fifo+greedy leaves at most 0.0 % of its jobs' speed on the table ("), "{text}");
+    assert!(
+        text.contains("fifo+greedy leaves on the table at most 0.0 % of the speed of the jobs that run ("),
+        "{text}"
+    );
     let text = said(&rota(folder.path(), "explain out alone"));
     assert!(text.contains("It ran at 100 % of its best speed") && !text.contains("slowly"), "{text}");
 }

@@ -6,22 +6,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{
-    Answers, Dice, Key, Sharer, Walker, random_cluster, random_faults, random_workload, random_world,
+    Answers, Dice, Key, Sharer, Walker, group, job, random_cluster, random_faults, random_workload,
+    random_world, workload,
 };
 use proptest::prelude::*;
 use rota_core::allocation::WHOLE_GPU;
 use rota_core::check::check;
-use rota_core::cluster::Cluster;
+use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::event::{Command, Event, StopCause};
 use rota_core::fill::{Demand, Walk};
-use rota_core::ids::TenantId;
+use rota_core::ids::{DatasetId, TenantId};
+use rota_core::job::JobSpec;
 use rota_core::ledger::{Ledger, Status};
 use rota_core::policy::Policy;
 use rota_core::scheduler::Scheduler;
 use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Fault, Workload};
+use rota_core::workload::{Dataset, Fault, Workload};
 
 fn settings() -> RunSettings {
     RunSettings {
@@ -87,6 +89,34 @@ proptest! {
     }
 
     /// Every stretch of the timeline is on a node that was up, and no two overlap on one GPU.
+    /// Fetching takes several rounds here, so that jobs are stopped while they wait.
+    #[test]
+    fn no_job_waits_for_data_longer_than_it_holds_gpus_and_no_fetch_is_faster_than_its_rate(seed in any::<u64>()) {
+        let dice = &mut Dice(seed);
+        let (rate, bytes, n_datasets) = (1_000_000, 1_000_000_000, 1 + dice.roll(4));
+        let (n_nodes, n_gpus) = (1 + dice.roll(3), 1 + dice.roll(3));
+        let node = group(n_nodes as u32, n_gpus as u32, 24.0);
+        let groups = [NodeGroup { cache_bytes: bytes * dice.roll(3), fetch_bps: rate, ..node }];
+        let cluster = Arc::new(Cluster::new("fetching", &groups).expect("a cluster"));
+        let jobs = (0..12).map(|id| JobSpec {
+            dataset: Some(DatasetId(dice.roll(n_datasets) as u32)),
+            ..job(id, dice.roll(60) as i64 + 60 * i64::from(id), 1, 1.0 + dice.roll(3_000) as f64)
+        });
+        let dataset = |n: u64| Dataset { name: n.to_string().into(), bytes, home: None };
+        let datasets = (0..n_datasets).map(dataset).collect();
+        let workload = Arc::new(Workload { datasets, ..Arc::unwrap_or_clone(workload(jobs.collect())) });
+        let mut walker = Walker::new(Key::Attained, Walk::default(), Answers::Tune);
+        let ledger = run(&cluster, &workload, &[], &mut walker, &settings());
+        let data = ledger.data.expect("data sets are in play");
+        prop_assert!(i128::from(data.waited.0) <= ledger.gpu_time, "{:?} of {} GPU us", data, ledger.gpu_time);
+        // Also of a run that was given up, because jobs took turns faster than they could fetch.
+        let end = ledger.samples.last().map(|sample| sample.time).max(ledger.last);
+        let ran_s = end.map_or(0.0, |end| (end - Time::ZERO).as_secs_f64());
+        // Each set is on its way to a cache once at a time, and each GPU's job may have one that passes through.
+        let most = (n_nodes * (n_gpus + n_datasets) * rate) as f64 * ran_s;
+        prop_assert!(data.fetched_bytes as f64 <= most, "{:?} in {} s", data, ran_s);
+    }
+
     #[test]
     fn no_gpu_ever_runs_two_jobs(seed in any::<u64>()) {
         let dice = &mut Dice(seed);

@@ -115,7 +115,8 @@ proptest! {
                 let held = snapshot.jobs.allocation(*row);
                 let stays = held.slices.iter().any(|s| (s.node, s.gpus) == (slice.node, slice.gpus));
                 let is_bound = stays && snapshot.movable_from(*row) > snapshot.now;
-                if is_bound || slice.gpus.len() > 1 {
+                let is_at_its_data = snapshot.resumes_with_data(*row) && snapshot.nodes_have_data(*row, [slice.node]);
+                if is_bound || is_at_its_data || slice.gpus.len() > 1 {
                     continue;
                 }
                 let gpu_type = snapshot.cluster.gpu_type_of(slice.node);

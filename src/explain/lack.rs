@@ -7,13 +7,21 @@ use super::{Amount, Excess, Explanation, Slow};
 pub(super) fn pace(job: &Explanation) -> Option<String> {
     let (of_best, (cpus, cpus_wanted), (mem_gb, mem_wanted)) =
         (job.speed_of_best?, job.cpus_per_gpu?, job.mem_gb_per_gpu?);
+    // Its demand is cut to the share of full nodes, whatever its own nodes have free.
+    let of_what = if job.gpus > 1 {
+        " on as few nodes as can hold it (spread over more, its GPUs might use more)"
+    } else {
+        ""
+    };
     Some(format!(
-        "It ran at {} of its best speed: with each GPU it held {} of the {} CPUs and {} of the {} GB that it can use.",
+        "It ran at {} of its best speed{of_what}: with each GPU it held {} of the {} CPUs and {} of the {} GB that it can \
+         use{}.",
         percent(of_best),
         number(cpus),
         number(cpus_wanted),
         number(mem_gb),
-        number(mem_wanted)
+        number(mem_wanted),
+        if job.gpus > 1 { " there" } else { "" }
     ))
 }
 

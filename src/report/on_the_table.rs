@@ -16,11 +16,11 @@ pub fn on_the_table(results: &Results) -> String {
         .filter_map(|(name, run)| Some((name.as_str(), run.summary.speed_gap.as_ref()?)))
         .collect();
     let is_bounded = results.runs.iter().all(|run| !run.bounds.is_empty());
-    let more = if is_bounded { "" } else { "; --bound asks the solver at every decision" };
+    let more = if is_bounded { "" } else { "; a sample of decisions: --bound asks the solver at every one" };
     match known.as_slice() {
         [] => String::new(),
         [(name, gap)] => format!(
-            "{name} leaves at most {} of its jobs' speed on the table{} (by {} decisions{more})\n",
+            "{name} leaves on the table at most {} of the speed of the jobs that run{} (by {} decisions{more})\n",
             percent(gap.lost),
             whose(gap, ", "),
             gap.decisions
@@ -30,7 +30,10 @@ pub fn on_the_table(results: &Results) -> String {
                 .iter()
                 .map(|(name, gap)| format!("{name} {}{}", percent(gap.lost), in_brackets(gap)))
                 .collect();
-            format!("speed left on the table, at most: {}{more}\n", of_each.join(", "))
+            format!(
+                "left on the table, at most, of the speed of the jobs that run: {}{more}\n",
+                of_each.join(", ")
+            )
         }
         many => {
             let by_loss = |a: &&(&str, &SpeedGap), b: &&(&str, &SpeedGap)| a.1.lost.total_cmp(&b.1.lost);
@@ -40,7 +43,10 @@ pub fn on_the_table(results: &Results) -> String {
                 .flatten()
                 .map(|(name, gap)| format!("{} ({name}{})", percent(gap.lost), whose(gap, ", ")))
                 .collect();
-            format!("speed left on the table, at most: from {}{more}\n", ends.join(" to "))
+            format!(
+                "left on the table, at most, of the speed of the jobs that run: from {}{more}\n",
+                ends.join(" to ")
+            )
         }
     }
 }
@@ -85,8 +91,8 @@ mod tests {
         let line = on_the_table(&results(vec![with_gap("fifo+tune", 0.0402, 0.7, Some("node-0"))]));
         assert_eq!(
             line,
-            "fifo+tune leaves at most 4.0 % of its jobs' speed on the table, mostly alexnet on node-0 (by 17 decisions; \
-             --bound asks the solver at every decision)\n"
+            "fifo+tune leaves on the table at most 4.0 % of the speed of the jobs that run, mostly alexnet on node-0 (by \
+             17 decisions; a sample of decisions: --bound asks the solver at every one)\n"
         );
     }
 
@@ -94,7 +100,12 @@ mod tests {
     fn several_runs_share_a_line_and_many_are_not_listed() {
         let (bad, good) = (with_gap("las", 0.2, 0.4, None), with_gap("las+tune", 0.0, 0.4, None));
         let line = on_the_table(&results(vec![bad.clone(), good.clone()]));
-        assert!(line.contains("at most: las 20.0 % (above all alexnet), las+tune 0.0 %;"), "{line}");
+        assert!(
+            line.contains(
+                "the jobs that run: las 20.0 % (above all alexnet), las+tune 0.0 %; a sample of decisions"
+            ),
+            "{line}"
+        );
         let mut many = vec![bad; 9];
         many.push(good);
         let line = on_the_table(&results(many));

@@ -110,11 +110,11 @@ pub struct Use {
 pub struct DataUse {
     /// The data was there.
     pub hits: u64,
-    /// It had to be fetched.
+    /// It was not there, or not all of it yet.
     pub fetches: u64,
-    /// Bytes fetched.
+    /// Bytes that nodes have fetched until the end of the run.
     pub fetched_bytes: u64,
-    /// Time that jobs with GPUs waited for their data, all together.
+    /// Time that jobs with GPUs waited for their data, all together; a job that is stopped has waited until then.
     pub waited: Span,
 }
 

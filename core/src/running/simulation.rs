@@ -327,7 +327,10 @@ impl<'a> Simulation<'a> {
             Some(JobPhase::Asking) => "was never admitted".to_owned(),
             Some(JobPhase::Waiting) => "was waiting when the run ended".to_owned(),
         };
-        Ledger { data: self.world.data_use(), ..self.recorder.close(self.now, self.digest.hex(), why) }
+        Ledger {
+            data: self.world.data_use(self.now),
+            ..self.recorder.close(self.now, self.digest.hex(), why)
+        }
     }
 }
 

@@ -59,9 +59,9 @@ impl World {
         }
     }
 
-    /// How jobs came to their data so far; nothing when no data sets are in play.
-    pub fn data_use(&self) -> Option<DataUse> {
-        self.caches.books()
+    /// How jobs came to their data until `now`; nothing when no data sets are in play.
+    pub fn data_use(&self, now: Time) -> Option<DataUse> {
+        self.caches.books(now)
     }
 
     /// When the next thing happens by itself.
@@ -83,6 +83,7 @@ impl World {
             let work = self.workload.truths[job.index()].work;
             let life = &mut self.lives[job.index()];
             (life.done, life.rate, life.version) = (work, 0.0, life.version + 1);
+            self.caches.end(job, time);
             return Some(Event::JobFinished { job, incarnation: life.incarnation });
         }
         if let Some(fault) = self.faults.get(self.n_faults).filter(|f| f.time <= now) {
@@ -103,7 +104,7 @@ impl World {
                 let spec = Arc::clone(&self.workload.jobs[job.index()]);
                 let costs = spec.costs();
                 let again = if incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
-                let fetch = self.caches.fetch(spec.dataset, allocation, now, reports);
+                let fetch = self.caches.begin(*job, spec.dataset, allocation, now, reports);
                 let life = &mut self.lives[job.index()];
                 life.incarnation = *incarnation;
                 life.works_from = now + again + fetch;
@@ -119,6 +120,7 @@ impl World {
                 }
             }
             Command::Stop { job, incarnation, cause } => {
+                self.caches.end(*job, now);
                 self.count(*job, now);
                 let spec = Arc::clone(&self.workload.jobs[job.index()]);
                 let life = &mut self.lives[job.index()];

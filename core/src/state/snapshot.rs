@@ -10,7 +10,7 @@ use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, NodeId, TenantId};
 use crate::plan::Wake;
-use crate::table::{JobPhase, JobTable};
+use crate::table::{Field, JobPhase, JobTable};
 use crate::time::{Span, Time};
 
 /// One instant.
@@ -93,12 +93,40 @@ impl Snapshot {
     }
 
     /// From when on the running job of a row may be moved to a better place: when no guard protects it any more, and it
-    /// has run ten times as long as moving costs it, so that the cost stays below a tenth.
+    /// has run ten times as long as moving costs it, so that the cost stays below a tenth. Moving costs a restart, and
+    /// fetching the job's data again.
     pub fn movable_from(&self, row: usize) -> Time {
         let costs = self.jobs.spec(row).costs();
-        let cost = costs.restart.0.saturating_add(costs.checkpoint.0);
+        let cost = costs.restart.0.saturating_add(costs.checkpoint.0).saturating_add(self.fetch_again(row).0);
         let stays = self.guards.min_run.max(Span(cost.saturating_mul(RUN_PER_COST)));
         self.jobs.since(row) + stays
+    }
+
+    /// The longest time that a node without the data set of a row's job needs to fetch it.
+    fn fetch_again(&self, row: usize) -> Span {
+        // Without data sets nothing is looked up: the job's description stays out of the cache.
+        if self.nodes.dataset_bytes.is_empty() {
+            return Span::ZERO;
+        }
+        let Some(dataset) = self.jobs.spec(row).dataset else { return Span::ZERO };
+        let Some(bytes) = self.nodes.dataset_bytes.get(dataset.index()) else { return Span::ZERO };
+        let lacks = |node: &&Node| node.fetch_bps > 0 && !self.nodes.has_data(node.id, dataset);
+        let slowest = self.cluster.nodes().iter().filter(lacks).map(|node| node.fetch_bps).min();
+        slowest.map_or(Span::ZERO, |rate| Span::from_secs_f64(*bytes as f64 / rate as f64))
+    }
+
+    /// Whether the job of a row has run before, does not run now, and reads a data set.
+    pub fn resumes_with_data(&self, row: usize) -> bool {
+        !self.nodes.dataset_bytes.is_empty()
+            && self.jobs.phase(row) == JobPhase::Waiting
+            && self.jobs.column(Field::Service)[row] > 0.0
+            && self.jobs.spec(row).dataset.is_some()
+    }
+
+    /// Whether all these nodes have the data set of a row's job; false for a job without one.
+    pub fn nodes_have_data(&self, row: usize, nodes: impl IntoIterator<Item = NodeId>) -> bool {
+        let dataset = self.jobs.spec(row).dataset;
+        dataset.is_some_and(|dataset| nodes.into_iter().all(|node| self.nodes.has_data(node, dataset)))
     }
 
     /// Until when an answer holds that depends only on who is there: until something changes, or until a running job

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use self::rearrange::Rearrange;
 use crate::allocation::{Allocation, Slice, WHOLE_GPU};
-use crate::ids::GpuTypeId;
+use crate::ids::{GpuTypeId, NodeId};
 use crate::place::{Ask, Place};
 use crate::plan::{Hold, Plan, Run};
 use crate::reclaim::{self, Reclaim};
@@ -340,7 +340,11 @@ impl<'a> Fill<'a> {
             Demand::FairShare => fair,
             Demand::PerGpu(by_row) => by_row.get(row).copied().unwrap_or(Host::NONE),
         };
-        if self.grant(job, &per_gpu, Grade::Asked) {
+        let rule = answers.iter().find_map(|answer| match answer {
+            Answer::Reclaim(rule) => Some(*rule),
+            _ => None,
+        });
+        if self.goes_back_to_data(job, &per_gpu, &fair, rule) || self.grant(job, &per_gpu, Grade::Asked) {
             return true;
         }
         let mut grade = Grade::Asked;
@@ -370,6 +374,48 @@ impl<'a> Fill<'a> {
             }
         }
         false
+    }
+
+    /// Gives a job that was stopped no more than its share where its data is, if what it asks for would take it elsewhere:
+    /// jobs that take turns would otherwise spend them fetching. Says whether it did.
+    fn goes_back_to_data(
+        &mut self,
+        job: Candidate,
+        per_gpu: &Host,
+        fair: &Host,
+        rule: Option<Reclaim>,
+    ) -> bool {
+        // Who may reclaim is content with its share; other walks decide themselves what they fall back to.
+        let Some(rule) = rule else { return false };
+        let modest = per_gpu.min(fair);
+        if job.is_kept || !self.snapshot.resumes_with_data(job.row) || self.is_near_data(job, per_gpu) {
+            return false;
+        }
+        let mut is_near = self.is_near_data(job, &modest);
+        if !is_near {
+            let cluster = &self.snapshot.cluster;
+            let free_on = |node: NodeId| self.room.free_on(node).0.len();
+            let has_room = |node: &NodeId| {
+                free_on(*node) >= job.gpus
+                    && cluster.gpu_type_of(*node) == job.gpu_type
+                    && self.snapshot.nodes_have_data(job.row, [*node])
+            };
+            let nodes = (0..cluster.nodes().len()).map(NodeId::from).filter(has_room);
+            let fullest = nodes.min_by_key(|node| (free_on(*node), *node));
+            self.reclaim_on(fullest.map(|node| (node, job.gpus)), &modest, fair, rule);
+            is_near = fullest.is_some() && self.is_near_data(job, &modest);
+        }
+        let grade = if modest == *per_gpu { Grade::Asked } else { Grade::Lowered };
+        is_near && self.grant(job, &modest, grade)
+    }
+
+    /// Whether the placement strategy finds the job a place with so much for each GPU where its data is.
+    fn is_near_data(&mut self, job: Candidate, per_gpu: &Host) -> bool {
+        let Some(slices) = self.find(job, per_gpu) else { return false };
+        for slice in &slices {
+            self.room.give_gpus(slice.node, slice.gpus);
+        }
+        self.snapshot.nodes_have_data(job.row, slices.iter().map(|slice| slice.node))
     }
 
     /// Gives a job its GPUs with `per_gpu` for each, if there is room for that.
@@ -434,6 +480,17 @@ impl<'a> Fill<'a> {
         } else {
             reclaim::targets(self.room, gpus, gpu_type)
         };
+        self.reclaim_on(targets, per_gpu, fair, rule);
+    }
+
+    /// Takes back excess on these nodes, until each has `per_gpu` for so many GPUs or there is none left.
+    fn reclaim_on(
+        &mut self,
+        targets: impl IntoIterator<Item = (NodeId, u32)>,
+        per_gpu: &Host,
+        fair: &Host,
+        rule: Reclaim,
+    ) {
         for (node, count) in targets {
             let need = per_gpu.times(count).saturating_sub(&self.room.free_on(node).1);
             if need.is_none() {

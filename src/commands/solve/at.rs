@@ -31,7 +31,8 @@ pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Optim
         .sum();
     println!("{} at {} s, decision {round}: {} jobs run", meta.policy, instant.snapshot.now, runs.len());
     println!(
-        "throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement",
+        "throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement \
+         (a gang counts with what it could use on as few nodes as can hold it; spread over more, it might run faster)",
         best.throughput, best.bound
     );
     Ok(())

@@ -189,10 +189,16 @@ impl<'f, 'a> Rearrange<'f, 'a> {
         self.fill.settle(index);
     }
 
-    /// Whether moving a job costs nothing, or little against what it has run where it is.
+    /// Whether moving a job costs nothing, or little against what it has run where it is. One that was stopped and comes
+    /// back to its data stays there.
     fn may_move(&self, index: u32) -> bool {
         let (snapshot, granted) = (self.fill.snapshot, &self.fill.granted[index as usize]);
-        !granted.is_kept || snapshot.movable_from(granted.row as usize) <= snapshot.now
+        let row = granted.row as usize;
+        if granted.is_kept {
+            return snapshot.movable_from(row) <= snapshot.now;
+        }
+        let nodes = granted.slices.iter().map(|slice| slice.node);
+        !(snapshot.resumes_with_data(row) && snapshot.nodes_have_data(row, nodes))
     }
 
     /// Gives a job its demand where it is, if neighbours behind it can be cut to their share for it.

@@ -80,7 +80,7 @@ impl Accounts {
     }
 
     /// A round, with what each job holds until its end.
-    pub(super) fn round(&mut self, now: Time, jobs: &JobTable, granted: Vec<Granted>) {
+    pub(super) fn round(&mut self, now: Time, jobs: &JobTable, cluster: &Cluster, granted: Vec<Granted>) {
         self.count_round(now);
         let mut sample = Sample {
             time: now,
@@ -95,6 +95,7 @@ impl Accounts {
             let allocation = Allocation { slices };
             let gpus = allocation.n_gpus();
             add(&mut sample, gpus, &allocation.host(), &jobs.demand_per_gpu(row as usize).times(gpus));
+            sample.gpus_worth += jobs.spec(row as usize).speedup(&allocation, cluster);
             let outcome = &mut self.ledger.outcomes[job.index()];
             outcome.start.get_or_insert(now);
             outcome.service += self.round * i64::from(gpus);
@@ -106,6 +107,7 @@ impl Accounts {
         self.count_stops(now, &runs);
         self.ran = runs;
         self.ledger.gpu_time += i128::from(self.round.0) * i128::from(sample.gpus_held);
+        self.ledger.worth_time_s += self.round.as_secs_f64() * sample.gpus_worth;
         self.ledger.cpu_time_s += self.round.as_secs_f64() * sample.cpus.held;
         self.sample(sample);
     }

@@ -192,7 +192,7 @@ impl<'a> Driver<'a> {
             if !self.has(Defect::PlacedAnew) {
                 self.settle(&granted);
             }
-            self.accounts.round(now, &self.snapshot.jobs, granted);
+            self.accounts.round(now, &self.snapshot.jobs, &self.snapshot.cluster, granted);
         }
         self.last_round = Some(now);
         Ok(())

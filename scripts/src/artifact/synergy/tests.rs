@@ -88,6 +88,9 @@ fn what_a_run_cost_adds_up() {
     let ledger = run_with("FIFO", &[group(1)], &[(0, 1_200.0, 4), (0, 600.0, 4)]).expect("a run");
     let service: Vec<i64> = ledger.outcomes.iter().map(|o| o.service.0 / 1_000_000).collect();
     assert_eq!(service, [2 * 300 * 4, 300 * 4]);
+    let worth: Vec<f64> = ledger.samples.iter().map(|sample| sample.gpus_worth).collect();
+    assert_eq!(worth[..3], [4.0; 3], "the model's scaling was not measured: every GPU counts");
+    assert_eq!(ledger.worth_time_s, 300.0 * 12.0);
     assert_eq!(ledger.gpu_time, i128::from(service.iter().sum::<i64>()) * 1_000_000);
     assert_eq!(ledger.samples[0].cpus.held, 24.0);
     let stretches: Vec<_> =
