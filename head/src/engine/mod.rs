@@ -9,6 +9,8 @@
 
 mod explain;
 mod fast_forward;
+#[cfg(test)]
+mod overtaken;
 mod refusal;
 mod replies;
 mod rounds;
