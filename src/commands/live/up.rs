@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::time::Span;
 use rota_transport::identity::{Authority, Identity, Role, Validity};
+use rota_transport::logging::{DEFAULT_FILTER, LogFilter, LoggingError};
 use rota_transport::message::FromUser;
 use rota_transport::value::Name;
 
@@ -63,6 +64,10 @@ pub(crate) struct UpArgs {
     /// How long an agent goes on without a word from the head
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
     pub lease: Span,
+    /// What the head and the agents log, each to a file in the folder below: a level (error, warn, info, debug, trace,
+    /// off), or levels by target such as `info,rota_head=debug`
+    #[arg(long, value_name = "LEVEL|FILTER", value_parser = parse_log, default_value = DEFAULT_FILTER)]
+    pub log: String,
     /// End what was started; its folder stays
     #[arg(long)]
     pub stop: bool,
@@ -101,6 +106,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     head.args(["head", "--listen", &address, "--policy", &args.policy, "--profiles", &args.profiles]);
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
     head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
+    head.args(["--log", &args.log]);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
         head.arg("--on-grid");
@@ -118,7 +124,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     for (index, has) in nodes.iter().enumerate() {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
-        node.args(["--head", &address, "--address", "127.0.0.1"]).args(has);
+        node.args(["--head", &address, "--address", "127.0.0.1", "--log", &args.log]).args(has);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         if !args.copy_checkpoints {
@@ -135,6 +141,11 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("end:  rota up --stop");
     Ok(())
+}
+
+/// The text of a filter that head and agents will understand.
+fn parse_log(text: &str) -> Result<String, LoggingError> {
+    LogFilter::parse(text).map(|_| text.to_owned())
 }
 
 /// What each agent says it has, as its options.
