@@ -190,15 +190,15 @@ fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) ->
     }
 }
 
-/// The agent's program: beside this one, or on the path.
+/// The agent's program: in the folder of this one, or on the path.
 pub(crate) fn agent_program() -> Result<PathBuf> {
-    let beside = std::env::current_exe()?.with_file_name("rota-agent");
-    if beside.exists() {
-        return Ok(beside);
+    let sibling = std::env::current_exe()?.with_file_name("rota-agent");
+    if sibling.exists() {
+        return Ok(sibling);
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|path| path.join("rota-agent")).find(|path| path.exists());
-    found.context("rota-agent is neither beside rota nor on the path: build it with `cargo build --release -p rota-agent`")
+    found.context("rota-agent is neither in rota's folder nor on the path: build it with `cargo build --release -p rota-agent`")
 }
 
 fn free_port() -> Result<u16> {
@@ -228,7 +228,7 @@ fn stop(home: &Path) -> Result<()> {
         let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::StopAll));
     }
     let pids: Vec<u32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-    // The head ends when nothing runs any more; only then nobody is left whom the agents would have to obey.
+    // The head ends when nothing runs any more. Until then the agents must stay to stop what they run.
     let limit = Instant::now() + Duration::from_secs(45);
     while pids.first().is_some_and(|head| is_ours(*head)) && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(20));
