@@ -1,6 +1,6 @@
 //! The cluster as the journal's records add up to it: the scheduler, every job ever taken in, and which policy decides.
 //!
-//! It changes by records alone ([`ClusterState::apply`]); its fields are private to this room. A restart and a replay
+//! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
 //! each record does, `jobs` what is kept of a job.
 
