@@ -37,9 +37,9 @@ pub enum HeadError {
     /// Threads or signals that the system does not give.
     #[error("the system refuses {what}: {error}")]
     System {
-        /// What was asked for.
+        /// The thing that the head needs, such as `a thread`.
         what: &'static str,
-        /// As the system says it.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The listener is bound, and has no address.
@@ -56,7 +56,7 @@ pub enum ReplayError {
     /// A policy that cannot be used any more, or never could.
     #[error("policy {policy}: {error}")]
     Policy {
-        /// Its name.
+        /// Its name, parts joined by `+`.
         policy: String,
         /// Why it cannot be used.
         error: Box<PolicyUseError>,

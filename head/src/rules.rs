@@ -40,7 +40,7 @@ pub struct Rules {
 pub struct ProfileText {
     /// The name of a built-in set, or a path.
     pub name: String,
-    /// The whole file.
+    /// The file's content, in TOML.
     pub text: String,
 }
 

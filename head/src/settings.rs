@@ -8,7 +8,7 @@ use rota_transport::session::Terms;
 
 use crate::rules::Rules;
 
-/// How a head runs.
+/// What `rota head` gives a head; the rules in it are also written to the journal.
 #[derive(Clone, Debug)]
 pub struct HeadSettings {
     /// Address and port of its UDP socket.
@@ -21,7 +21,7 @@ pub struct HeadSettings {
     pub policy: Option<(String, Vec<(String, String)>)>,
     /// What decisions depend on; written to the journal at every start.
     pub rules: Rules,
-    /// Real time between two rounds at least.
+    /// The least real time between the beginnings of two rounds.
     pub least_gap: Span,
     /// Agents that must be there before the first round.
     pub wait_for: usize,

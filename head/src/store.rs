@@ -27,29 +27,29 @@ pub enum StoreError {
     /// Another head runs with it.
     #[error("{}: another head uses this state directory", path.display())]
     Locked {
-        /// The directory or file.
+        /// The state directory.
         path: PathBuf,
     },
     /// A file cannot be used.
     #[error("{}: {error}", path.display())]
     File {
-        /// The directory or file.
+        /// The directory, or the lock file in it.
         path: PathBuf,
-        /// As the system says it.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// SQLite reports an error.
     #[error("{}: {error}", path.display())]
     Database {
-        /// The directory or file.
+        /// The database file.
         path: PathBuf,
-        /// As SQLite says it.
+        /// SQLite's error.
         error: rusqlite::Error,
     },
     /// Another version wrote it.
     #[error("{}: written in format {found}, this program reads format {FORMAT}", path.display())]
     Format {
-        /// The directory or file.
+        /// The database file.
         path: PathBuf,
         /// The format's name in the file.
         found: String,

@@ -128,7 +128,7 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
         cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("nonsense"))
     });
     assert_eq!(cluster.jobs()[0]["state"], "running", "what runs is kept");
-    // The old text decides on, and that it does so well is no reason to forget the new one.
+    // The old text stays in use, and its good decisions do not hide that the new one is bad.
     cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
     cluster.until("the old text decided", |cluster| cluster.jobs()[1]["state"] == "running");
     let top = cluster.rota(&["top", "--once"]);
@@ -179,8 +179,13 @@ fn stopping_a_local_cluster_stops_its_jobs_at_once_and_they_go_on_when_it_starts
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     };
-    let up = ["up", "1", "--gpus", "1", "--round", "1s"];
+    let up = ["up", "1", "--gpus", "1", "--round", "1s", "--log", "warn"];
     rota(&up);
+    let pids = std::fs::read_to_string(home.path().join("pids")).expect("a list");
+    let commands = pids.lines().map(|pid| std::fs::read_to_string(format!("/proc/{pid}/cmdline")));
+    let commands: Vec<_> = commands.map(|command| command.expect("it runs")).collect();
+    assert_eq!(commands.len(), 2, "a head and an agent");
+    assert!(commands.iter().all(|command| command.contains("\0--log\0warn\0")), "{commands:?}");
     rota(&["submit", "--", "/bin/sh", "-c", &format!("echo $$ > {mark}; exec sleep 600")]);
     until_it_runs();
     rota(&["up", "--stop"]);

@@ -70,9 +70,9 @@ pub enum PlanViolation {
     WrongCount {
         /// The job that the plan names.
         job: JobId,
-        /// What the plan gives.
+        /// GPUs that the plan gives it.
         given: u32,
-        /// What the job can use.
+        /// The counts that the job can use, for people.
         asked: String,
     },
     /// A node that is not there, or down.
@@ -161,7 +161,7 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
     Ok(CheckedPlan { plan, runs })
 }
 
-/// Whether a job can use an allocation, whoever else holds what.
+/// Whether a job can use an allocation, regardless of what other jobs hold.
 fn check_request(
     snapshot: &Snapshot,
     job: JobId,

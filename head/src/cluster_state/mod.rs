@@ -1,6 +1,6 @@
 //! The cluster as the journal's records add up to it: the scheduler, every job ever taken in, and which policy decides.
 //!
-//! It changes by records alone ([`ClusterState::apply`]); its fields are private to this room. A restart and a replay
+//! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
 //! each record does, `jobs` what is kept of a job.
 
@@ -32,7 +32,7 @@ use crate::rules::Rules;
 pub struct Applied {
     /// The event that the scheduler was given, if the record is one.
     pub event: Option<Event>,
-    /// What must be ordered.
+    /// Launches and stops that the agents must now be given.
     pub orders: Vec<Command>,
     /// Why a plan in the journal was left out: it does not fit the state that the records before it add up to. The live
     /// head writes no such plan, so the journal was damaged or edited.
@@ -44,13 +44,13 @@ pub struct Applied {
 pub struct CurrentPolicy {
     /// Its name, parts joined by `+`; empty before one was set.
     pub name: String,
-    /// Its parameters.
+    /// Its parameters with their values as text, in the order they were given.
     pub set: Vec<(String, String)>,
     /// Its private memory after its last plan that was accepted.
     pub memory: String,
 }
 
-/// What is known.
+/// Everything the head knows that survives a restart.
 #[derive(Debug)]
 pub struct ClusterState {
     scheduler: Scheduler,

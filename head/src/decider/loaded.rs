@@ -21,7 +21,7 @@ pub enum DecideError {
     /// A fault in the program, not in the script.
     #[error("the policy panicked")]
     Panicked,
-    /// None was chosen yet.
+    /// The head has just started, and no policy was chosen yet.
     #[error("there is no policy")]
     NoPolicy,
 }
@@ -35,9 +35,9 @@ pub enum PolicyUseError {
     /// A parameter does not exist, or cannot have the value.
     #[error("{key}={value}: {error}")]
     Set {
-        /// The parameter.
+        /// The parameter's name.
         key: String,
-        /// As it was given.
+        /// The value as the user wrote it.
         value: String,
         /// What is wrong with it.
         error: Box<SetError>,
@@ -55,7 +55,7 @@ pub enum PolicyUseError {
     #[error("there is no policy")]
     NoPolicy,
     /// A changed file was not used.
-    #[error("{0}; the old text decides on")]
+    #[error("{0}; the old text stays in use")]
     OldTextStays(Box<PolicyUseError>),
 }
 
@@ -113,7 +113,6 @@ impl LoadedPolicy {
         Ok(LoadedPolicy { before: self.before.clone(), ..again })
     }
 
-    /// Which it is.
     pub(crate) fn chosen(&self) -> &PolicyChosen {
         &self.chosen
     }

@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 use crate::cluster_state::Standing;
 use crate::state::{LaunchPhase, Moment};
 
-/// In words.
+/// What a job is doing, or why it waits, as a sentence for its user.
 pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<String, Refusal> {
     let snapshot = engine.state.snapshot(moment);
     let cluster = engine.state.cluster();
@@ -76,7 +76,7 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     ));
     match free_at(&snapshot, needs, free) {
         Some(at) if at > moment.now => text.push_str(&format!(
-            "; by the jobs' estimates {needs} GPUs are free in {:.0} s",
+            "; going by the jobs' estimates, {needs} GPUs will be free in {:.0} s",
             (at - moment.now).as_secs_f64()
         )),
         Some(_) => text.push_str(&format!(
@@ -87,8 +87,8 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     Ok(text)
 }
 
-/// How slow it is, what it holds of what it can use, and which jobs on its nodes hold more than their share; empty at its
-/// best speed.
+/// How far a job is below its best speed, how much of the CPUs and memory it can use it holds, and which jobs on its nodes
+/// hold more than their share; empty at its best speed.
 fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
     let jobs = &snapshot.jobs;
     let (held, wanted) = (jobs.allocation(row), jobs.demand_per_gpu(row));
@@ -97,7 +97,7 @@ fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
     if of_best > 0.995 || (wanted.cpu_micro <= has.cpu_micro && wanted.mem_bytes <= has.mem_bytes) {
         return String::new();
     }
-    let is_beside = |slice: &Slice| held.slices.iter().any(|mine| mine.node == slice.node);
+    let shares_node = |slice: &Slice| held.slices.iter().any(|mine| mine.node == slice.node);
     let is_above_share = |slice: &Slice| {
         let share = snapshot.cluster.node(slice.node).map_or(Host::NONE, |node| node.share_per_gpu());
         let above = slice.host.saturating_sub(&share.times(slice.gpus.len()));
@@ -106,14 +106,14 @@ fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
     };
     let others = (0..jobs.len()).filter(|other| *other != row);
     let mut above: Vec<JobId> = others
-        .filter(|other| jobs.allocation(*other).slices.iter().any(|s| is_beside(s) && is_above_share(s)))
+        .filter(|other| jobs.allocation(*other).slices.iter().any(|s| shares_node(s) && is_above_share(s)))
         .map(|other| jobs.id(other))
         .collect();
     above.sort_unstable();
     let above: Vec<String> = above.iter().map(|job| format!("job {job}")).collect();
     let who = match above.is_empty() {
         true => String::new(),
-        false => format!("; {} beside it hold more than their share", above.join(", ")),
+        false => format!("; {} on the same nodes hold more than their share", above.join(", ")),
     };
     format!(
         ", at {:.0} % of its best speed: it holds {:.1} of the {:.1} CPUs and {:.1} of the {:.1} GB that it can use{who}",
@@ -125,7 +125,7 @@ fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
     )
 }
 
-/// When so many GPUs are free if every running job ends by its estimate and none follows.
+/// When `needs` GPUs will be free if every running job ends as estimated and no other job starts.
 fn free_at(snapshot: &Snapshot, needs: u32, mut free: u32) -> Option<Time> {
     let mut ends: Vec<_> = (0..snapshot.jobs.len())
         .filter(|row| snapshot.jobs.phase(*row) == JobPhase::Running)

@@ -9,6 +9,8 @@
 
 mod explain;
 mod fast_forward;
+#[cfg(test)]
+mod overtaken;
 mod refusal;
 mod replies;
 mod rounds;
@@ -41,7 +43,7 @@ const STOP_AT_MOST: Span = Span::from_secs(40);
 /// Inputs in one batch at most.
 const MOST_IN_BATCH: usize = 4096;
 
-/// What arrives.
+/// Everything that can wake the engine, from agents, users, the decider and the system.
 #[derive(Debug)]
 pub(crate) enum Input {
     AgentConnected {
@@ -70,7 +72,7 @@ pub(crate) enum Input {
     Shutdown,
 }
 
-/// The head at work.
+/// The head's loop with all it owns; one task, so nothing here is locked.
 pub(crate) struct Engine {
     state: State,
     store: Store,

@@ -18,7 +18,7 @@ pub(crate) enum Refusal {
     JobHasEnded(JobId),
     #[error("job {0} has not started yet")]
     JobHasNotStarted(JobId),
-    #[error("job {job}: its output is on {node}, which is not there")]
+    #[error("job {job}: its output is on {node}, which is not connected")]
     OutputOutOfReach { job: JobId, node: String },
     #[error("{0} is drained already")]
     IsDrained(Name),

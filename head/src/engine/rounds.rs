@@ -112,7 +112,7 @@ impl Engine {
         let known = self.state.cluster().policy();
         let is_known = |chosen: &PolicyChosen| chosen.policy == known.name && chosen.set == known.set;
         let answers = match result {
-            // After a restart the same policy decides on: nothing to write down.
+            // After a restart the same policy goes on: nothing to write down.
             Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
             Ok(PolicyChosen { policy, set, digest }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");

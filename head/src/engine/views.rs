@@ -1,4 +1,4 @@
-//! What people are shown: the head, jobs, nodes, what happened, what another policy would do.
+//! Answers to users' questions: the head's status, jobs, nodes, events, and what another policy would do.
 
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
@@ -21,7 +21,7 @@ const MOST_EVENTS: usize = 5_000;
 /// Bytes of a long text in one message.
 const TEXT_PIECE_BYTES: usize = 200_000;
 
-/// The head at a glance.
+/// The head's status in one message, for `rota top` and for clients that wait until it is ready.
 pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     let cluster = engine.state.cluster();
     let jobs = cluster.scheduler().jobs();
@@ -47,12 +47,12 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     }
 }
 
-/// What is wrong: the disk alone, as nothing is decided without it, else what is wrong with the policy.
+/// What is wrong. A disk that refuses writes hides what is wrong with the policy: nothing is decided without a disk.
 fn trouble(engine: &Engine) -> String {
     engine.disk_trouble.clone().unwrap_or_else(|| engine.decider.trouble())
 }
 
-/// Jobs as people see them.
+/// The jobs asked for, in as many messages as they need.
 pub(super) fn jobs(engine: &Engine, which: &WhichJobs) -> Result<Vec<ToUser>, Refusal> {
     if let WhichJobs::These(these) = which
         && let Some(none) = these.iter().find(|id| engine.state.cluster().job(**id).is_none())
@@ -119,7 +119,7 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
     }
 }
 
-/// Nodes as people see them.
+/// Every node whose agent has ever connected.
 pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
     let cluster = engine.state.cluster();
     let view = |(name, agent): (&Name, &Agent)| {
@@ -157,7 +157,7 @@ pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
     engine.state.agents().iter().map(view).collect()
 }
 
-/// What happened, from one line of the journal on.
+/// The journal from a line on, in sentences; at most [`MOST_EVENTS`] lines.
 pub(super) fn events(engine: &Engine, from: u64) -> Result<Vec<ToUser>, Refusal> {
     let lines = engine.store.journal(from, MOST_EVENTS)?;
     let view = |(index, time, record): &(u64, rota_core::time::Time, Record)| EventView {
@@ -185,7 +185,7 @@ pub(super) fn journal(engine: &Engine) -> Result<Vec<ToUser>, Refusal> {
     Ok(in_pieces(&text))
 }
 
-/// A text of any length.
+/// A text of any length, cut between characters into messages.
 pub(super) fn in_pieces(text: &str) -> Vec<ToUser> {
     let (mut answers, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
@@ -198,7 +198,7 @@ pub(super) fn in_pieces(text: &str) -> Vec<ToUser> {
     answers
 }
 
-/// What another policy would change.
+/// What a plan would change if it were carried out now, a line for each job.
 pub(super) fn what_if_text(engine: &Engine, plan: &Plan) -> String {
     let jobs = engine.state.cluster().scheduler().jobs();
     let mut lines = Vec::new();

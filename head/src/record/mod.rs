@@ -45,19 +45,19 @@ pub enum Record {
     },
     /// A job that was taken in reached the scheduler.
     JobSubmitted {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
     },
     /// Every rank of a launch runs.
     JobStarted {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
     },
     /// A job reported progress.
     JobProgressed {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
@@ -66,14 +66,14 @@ pub enum Record {
     },
     /// A job turned out faster or slower than its profile says.
     JobPaced {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// How many times as fast as its profile it is thought to be from now on.
         pace: f64,
     },
     /// A job has written a checkpoint: that much survives.
     JobCheckpointed {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
@@ -82,7 +82,7 @@ pub enum Record {
     },
     /// A job that was ordered to stop is gone from all its nodes.
     JobStopped {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
@@ -91,7 +91,7 @@ pub enum Record {
     },
     /// A launch ended before its work was done.
     JobRequeued {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
@@ -104,7 +104,7 @@ pub enum Record {
     },
     /// A job did its work.
     JobFinished {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// Launches of a job are counted from 1.
         incarnation: Incarnation,
@@ -113,16 +113,16 @@ pub enum Record {
     },
     /// A job was withdrawn.
     JobCancelled {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
         /// The user who asked for it.
         user: String,
     },
     /// A job was given up after too many failures.
     JobFailed {
-        /// Its number.
+        /// The number that its `JobReceived` gave it.
         job: JobId,
-        /// In words.
+        /// How often it failed, and how its last launch did, for people.
         reason: String,
     },
     /// A node came for the first time.
@@ -138,19 +138,19 @@ pub enum Record {
     },
     /// A node is gone, and its lease over.
     NodeLost {
-        /// Its number.
+        /// The number that its `NodeJoined` gave it.
         node: NodeId,
-        /// In words.
+        /// How the head knows, for people.
         reason: String,
     },
     /// A node is back.
     NodeReturned {
-        /// Its number.
+        /// The number that its `NodeJoined` gave it.
         node: NodeId,
     },
     /// An operator took a node out of service, or back into it.
     NodeDrained {
-        /// Its number.
+        /// The number that its `NodeJoined` gave it.
         node: NodeId,
         /// Whether it is out of service.
         is_drained: bool,
@@ -179,7 +179,7 @@ pub enum Record {
         node: NodeId,
         /// Its number on the node, counted from 0.
         gpu: u32,
-        /// In words.
+        /// What is wrong with it, for people.
         reason: String,
     },
     /// A GPU that could not be used is back.
@@ -189,7 +189,7 @@ pub enum Record {
         /// Its number on the node, counted from 0.
         gpu: u32,
     },
-    /// The policy was asked.
+    /// A round began: the policy was asked about the state at this time.
     RoundBegan {
         /// Rounds are counted from 1 over all starts of the head.
         round: u64,
@@ -222,7 +222,7 @@ pub enum Record {
     },
     /// Something else that an operator should know.
     Noted {
-        /// In words.
+        /// A sentence as `rota events` shows it.
         text: String,
     },
 }
@@ -241,7 +241,7 @@ pub struct NodeHas {
 }
 
 impl NodeHas {
-    /// As a group of one.
+    /// A cluster's group that consists of this node.
     pub fn to_group(&self) -> NodeGroup {
         NodeGroup {
             count: 1,

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 /// A plan as it is written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// Answers to arrivals: no reason admits.
+    /// Answers to jobs that ask for admission: a reason declines, none admits.
     pub verdicts: Vec<(JobId, Option<String>)>,
-    /// Who runs: no allocation keeps what it has.
+    /// Jobs that shall run; one without an allocation keeps what it has.
     pub run: Vec<(JobId, Option<Allocation>)>,
-    /// When to ask again.
+    /// When the policy wants to be asked again.
     pub wake: WakeRecord,
     /// Remarks of the policy and the guards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -18,15 +18,16 @@ pub(super) struct Copies {
     under_way: BTreeMap<Attempt, Copy>,
 }
 
-/// One copy.
+/// One copy: a piece is read at the source, then written at all targets, then the next one is read.
 #[derive(Debug)]
 struct Copy {
     source: NodeId,
     targets: Vec<NodeId>,
-    /// Bytes read.
+    /// Bytes read so far: where the next piece begins.
     offset: u64,
     /// Targets that have not written the last piece.
     n_writing: usize,
+    /// Whether the last piece that was read ends the checkpoint.
     is_end: bool,
 }
 
@@ -37,7 +38,7 @@ impl Copies {
 }
 
 impl State {
-    /// Begins to copy what a launch needs, if it needs something; whether it must wait for that.
+    /// Begins to copy the checkpoint to the nodes of a launch that do not have it; true if the launch must wait for that.
     pub(super) fn fetch_checkpoint(&mut self, moment: Moment, attempt: Attempt) -> bool {
         let Some(job) = self.cluster.job(attempt.job).filter(|_| self.copies.is_on) else { return false };
         // A job that names a path of its own sees to its checkpoints itself.
@@ -57,7 +58,7 @@ impl State {
             true => drop(self.order(moment, source, Task::ReadCheckpoint { attempt, offset: 0 })),
             false => {
                 let name = self.cluster.node_name(source).to_owned();
-                self.copy_failed(moment, attempt, &format!("it is on {name}, which is not there"));
+                self.copy_failed(moment, attempt, &format!("it is on {name}, which is not connected"));
             }
         }
         true
@@ -99,7 +100,7 @@ impl State {
         }
     }
 
-    /// What a node says of a piece that it should have read or written.
+    /// Gives up a copy, and with it the launch that waits for it. That is not a failure of the job.
     fn copy_failed(&mut self, moment: Moment, attempt: Attempt, why: &str) {
         if self.copies.under_way.remove(&attempt).is_some() {
             let reason = format!("its checkpoint could not be copied: {why}");
@@ -108,7 +109,7 @@ impl State {
         }
     }
 
-    /// What became of an order to read or write a piece.
+    /// An agent has answered an order to read or write a piece.
     pub(super) fn copy_done(&mut self, moment: Moment, name: &Name, task: &Task, outcome: Outcome) {
         match (task, outcome) {
             (Task::ReadCheckpoint { attempt, offset }, Outcome::Piece { bytes, is_end }) => {

@@ -318,7 +318,7 @@ proptest! {
             world.take(step);
         }
         let mut folded = world.folded();
-        // Progress is extrapolated when somebody looks: both are looked at now.
+        // Progress is extrapolated when a snapshot is taken: both take one now.
         folded.snapshot(world.moment.now);
         world.state.snapshot(world.moment);
         prop_assert_eq!(format!("{folded:#?}"), format!("{:#?}", world.state.cluster));

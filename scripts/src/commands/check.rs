@@ -1,7 +1,6 @@
 //! `check`: compile a policy and let it decide made-up instants, before anyone depends on it.
 
-use rota_core::check::check as check_plan;
-use rota_core::policy::Policy;
+use rota_core::round::{self, RoundError};
 
 use super::error::TryError;
 use crate::commands::sample::{Size, snapshot};
@@ -14,11 +13,11 @@ pub fn check(name: &str) -> Result<String, TryError> {
     let mut decided = Vec::new();
     for (instant_name, n_old, n_new) in [("nothing to do", 0, 0), ("half full", 8, 8), ("overfull", 60, 20)] {
         let instant = snapshot(Size { n_nodes: 4, n_old, n_new });
-        let plan =
-            policy.decide(&instant).map_err(|error| TryError::Failed { instant: instant_name, error })?;
-        let n_runs = plan.run.len();
-        check_plan(&instant, plan)
-            .map_err(|violation| TryError::Impossible { instant: instant_name, violation })?;
+        let decision = round::decide(&instant, &mut policy).map_err(|error| match error {
+            RoundError::Policy(error) => TryError::Failed { instant: instant_name, error },
+            RoundError::Violation(violation) => TryError::Impossible { instant: instant_name, violation },
+        })?;
+        let n_runs = decision.checked.plan().run.len();
         decided.push(format!(
             "{instant_name}: {n_runs} of {} jobs run, {} operations",
             n_old + n_new,

@@ -13,7 +13,7 @@ use rota_head::recorded::recorded;
 use rota_head::replay::replay;
 use rota_head::{ProfileText, Record, Rules, read_journal};
 
-/// Which journal.
+/// Which journal to play, and against which policy.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReplayArgs {
     /// A head's state directory; its head may be running

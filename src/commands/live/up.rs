@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::time::Span;
 use rota_transport::identity::{Authority, Identity, Role, Validity};
+use rota_transport::logging::{DEFAULT_FILTER, LogFilter, LoggingError};
 use rota_transport::message::FromUser;
 use rota_transport::value::Name;
 
@@ -63,6 +64,10 @@ pub(crate) struct UpArgs {
     /// How long an agent goes on without a word from the head
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
     pub lease: Span,
+    /// What the head and the agents log, each to a file in the folder below: a level (error, warn, info, debug, trace,
+    /// off), or levels by target such as `info,rota_head=debug`
+    #[arg(long, value_name = "LEVEL|FILTER", value_parser = parse_log, default_value = DEFAULT_FILTER)]
+    pub log: String,
     /// End what was started; its folder stays
     #[arg(long)]
     pub stop: bool,
@@ -101,6 +106,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     head.args(["head", "--listen", &address, "--policy", &args.policy, "--profiles", &args.profiles]);
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
     head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
+    head.args(["--log", &args.log]);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
         head.arg("--on-grid");
@@ -118,7 +124,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     for (index, has) in nodes.iter().enumerate() {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
-        node.args(["--head", &address, "--address", "127.0.0.1"]).args(has);
+        node.args(["--head", &address, "--address", "127.0.0.1", "--log", &args.log]).args(has);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         if !args.copy_checkpoints {
@@ -135,6 +141,11 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("end:  rota up --stop");
     Ok(())
+}
+
+/// The text of a filter that head and agents will understand.
+fn parse_log(text: &str) -> Result<String, LoggingError> {
+    LogFilter::parse(text).map(|_| text.to_owned())
 }
 
 /// What each agent says it has, as its options.
@@ -179,15 +190,15 @@ fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) ->
     }
 }
 
-/// The agent's program: beside this one, or on the path.
+/// The agent's program: in the folder of this one, or on the path.
 pub(crate) fn agent_program() -> Result<PathBuf> {
-    let beside = std::env::current_exe()?.with_file_name("rota-agent");
-    if beside.exists() {
-        return Ok(beside);
+    let sibling = std::env::current_exe()?.with_file_name("rota-agent");
+    if sibling.exists() {
+        return Ok(sibling);
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|path| path.join("rota-agent")).find(|path| path.exists());
-    found.context("rota-agent is neither beside rota nor on the path: build it with `cargo build --release -p rota-agent`")
+    found.context("rota-agent is neither in rota's folder nor on the path: build it with `cargo build --release -p rota-agent`")
 }
 
 fn free_port() -> Result<u16> {
@@ -217,7 +228,7 @@ fn stop(home: &Path) -> Result<()> {
         let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::StopAll));
     }
     let pids: Vec<u32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-    // The head ends when nothing runs any more; only then nobody is left whom the agents would have to obey.
+    // The head ends when nothing runs any more. Until then the agents must stay to stop what they run.
     let limit = Instant::now() + Duration::from_secs(45);
     while pids.first().is_some_and(|head| is_ours(*head)) && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(20));
