@@ -32,7 +32,7 @@ pub enum HeadError {
         /// Its name, as it was given.
         policy: String,
         /// Why it cannot be used.
-        error: PolicyUseError,
+        error: Box<PolicyUseError>,
     },
     /// Threads or signals that the system does not give.
     #[error("the system refuses {what}: {error}")]
@@ -59,6 +59,6 @@ pub enum ReplayError {
         /// Its name, parts joined by `+`.
         policy: String,
         /// Why it cannot be used.
-        error: PolicyUseError,
+        error: Box<PolicyUseError>,
     },
 }

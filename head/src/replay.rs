@@ -83,7 +83,7 @@ pub fn replay(
 }
 
 fn load(name: &str, set: &[(String, String)], memory: &str) -> Result<LoadedPolicy, ReplayError> {
-    let failed = |error| ReplayError::Policy { policy: name.to_owned(), error };
+    let failed = |error| ReplayError::Policy { policy: name.to_owned(), error: Box::new(error) };
     LoadedPolicy::load(name, set, memory, None).map_err(failed)
 }
 

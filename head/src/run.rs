@@ -131,7 +131,7 @@ fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, 
     };
     match decider::load_script(&policy, &set) {
         Ok(_) => Ok(Ask::Choose { ticket: 0, policy, set, memory, snapshot: None }),
-        Err(error) => Err(HeadError::Policy { policy, error }),
+        Err(error) => Err(HeadError::Policy { policy, error: Box::new(error) }),
     }
 }
 

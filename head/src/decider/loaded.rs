@@ -40,7 +40,7 @@ pub enum PolicyUseError {
         /// The value as the user wrote it.
         value: String,
         /// What is wrong with it.
-        error: SetError,
+        error: Box<SetError>,
     },
     /// Its memory cannot be read back.
     #[error(transparent)]
@@ -171,7 +171,7 @@ pub(crate) fn load_script(policy: &str, set: &[(String, String)]) -> Result<Scri
     for (key, value) in set {
         script.set(key, value).map_err(|error| {
             let (key, value) = (key.clone(), value.clone());
-            PolicyUseError::Set { key, value, error }
+            PolicyUseError::Set { key, value, error: Box::new(error) }
         })?;
     }
     Ok(script)
