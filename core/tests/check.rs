@@ -242,7 +242,7 @@ fn a_protected_job_uses_its_tenants_quota_before_the_jobs_that_a_plan_names_firs
         let mut plan = Plan { run, ..Plan::default() };
         let snapshot = scheduler.snapshot(Time::from_secs_f64(300.0));
         mend(&snapshot, &mut plan);
-        assert_eq!(plan.run, [keep.clone()], "{:?}", plan.notes);
+        assert_eq!(plan.run, std::slice::from_ref(&keep), "{:?}", plan.notes);
         check(&snapshot, plan).expect("sound");
     }
     // Later nothing protects it: the order of the plan says who uses the quota.
