@@ -205,7 +205,7 @@ mod tests {
             fetch_bps: 1,
         };
         let cluster = Cluster::new("one", &[node]).expect("a cluster");
-        let dataset = |n: usize| Dataset { name: n.to_string().into(), bytes: 1_000, home: None };
+        let dataset = |n: usize| Dataset { name: n.to_string(), bytes: 1_000, home: None };
         Caches::new(&cluster, &(0..n_datasets).map(dataset).collect::<Vec<_>>())
     }
 
