@@ -102,7 +102,7 @@ proptest! {
             dataset: Some(DatasetId(dice.roll(n_datasets) as u32)),
             ..job(id, dice.roll(60) as i64 + 60 * i64::from(id), 1, 1.0 + dice.roll(3_000) as f64)
         });
-        let dataset = |n: u64| Dataset { name: n.to_string().into(), bytes, home: None };
+        let dataset = |n: u64| Dataset { name: n.to_string(), bytes, home: None };
         let datasets = (0..n_datasets).map(dataset).collect();
         let workload = Arc::new(Workload { datasets, ..Arc::unwrap_or_clone(workload(jobs.collect())) });
         let mut walker = Walker::new(Key::Attained, Walk::default(), Answers::Tune);
