@@ -69,6 +69,20 @@ const FOLDERS: [&str; 3] =
     ["traces/elasticflow-itp/elasticflow", "traces/philly-elasticflow", "golden/elasticflow/traces"];
 
 /// A figure's claims.json; its files are left in a folder that is gone afterwards.
+#[test]
+fn a_defect_that_is_none_or_another_programs_is_refused_before_anything_runs() {
+    let empty = tempfile::tempdir().expect("a folder");
+    for (name, message) in [
+        ("foo", "`foo` is not a defect of an original"),
+        ("edf-width", "--defect edf-width: synergy has no such defect"),
+    ] {
+        let output = rota(empty.path(), &["reproduce", "synergy", "9", "--quick", "--defect", name]);
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
+        assert!(!empty.path().join("reproduce-synergy-9").exists(), "{name} cost a run");
+    }
+}
+
 fn claims(args: &[&str]) -> serde_json::Value {
     let dir = tempfile::tempdir().expect("a folder");
     let output = rota(dir.path(), &[&["reproduce"], args, &["--json"]].concat());

@@ -28,7 +28,7 @@ fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/agent/python/examples/train.py");
     let cluster = Cluster::start(2, 2, &["--round", "1s"]);
     let alone = Command::new(&python)
-        .args([script, "--steps", "400"])
+        .args(["-B", script, "--steps", "400"])
         .env("ROTA_CHECKPOINT_DIR", cluster.path("alone"))
         .output()
         .expect("it runs");
@@ -45,6 +45,8 @@ fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on
         "400",
         "--",
         &python,
+        // No compiled modules in the checkout.
+        "-B",
         script,
         "--pause=0.02",
     ]);

@@ -27,6 +27,8 @@ fn a_data_loader_is_profiled_with_a_worker_for_each_cpu_and_two_are_faster_than_
         "1",
         "--",
         &python,
+        // No compiled modules in the checkout.
+        "-B",
         script,
         "--batch-size",
         "6",
