@@ -25,7 +25,7 @@ pub struct Caches {
     waits: BTreeMap<JobId, Wait>,
     uses: u64,
     /// Without `waits`, and with the rest of what is being fetched.
-    books: DataUse,
+    totals: DataUse,
 }
 
 /// A data set in a node's cache, or on its way there.
@@ -47,7 +47,7 @@ struct Wait {
 }
 
 impl Wait {
-    /// What it adds to the books if it ends, or is looked at, at `now`.
+    /// What it adds to the totals if it ends, or is looked at, at `now`.
     fn so_far(&self, now: Time) -> (Span, u64) {
         let waited = (now.min(self.until) - self.from).max(Span::ZERO);
         let bytes = |(bytes, rate): &(u64, u64)| bytes_in(waited, *rate).min(*bytes);
@@ -82,33 +82,33 @@ impl Caches {
             self.uses += 1;
             let used = (now, self.uses);
             if data.home == Some(node) {
-                self.books.hits += 1;
+                self.totals.hits += 1;
                 continue;
             }
             if let Some(kept) = self.held.entry(node).or_default().get_mut(&id) {
                 kept.used = used;
                 wait.until = wait.until.max(kept.complete);
                 if kept.complete <= now {
-                    self.books.hits += 1;
+                    self.totals.hits += 1;
                 } else {
-                    self.books.fetches += 1;
+                    self.totals.fetches += 1;
                 }
                 continue;
             }
-            self.books.fetches += 1;
+            self.totals.fetches += 1;
             let (capacity, rate) = self.nodes.get(node.index()).copied().unwrap_or_default();
             let takes =
                 if rate > 0 { Span::from_secs_f64(data.bytes as f64 / rate as f64) } else { Span::ZERO };
             let complete = now + takes;
             wait.until = wait.until.max(complete);
             if self.make_room(node, data.bytes, capacity, now, reports) {
-                self.books.fetched_bytes += data.bytes;
+                self.totals.fetched_bytes += data.bytes;
                 self.held.entry(node).or_default().insert(id, Kept { used, complete });
                 reports.push(Event::DataCached { node, dataset: id });
             } else if rate > 0 {
                 wait.through.push((data.bytes, rate));
             } else {
-                self.books.fetched_bytes += data.bytes;
+                self.totals.fetched_bytes += data.bytes;
             }
         }
         let longest = wait.until - now;
@@ -122,30 +122,30 @@ impl Caches {
     pub fn end(&mut self, job: JobId, now: Time) {
         if let Some(wait) = self.waits.remove(&job) {
             let (waited, bytes) = wait.so_far(now);
-            self.books.waited += waited;
-            self.books.fetched_bytes += bytes;
+            self.totals.waited += waited;
+            self.totals.fetched_bytes += bytes;
         }
     }
 
     /// What was found and fetched until `now`; nothing when no data sets are in play.
-    pub fn books(&self, now: Time) -> Option<DataUse> {
+    pub fn data_use(&self, now: Time) -> Option<DataUse> {
         if self.datasets.is_empty() {
             return None;
         }
-        let mut books = self.books;
+        let mut totals = self.totals;
         for wait in self.waits.values() {
             let (waited, bytes) = wait.so_far(now);
-            books.waited += waited;
-            books.fetched_bytes += bytes;
+            totals.waited += waited;
+            totals.fetched_bytes += bytes;
         }
         for (node, sets) in &self.held {
             let rate = self.nodes.get(node.index()).map_or(0, |(_, rate)| *rate);
             for (id, kept) in sets.iter().filter(|(_, kept)| kept.complete > now) {
                 let rest = bytes_in(kept.complete - now, rate).min(self.bytes_of(*id));
-                books.fetched_bytes = books.fetched_bytes.saturating_sub(rest);
+                totals.fetched_bytes = totals.fetched_bytes.saturating_sub(rest);
             }
         }
-        Some(books)
+        Some(totals)
     }
 
     fn bytes_of(&self, id: DatasetId) -> u64 {
@@ -221,23 +221,23 @@ mod tests {
     }
 
     /// Seconds waited and bytes fetched until a second.
-    fn books(caches: &Caches, s: i64) -> (f64, u64) {
-        let books = caches.books(at(s)).expect("data sets are in play");
-        (books.waited.as_secs_f64(), books.fetched_bytes)
+    fn used(caches: &Caches, s: i64) -> (f64, u64) {
+        let totals = caches.data_use(at(s)).expect("data sets are in play");
+        (totals.waited.as_secs_f64(), totals.fetched_bytes)
     }
 
     #[test]
     fn a_job_stopped_in_the_middle_has_waited_until_then_and_the_node_goes_on() {
         let mut caches = caches(1_000, 1);
         assert_eq!(begin(&mut caches, 0, 0, 0), 1_000.0);
-        assert_eq!(books(&caches, 50), (50.0, 50));
+        assert_eq!(used(&caches, 50), (50.0, 50));
         caches.end(JobId(0), at(100));
-        assert_eq!(books(&caches, 100), (100.0, 100));
+        assert_eq!(used(&caches, 100), (100.0, 100));
         assert_eq!(begin(&mut caches, 1, 0, 400), 600.0, "it waits for the rest");
         caches.end(JobId(1), at(2_000));
-        assert_eq!(books(&caches, 2_000), (700.0, 1_000));
+        assert_eq!(used(&caches, 2_000), (700.0, 1_000));
         assert_eq!(begin(&mut caches, 0, 0, 3_000), 0.0);
-        assert_eq!(caches.books(at(3_000)).map(|books| (books.hits, books.fetches)), Some((1, 2)));
+        assert_eq!(caches.data_use(at(3_000)).map(|totals| (totals.hits, totals.fetches)), Some((1, 2)));
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(begin(&mut caches, 0, 0, 0), 1_000.0);
         assert_eq!(begin(&mut caches, 1, 1, 0), 1_000.0, "the first is on its way and is not evicted");
         caches.end(JobId(1), at(300));
-        assert_eq!(books(&caches, 1_000), (1_300.0, 1_300));
+        assert_eq!(used(&caches, 1_000), (1_300.0, 1_300));
         assert_eq!(begin(&mut caches, 1, 1, 1_000), 1_000.0, "nothing of it was kept");
         assert_eq!(begin(&mut caches, 2, 0, 1_000), 1_000.0, "it made room for the second");
     }

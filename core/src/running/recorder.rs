@@ -1,4 +1,4 @@
-//! Keeps the books of a run: turns events and commands into a [`Ledger`].
+//! Records a run: turns events and commands into a [`Ledger`].
 
 use std::collections::BTreeMap;
 
@@ -212,7 +212,7 @@ impl Recorder {
         self.ledger.n_skipped += rounds;
     }
 
-    /// Closes the books: jobs that have not ended say why.
+    /// Ends the recording: jobs that have not ended say why.
     pub fn close(mut self, now: Time, digest: String, why_unfinished: impl Fn(JobId) -> String) -> Ledger {
         let running: Vec<_> = self
             .holdings

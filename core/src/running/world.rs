@@ -61,7 +61,7 @@ impl World {
 
     /// How jobs came to their data until `now`; nothing when no data sets are in play.
     pub fn data_use(&self, now: Time) -> Option<DataUse> {
-        self.caches.books(now)
+        self.caches.data_use(now)
     }
 
     /// When the next thing happens by itself.

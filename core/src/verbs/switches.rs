@@ -1,6 +1,6 @@
 //! Choosing nodes below one switch: the fewest that hold a gang, and the splits of a gang that are allowed.
 //!
-//! Plain numbers only, so that strategies over a room ([`crate::place`]) and drivers with books of their own can share
+//! Plain numbers only, so that strategies over a room ([`crate::place`]) and drivers with accounts of their own can share
 //! it. Chronus (SoCC'21) calls these placements `consolidate` and `consolidate_random`.
 
 use crate::ids::NodeId;
