@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rota::conform::{Options, SystemReport, conform};
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::ids::{JobId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
@@ -16,6 +15,7 @@ use rota_core::resources::Host;
 use rota_core::simulation::{RunSettings, simulate};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
+use rota_lab::conform::{Options, SystemReport, conform};
 use rota_scripts::{Limits, ScriptPolicy};
 use rota_solvers::{Limits as SolveLimits, Model, Solution, SolveStatus, Solver, Start};
 use rota_test_support::need;

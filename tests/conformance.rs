@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use rota::conform::{ConformError, Options, Report, SystemReport, Verdict, conform};
+use rota_lab::conform::{ConformError, Options, Report, SystemReport, Verdict, conform};
 use rota_test_support::need;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -186,7 +186,7 @@ fn result_folders_of_cases_are_in_rotas_format() {
         Options { out: Some(out.path().to_owned()), ..options(&Path::new(ROOT).join("tests/data")) };
     assert_none_failed(&synergy(&options).expect("a report"));
     let folder = out.path().join("synergy/m1_basic.FIFO");
-    let results = rota::results::Results::read(&folder).expect("a result folder");
+    let results = rota_lab::results::Results::read(&folder).expect("a result folder");
     let jobs = &results.runs[0].jobs;
     let row = |i: usize| {
         (&*jobs[i].job_id, jobs[i].start.map(|t| t.to_string()), jobs[i].finish.map(|t| t.to_string()))

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{refused, rota, said};
-use rota::duel::{Arena, Judged, Parameters, Property, Question, Search, Setting, Sizes, Tally, matches};
+use rota_lab::duel::{Arena, Judged, Parameters, Property, Question, Search, Setting, Sizes, Tally, matches};
 use rota_scripts::scenario::{self, Scenario};
 use rota_scripts::{Limits, ScriptPolicy};
 

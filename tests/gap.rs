@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use rota::solve::{Sampled, given};
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
 use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Snapshot;
+use rota_lab::solve::{Sampled, given};
 use rota_scripts::optimum::{self, Relaxation, RowOnType, optimum, speed_of};
 use rota_scripts::{Limits as ScriptLimits, ScriptPolicy};
 use rota_solvers::{Highs, Limits};

@@ -182,7 +182,7 @@ fn every_figure_and_claim_stands_in_the_list_of_the_documentation() {
     let page = include_str!("../docs/reproduce.md");
     let (_, list) =
         page.split_once("<!-- claims: written by `rota reproduce all --claims` -->").expect("a list");
-    for paper in rota::reproduce::papers::PAPERS {
+    for paper in rota_lab::reproduce::papers::PAPERS {
         for figure in paper.figures {
             let heading = format!("### `{} {}`: {}", paper.system, figure.name, figure.title);
             let (_, section) = list.split_once(&heading).unwrap_or_else(|| {

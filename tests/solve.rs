@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rota::solve::{ChildSolver, Fate};
+use rota_lab::solve::{ChildSolver, Fate};
 use rota_solvers::exchange::write_request;
 use rota_solvers::{Limits, Model, Sense, SolveStatus, Solver, Start, Variable, check};
 use serde_json::Value;

@@ -21,12 +21,12 @@ use super::inputs::{Inputs, Load};
 use super::live::{Client, HeadArgs, PolicyArgs, Template, choose_policy};
 use super::progress::Meter;
 use super::run::{self, RunArgs};
-use crate::report;
-use crate::results::{Results, RunMeta, RunResult, Timing};
 use comparison::Comparison;
 use play::Jobs;
 use rota_head::ledger::ledger_of;
 use rota_head::{Record, Rules};
+use rota_lab::report;
+use rota_lab::results::{Results, RunMeta, RunResult, Timing};
 
 /// A trace, policies, and the head they go to.
 #[derive(Args, Clone, Debug)]

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::diff::{Parting, difference, different_options};
-use crate::results::{Results, RunResult};
+use rota_lab::diff::{Parting, difference, different_options};
+use rota_lab::results::{Results, RunResult};
 
 /// Which runs.
 #[derive(Args, Clone, Debug)]

@@ -9,10 +9,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rota_scripts::scenario;
 
 use super::run::parse_set;
-use crate::duel::{
+use rota_lab::duel::{
     Arena, Findings, Match, Parameters, Property, Question, Search, Setting, Sizes, explained, matches,
 };
-use crate::results::replace_file;
+use rota_lab::results::replace_file;
 
 /// Who meets whom, and on what.
 #[derive(Args, Clone, Debug)]

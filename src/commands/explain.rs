@@ -8,8 +8,8 @@ use rota_core::time::Time;
 
 use super::live::{self, HeadArgs};
 use super::rerun;
-use crate::explain::{Explanation, Seen, Watch, explain};
-use crate::results::{Results, RunResult};
+use rota_lab::explain::{Explanation, Seen, Watch, explain};
+use rota_lab::results::{Results, RunResult};
 
 /// Which job of which run.
 #[derive(Args, Clone, Debug)]

@@ -17,7 +17,7 @@ use rota_traces::rows::{BadRows, DroppedRow};
 use rota_traces::source::Source;
 use rota_traces::{cluster, generate::WorkloadFile};
 
-use crate::results::Input;
+use rota_lab::results::Input;
 
 /// What is run, and on what.
 #[derive(Args, Clone, Debug)]

@@ -1,5 +1,6 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod conform;
 mod deploy;
 mod diff;
 mod duel;
@@ -61,7 +62,7 @@ enum Command {
     /// Draw the report of result folders again
     Report(report::ReportArgs),
     /// Run the golden cases of the original programs and name every difference
-    Conform(crate::conform::command::ConformArgs),
+    Conform(conform::ConformArgs),
     /// Say why a job was declined, waited, was scaled or missed its deadline
     Explain(explain::ExplainArgs),
     /// Name the first decision in which two runs differ, with the state around it
@@ -125,7 +126,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Trace(command) => trace::run(&command)?,
         Command::Profile(command) => profile::run(&command)?,
         Command::Report(args) => report::run(&args)?,
-        Command::Conform(args) => return crate::conform::command::run(args),
+        Command::Conform(args) => return conform::run(args),
         Command::Explain(args) => explain::run(&args)?,
         Command::Diff(args) => return diff::run(&args),
         Command::Export(args) => export::run(&args)?,
@@ -133,7 +134,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Study(args) => return study::run(&args),
         Command::Live(command) => live::run(&command)?,
         Command::Solve(args) => return solve::run(&args),
-        Command::SolveChild => crate::solve::serve()?,
+        Command::SolveChild => rota_lab::solve::serve()?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "rota", &mut std::io::stdout());
         }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::report;
-use crate::results::Results;
+use rota_lab::report;
+use rota_lab::results::Results;
 
 /// Which folders.
 #[derive(Args, Clone, Debug)]

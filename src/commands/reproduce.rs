@@ -1,4 +1,4 @@
-//! `rota reproduce`: the papers' figures, from options to what [`crate::reproduce`] knows of them.
+//! `rota reproduce`: the papers' figures, from options to what [`rota_lab::reproduce`] knows of them.
 
 mod all;
 mod attribute;
@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::reproduce::elasticflow;
-use crate::reproduce::papers::{Paper, paper};
 use all::AllArgs;
+use rota_lab::reproduce::elasticflow;
+use rota_lab::reproduce::papers::{Paper, paper};
 
 /// A paper.
 #[derive(Clone, Debug, Subcommand)]

@@ -12,7 +12,7 @@ use rota_core::simulation::Simulation;
 use rota_core::snapshot::Snapshot;
 
 use super::run::{self, RunArgs};
-use crate::results::{Input, Results, RunMeta, RunResult};
+use rota_lab::results::{Input, Results, RunMeta, RunResult};
 
 #[derive(Parser)]
 #[command(no_binary_name = true)]

@@ -28,12 +28,12 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::progress::Meter;
-use crate::original::Driven;
-use crate::report;
-use crate::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
-use crate::solve::{Bounded, Sampled};
 use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
+use rota_lab::original::Driven;
+use rota_lab::report;
+use rota_lab::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
+use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;

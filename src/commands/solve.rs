@@ -12,7 +12,7 @@ use rota_core::time::Span;
 use rota_scripts::optimum::OptimumSettings;
 use rota_solvers::{Highs, Limits, SolveStatus, Solver, Start, read_model, write_model};
 
-use crate::solve::{Answer, ChildSolver, Fate};
+use rota_lab::solve::{Answer, ChildSolver, Fate};
 
 /// What to solve, and for how long.
 #[derive(Args, Clone, Debug)]

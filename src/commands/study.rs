@@ -18,9 +18,9 @@ use rota_scripts::shipped;
 use rota_scripts::study::StudyOptions;
 
 use super::run::parse_set;
-use crate::study::{self, Order, Shard, Study};
 pub(crate) use bar::Bar;
 pub(crate) use plan::Simulate;
+use rota_lab::study::{self, Order, Shard, Study};
 use shards::Shards;
 
 /// A study, and how to run it.

@@ -15,7 +15,7 @@ use rota_traces::stats::{Group, Stats, Summary};
 use rota_traces::{check, profile, stats};
 
 use super::inputs::{InputArgs, Inputs};
-use crate::results::replace_file;
+use rota_lab::results::replace_file;
 
 /// Speeds that ElasticFlow's tables are written with when the profiles at hand lack its models.
 const ELASTICFLOW_PROFILES: &str = "elasticflow-a100";
@@ -311,7 +311,7 @@ fn print_stats(args: &ReadArgs) -> Result<()> {
 
 fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(crate::report::TABLE_STYLE).set_header(header.iter().copied());
+    table.load_style(rota_lab::report::TABLE_STYLE).set_header(header.iter().copied());
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -87,7 +87,7 @@ fn artifact() {
             .expect("a link");
         }
         std::fs::write(system.join("cases.csv"), format!("{header}\n{line}\n")).expect("a case table");
-        let options = rota::conform::Options {
+        let options = rota_lab::conform::Options {
             golden: folder.path().into(),
             systems: vec!["synergy".into()],
             out: None,
@@ -96,7 +96,7 @@ fn artifact() {
         let mut best = Duration::MAX;
         for _ in 0..REPEATS {
             let began = measure::process_cpu_now();
-            let report = rota::conform::conform(&options, &|_, _| {}).expect("a sound folder");
+            let report = rota_lab::conform::conform(&options, &|_, _| {}).expect("a sound folder");
             best = best.min(measure::process_cpu_now() - began);
             assert!(report.is_good(), "{}", report.to_text());
         }

@@ -3,13 +3,13 @@
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rota::profile::findings::{Findings, Run};
-use rota::profile::fit::Fit;
-use rota::profile::grid::{Grid, Point};
-use rota::profile::knee::{knee, last_growth};
-use rota::profile::sweep::{MemoryAxis, Sweep};
 use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
+use rota_lab::profile::findings::{Findings, Run};
+use rota_lab::profile::fit::Fit;
+use rota_lab::profile::grid::{Grid, Point};
+use rota_lab::profile::knee::{knee, last_growth};
+use rota_lab::profile::sweep::{MemoryAxis, Sweep};
 use rota_traces::profile::{BUILT_IN, ProfileEntry, load};
 
 /// Every iteration time is off by up to this part, either way.

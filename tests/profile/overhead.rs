@@ -1,8 +1,8 @@
 //! What changes of an allocation cost: ElasticFlow's traces are read, and an emulated job's costs come back as its profile
 //! states them.
 
-use rota::profile::overhead::published::{CHANGES, FIGURE_12, of, seconds};
-use rota::profile::overhead::script::{changes, read};
+use rota_lab::profile::overhead::published::{CHANGES, FIGURE_12, of, seconds};
+use rota_lab::profile::overhead::script::{changes, read};
 use rota_traces::profile::load;
 
 use super::commands::{rota, said};

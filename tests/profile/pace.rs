@@ -1,11 +1,11 @@
 //! A job against its profile: when the head corrects what it believes, by how much at most, and what follows from it.
 
-use rota::profile::overhead::observed::observed;
 use rota_core::allocation::{Allocation, GpuSet, Slice};
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::resources::Host;
 use rota_core::table::Field;
 use rota_core::time::Time;
+use rota_head::changes::changes;
 use rota_head::pace::PaceWatch;
 use rota_head::{ClusterState, PlanRecord, ProfileText, Record, Rules};
 use rota_transport::message::JobRequest;
@@ -124,7 +124,7 @@ fn changes_are_read_off_a_journal() {
         (at(40.0), planned(Some(on(0, 4)))),
         (at(41.0), started(4)),
     ];
-    let found = observed(&journal);
+    let found = changes(&journal);
     let shown: Vec<_> = found
         .iter()
         .map(|o| (o.change.from, o.change.to, o.change.moved, o.change.checkpoint_s, o.change.restart_s))

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use rota::profile::cache_model::CacheModel;
-use rota::profile::findings::{Findings, FindingsFile, Run};
-use rota::profile::fit::Fit;
-use rota::profile::grid::{Grid, Point};
-use rota::profile::invocation::{Invocation, OptionNames};
-use rota::profile::pattern::{Pattern, Reading};
-use rota::profile::rates::{Amounts, Rates, measure};
-use rota::profile::samples::{Estimate, iteration_times};
-use rota::profile::sweep::{MemoryAxis, Sweep};
+use rota_lab::profile::cache_model::CacheModel;
+use rota_lab::profile::findings::{Findings, FindingsFile, Run};
+use rota_lab::profile::fit::Fit;
+use rota_lab::profile::grid::{Grid, Point};
+use rota_lab::profile::invocation::{Invocation, OptionNames};
+use rota_lab::profile::pattern::{Pattern, Reading};
+use rota_lab::profile::rates::{Amounts, Rates, measure};
+use rota_lab::profile::samples::{Estimate, iteration_times};
+use rota_lab::profile::sweep::{MemoryAxis, Sweep};
 
 const POINT: Point = Point { gpus: 2, batch: 64, cpu_micro: 3_500_000, mem_bytes: 0 };
 

@@ -8,8 +8,8 @@ use rota_core::cluster::Cluster;
 
 use super::super::inputs::{Inputs, Load};
 use super::super::run::{self, RunArgs};
-use crate::results::RunResult;
 use rota_head::Rules;
+use rota_lab::results::RunResult;
 
 /// Simulates what was deployed.
 pub(super) fn simulated(

@@ -8,10 +8,10 @@ use rota_core::time::Time;
 use rota_traces::format::write_rota;
 
 use super::super::run::parse_set;
-use crate::results::replace_file;
 use rota_head::recorded::recorded;
 use rota_head::replay::replay;
 use rota_head::{ProfileText, Record, Rules, read_journal};
+use rota_lab::results::replace_file;
 
 /// Which journal to play, and against which policy.
 #[derive(Args, Clone, Debug)]

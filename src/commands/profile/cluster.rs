@@ -14,9 +14,9 @@ use rota_transport::value::{Iterations, Text, Wait};
 
 use super::settings::RunArgs;
 use crate::commands::live::{Client, HeadArgs, fetch_jobs, submit_jobs};
-use crate::profile::grid::Point;
-use crate::profile::invocation::Invocation;
-use crate::profile::samples::iteration_times;
+use rota_lab::profile::grid::Point;
+use rota_lab::profile::invocation::Invocation;
+use rota_lab::profile::samples::iteration_times;
 
 /// How often the head is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use maud::html;
 use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
 use rota_traces::profile::{ProfileSet, load};
 
-use crate::report::{Axis, Figure, Line, Marks, TABLE_STYLE, html};
-use crate::results::replace_file;
+use rota_lab::report::{Axis, Figure, Line, Marks, TABLE_STYLE, text_and_plots};
+use rota_lab::results::replace_file;
 
 /// What to compare.
 #[derive(Args, Clone, Debug)]
@@ -87,9 +86,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     }
     println!("{table}");
     if let Some(page) = &args.page {
-        let body = html! { section { pre { (table.to_string()) } } (html::plots(&figures)?) };
         let title = format!("{} and {}", args.first, args.second);
-        replace_file(page, html::document(&title, &html! {}, &body, "").as_bytes())?;
+        replace_file(page, text_and_plots(&title, &table.to_string(), &figures)?.as_bytes())?;
         println!("{} written", page.display());
     }
     Ok(())

@@ -9,7 +9,7 @@ use rota_traces::profile::write;
 use rota_traces::source::Source;
 
 use super::levels::parse_bytes;
-use crate::results::replace_file;
+use rota_lab::results::replace_file;
 
 const EXAMPLES: &str = "\
 Try:

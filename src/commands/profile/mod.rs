@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-use crate::report::TABLE_STYLE;
+use rota_lab::report::TABLE_STYLE;
 
 /// What to do with profiles.
 #[derive(Subcommand)]

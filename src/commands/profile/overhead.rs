@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use comfy_table::Table;
 use rota_core::time::Span;
+use rota_head::changes as observed;
 use rota_traces::profile::{Measured, MeasuredChange, ProfileEntry, ProfileSet, load, write};
 use rota_transport::measure::{MeasureResources, MeasureSpec};
 
@@ -15,12 +16,11 @@ use super::levels::parse_cpus;
 use super::new_table;
 use crate::commands::deploy::read_journal;
 use crate::commands::live::{Client, HeadArgs, agent_program};
-use crate::profile::overhead::change::Change;
-use crate::profile::overhead::observed::{Observed, observed};
-use crate::profile::overhead::published::{self, CHANGES, ChangeKind, FIGURE_12};
-use crate::profile::overhead::script;
-use crate::profile::rates::machine_name;
-use crate::results::replace_file;
+use rota_lab::profile::overhead::change::Change;
+use rota_lab::profile::overhead::published::{self, CHANGES, ChangeKind, FIGURE_12};
+use rota_lab::profile::overhead::script;
+use rota_lab::profile::rates::machine_name;
+use rota_lab::results::replace_file;
 
 const EXAMPLES: &str = "\
 The command runs with some GPUs, is told to stop, writes its checkpoint, and runs again with others. It must speak the job
@@ -129,9 +129,9 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
 fn observe(args: &OverheadArgs) -> Result<()> {
     let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let journal = read_journal(&mut Client::new(&head)?)?;
-    let is_asked = |observed: &Observed| args.model.as_ref().is_none_or(|model| *model == observed.model);
+    let is_asked = |change: &observed::Change| args.model.as_ref().is_none_or(|model| *model == change.model);
     let mut by_change: BTreeMap<(String, ChangeKind), Vec<MeasuredChange>> = BTreeMap::new();
-    for Observed { model, change, .. } in observed(&journal).into_iter().filter(is_asked) {
+    for observed::Change { model, change, .. } in observed::changes(&journal).into_iter().filter(is_asked) {
         by_change.entry((model, (change.from, change.to, change.moved))).or_default().push(change);
     }
     if by_change.is_empty() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 
-use crate::profile::rates::{Amounts, Rates, measure};
+use rota_lab::profile::rates::{Amounts, Rates, measure};
 
 /// What to measure.
 #[derive(Args, Clone, Debug)]

@@ -1,4 +1,4 @@
-//! `rota profile run`: the sweep as its user sees it. What to run next is decided in `crate::profile::sweep`.
+//! `rota profile run`: the sweep as its user sees it. What to run next is decided in `rota_lab::profile::sweep`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use super::cluster::ClusterRuns;
 use super::probe::rates_of;
 use super::settings::{DataSet, RunArgs};
 use crate::commands::live::agent_program;
-use crate::profile::findings::{Findings, FindingsFile, Run};
-use crate::profile::fit::{Fit, rounded};
-use crate::profile::grid::Point;
-use crate::profile::invocation::Invocation;
-use crate::profile::measure::{Running, Speaks};
-use crate::profile::overhead::published;
-use crate::profile::page::{self, PageFacts};
-use crate::profile::perf_file::PerfFile;
-use crate::profile::rates::machine_name;
-use crate::profile::sweep::Sweep;
-use crate::report::write_figures;
-use crate::results::replace_file;
+use rota_lab::profile::findings::{Findings, FindingsFile, Run};
+use rota_lab::profile::fit::{Fit, rounded};
+use rota_lab::profile::grid::Point;
+use rota_lab::profile::invocation::Invocation;
+use rota_lab::profile::measure::{Running, Speaks};
+use rota_lab::profile::overhead::published;
+use rota_lab::profile::page::{self, PageFacts};
+use rota_lab::profile::perf_file::PerfFile;
+use rota_lab::profile::rates::machine_name;
+use rota_lab::profile::sweep::Sweep;
+use rota_lab::report::write_figures;
+use rota_lab::results::replace_file;
 
 /// How often a measured command is asked to report, in seconds.
 const REPORT_EVERY_S: &str = "0.02";
@@ -272,7 +272,7 @@ impl Session<'_> {
     fn say(&self, run: &Run) {
         let number = self.findings.runs().len() + 1;
         let what = if run.is_warm_up { " (warming up)" } else { "" };
-        match (&run.failure, crate::profile::samples::Estimate::of(&run.iteration_s)) {
+        match (&run.failure, rota_lab::profile::samples::Estimate::of(&run.iteration_s)) {
             (Some(why), _) => eprintln!("run {number}: {}{what}: {why}", run.point),
             (None, Some(e)) => {
                 let within = if e.within_s.is_finite() {

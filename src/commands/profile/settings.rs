@@ -8,12 +8,12 @@ use rota_core::time::Span;
 use rota_transport::measure::MeasureContainer;
 
 use super::levels::{cpus_up_to, parse_bytes, parse_cpus, parse_part, parse_rate, tenths};
-use crate::profile::cache_model::CacheModel;
-use crate::profile::grid::Grid;
-use crate::profile::invocation::{Invocation, OptionNames};
-use crate::profile::pattern::Pattern;
-use crate::profile::rates::Rates;
-use crate::profile::sweep::{MemoryAxis, Sweep};
+use rota_lab::profile::cache_model::CacheModel;
+use rota_lab::profile::grid::Grid;
+use rota_lab::profile::invocation::{Invocation, OptionNames};
+use rota_lab::profile::pattern::Pattern;
+use rota_lab::profile::rates::Rates;
+use rota_lab::profile::sweep::{MemoryAxis, Sweep};
 
 const EXAMPLES: &str = "\
 The command is run again and again, a few iterations each time, with more or fewer CPUs. It must take the options

@@ -10,9 +10,9 @@ use clap::Args;
 use super::HowArgs;
 use super::figure::{Done, folder, program, reproduce};
 use crate::commands::live::agent_program;
-use crate::reproduce::papers::PAPERS;
-use crate::reproduce::{Reproduced, gpemu as gpemu_figure};
-use crate::results::replace_file;
+use rota_lab::reproduce::papers::PAPERS;
+use rota_lab::reproduce::{Reproduced, gpemu as gpemu_figure};
+use rota_lab::results::replace_file;
 
 /// Between these lines a file keeps the list of claims.
 const BEGIN: &str = "<!-- claims: written by `rota reproduce all --claims` -->";

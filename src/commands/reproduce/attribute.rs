@@ -9,10 +9,10 @@ use rota_scripts::study::Settings;
 
 use super::stories::{Also, With};
 use crate::commands::study::{Bar, Simulate};
-use crate::reproduce::evidence::{Asked, Cell, Evidence, Story, cells};
-use crate::reproduce::papers::{Attributed, Paper};
-use crate::reproduce::{ALONE, DefectRow, NONE, asked, seed_of};
-use crate::study::{Outcome, Ran, Watch, run_each};
+use rota_lab::reproduce::evidence::{Asked, Cell, Evidence, Story, cells};
+use rota_lab::reproduce::papers::{Attributed, Paper};
+use rota_lab::reproduce::{ALONE, DefectRow, NONE, asked, seed_of};
+use rota_lab::study::{Outcome, Ran, Watch, run_each};
 
 /// The rows of the table: published, all defects, each alone, none, shipped.
 ///
@@ -114,8 +114,8 @@ fn numbers_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::evidence::Row;
-    use crate::reproduce::quantity::DEADLINES;
+    use rota_lab::reproduce::evidence::Row;
+    use rota_lab::reproduce::quantity::DEADLINES;
 
     #[test]
     fn the_shipped_row_has_the_seed_of_the_originals_rows() {

@@ -17,13 +17,13 @@ use super::stories::{Also, Pairs, With, asked};
 use crate::commands::progress::Meter;
 use crate::commands::run::{self, RunArgs};
 use crate::commands::study::{Bar, Simulate};
-use crate::original::Original;
-use crate::reproduce::evidence::{Evidence, Story};
-use crate::reproduce::papers::{How, Needed, Paper, PaperFigure};
-use crate::reproduce::{NONE, Reproduced, chronus, elasticflow, rows, with_baseline};
-use crate::results::Input;
-use crate::shared::shared_folder;
-use crate::study::{self, Order, Ran, Study, Watch};
+use rota_lab::original::Original;
+use rota_lab::reproduce::evidence::{Evidence, Story};
+use rota_lab::reproduce::papers::{How, Needed, Paper, PaperFigure};
+use rota_lab::reproduce::{NONE, Reproduced, chronus, elasticflow, rows, with_baseline};
+use rota_lab::results::Input;
+use rota_lab::shared::shared_folder;
+use rota_lab::study::{self, Order, Ran, Study, Watch};
 
 /// A comparison as on a command line.
 #[derive(Parser)]

@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::local_cluster::LocalCluster;
-use crate::reproduce::gpemu::{
+use rota_lab::reproduce::gpemu::{
     ALLOCATIONS, Cell, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Story, Study,
 };
-use crate::results::{Results, RunResult, replace_file};
-use crate::shared::shared_folder;
+use rota_lab::results::{Results, RunResult, replace_file};
+use rota_lab::shared::shared_folder;
 
 /// The servers of the cluster file that GPEmu's fork of Synergy deploys on.
 const CLUSTER: &str = "format = 1\nname = \"gpemu\"\n\n[[nodes]]\ncount = 2\ngpu_type = \"V100\"\ngpus = 8\n\
@@ -26,7 +26,7 @@ const QUICK_JOBS: usize = 8;
 const HOURS_OF_JOBS: f64 = 15.0;
 /// Seconds of the jobs' time in one real second, unless the user asks for another factor.
 const TIME_SCALE: f64 = 240.0;
-/// Jobs an hour: see `crate::reproduce::gpemu::JOBS`.
+/// Jobs an hour: see `rota_lab::reproduce::gpemu::JOBS`.
 const LOAD: &str = "6";
 const SPLIT: &str = "33,33,34";
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::local_cluster::LocalCluster;
-use crate::reproduce::elasticflow::{CONTENDERS, README, TEN_JOBS};
+use rota_lab::reproduce::elasticflow::{CONTENDERS, README, TEN_JOBS};
 
 /// Iterations that each launch does before time is passed over.
 const REAL_ITERATIONS: &str = "5";

@@ -5,9 +5,9 @@ use rota_scripts::study::{Setting, Settings};
 
 use crate::commands::run::parse_set;
 use crate::commands::study::Simulate;
-use crate::reproduce::evidence::Story;
-use crate::results::RunResult;
-use crate::study::{Execute, Key, RunError};
+use rota_lab::reproduce::evidence::Story;
+use rota_lab::results::RunResult;
+use rota_lab::study::{Execute, Key, RunError};
 
 /// Parameters by name.
 pub(super) type Pairs = Vec<(String, String)>;

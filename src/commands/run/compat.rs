@@ -1,6 +1,6 @@
 //! `--set compat=artifact`: the driver of an original program in place of the engine.
 //!
-//! How the originals behave is in `rota_scripts::artifact`, which of them a policy's name means in [`crate::original`].
+//! How the originals behave is in `rota_scripts::artifact`, which of them a policy's name means in [`rota_lab::original`].
 //! Here is only which options reach it: what the original does not have is refused, so that nobody believes that it took
 //! effect.
 
@@ -12,7 +12,7 @@ use rota_core::time::{Span, Time};
 use rota_scripts::artifact::{Defect, Defects, System};
 
 use super::{Inputs, Load, RunArgs, keeps_timeline, parse_set};
-use crate::original::{self, Case, Driven, Options, Original, Parameters};
+use rota_lab::original::{self, Case, Driven, Options, Original, Parameters};
 
 /// Who runs the workload.
 #[derive(Clone, Copy, Debug)]

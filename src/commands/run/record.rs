@@ -6,7 +6,7 @@ use rota_scripts::shipped;
 use rota_traces::estimates::ErrorPer;
 
 use super::{Inputs, RunArgs};
-use crate::results::{Input, ResultsError};
+use rota_lab::results::{Input, ResultsError};
 
 /// The options of a run, in the words of the command line.
 pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {

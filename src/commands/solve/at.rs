@@ -13,8 +13,8 @@ use rota_scripts::optimum::{Optimum, OptimumSettings, optimum, speed_of};
 use rota_solvers::Highs;
 
 use crate::commands::rerun;
-use crate::results::{Results, RunMeta};
-use crate::solve::given;
+use rota_lab::results::{Results, RunMeta};
+use rota_lab::solve::given;
 
 /// Prints one instant of a run, job by job.
 pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &OptimumSettings) -> Result<()> {

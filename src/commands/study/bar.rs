@@ -6,7 +6,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::run::human;
-use crate::study::Watch;
+use rota_lab::study::Watch;
 
 /// The bar, and what it has counted.
 pub(crate) struct Bar {

@@ -11,8 +11,8 @@ use rota_scripts::study::{Setting, Settings};
 
 use crate::commands::inputs::Inputs;
 use crate::commands::run::{self, RunArgs};
-use crate::results::{Input, RunResult};
-use crate::study::{Execute, Key, RunError};
+use rota_lab::results::{Input, RunResult};
+use rota_lab::study::{Execute, Key, RunError};
 
 /// Inputs kept for the next run that needs the same.
 const MAX_INPUTS: usize = 16;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::BatchArgs;
-use crate::study::Cache;
+use rota_lab::study::Cache;
 
 /// A study in parts, in the folder that it ends in.
 pub(super) struct Shards<'a> {

@@ -8,11 +8,11 @@ use rota_core::ids::{JobId, NodeId};
 use rota_core::time::Time;
 use rota_traces::profile::MeasuredChange;
 
-use rota_head::Record;
+use crate::record::Record;
 
 /// A change of one job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Observed {
+pub struct Change {
     /// Number of the job in the journal.
     pub job: JobId,
     /// Its model; empty when it has none.
@@ -35,7 +35,7 @@ struct Story {
 
 /// All changes in a journal, in the order of their ends. Jobs that failed or waited longer than they needed are left out:
 /// only a job that goes on at once shows what the change itself costs.
-pub fn observed(journal: &[(Time, Record)]) -> Vec<Observed> {
+pub fn changes(journal: &[(Time, Record)]) -> Vec<Change> {
     let mut stories: BTreeMap<JobId, Story> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, record) in journal {
@@ -82,7 +82,7 @@ fn planned(stories: &mut BTreeMap<JobId, Story>, at: Time, run: &[(JobId, Option
     }
 }
 
-fn started(story: &mut Story, job: JobId, at: Time) -> Option<Observed> {
+fn started(story: &mut Story, job: JobId, at: Time) -> Option<Change> {
     let (before, left) = story.left.take()?;
     let (gone, holds) = (story.gone.take()?, story.holds.as_ref()?);
     let nodes =
@@ -94,5 +94,5 @@ fn started(story: &mut Story, job: JobId, at: Time) -> Option<Observed> {
         checkpoint_s: (gone - left).as_secs_f64(),
         restart_s: (at - gone).as_secs_f64(),
     };
-    Some(Observed { job, model: story.model.clone(), change })
+    Some(Change { job, model: story.model.clone(), change })
 }

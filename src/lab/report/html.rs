@@ -137,6 +137,12 @@ fn inline(figure: &Figure) -> Result<Markup, ReportError> {
     })
 }
 
+/// A page with a table as the terminal shows it, and plots below.
+pub fn text_and_plots(title: &str, text: &str, figures: &[Figure]) -> Result<String, ReportError> {
+    let body = html! { section { pre { (text) } } (plots(figures)?) };
+    Ok(document(title, &html! {}, &body, ""))
+}
+
 /// Items one below the other; those of several lines keep them.
 pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Markup {
     html! {

@@ -1,4 +1,4 @@
-//! `rota conform`: the command line in front of [`super::conform`].
+//! `rota conform`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,34 +8,34 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rota_core::time::{Span, Time};
 
-use super::{Options, conform};
-use crate::shared::shared_folder;
+use rota_lab::conform::{self, Options};
+use rota_lab::shared::shared_folder;
 
 /// Runs shorter than this show no progress.
 const QUIET_FOR: Duration = Duration::from_secs(1);
 
 /// Run golden cases of the original programs, compare, and name the first difference.
 #[derive(Clone, Debug, clap::Args)]
-pub struct ConformArgs {
+pub(super) struct ConformArgs {
     /// Systems to check; all that have a folder when none is named.
-    #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(super::SYSTEMS.map(|system| system.name)))]
-    pub systems: Vec<String>,
+    #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(conform::SYSTEMS.map(|system| system.name)))]
+    systems: Vec<String>,
     /// Parent of the system folders [default: $ROTA_SHARED/golden, else ../shared/golden].
     #[arg(long, value_name = "DIR")]
-    pub golden: Option<PathBuf>,
+    golden: Option<PathBuf>,
     /// Write a result folder for every case: DIR/SYSTEM/CASE/jobs.csv.
     #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// First round of every Synergy case, whatever its mode says: 0, 1s, 5m.
     #[arg(long, value_name = "T", value_parser = Span::parse)]
-    pub first_round: Option<Span>,
+    first_round: Option<Span>,
 }
 
 /// Runs the command: the report on stdout, progress on stderr, 1 if anything failed.
-pub fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
     let options = Options {
         golden: args.golden.unwrap_or_else(default_golden),
         systems: args.systems,
@@ -45,7 +45,7 @@ pub fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     bar.set_style(ProgressStyle::with_template("{pos}/{len} cases {wide_bar} {eta}")?);
     let began = Instant::now();
-    let report = conform(&options, &|n_done, n_cases| {
+    let report = conform::conform(&options, &|n_done, n_cases| {
         bar.set_length(n_cases as u64);
         bar.set_position(n_done as u64);
         if bar.is_hidden() && began.elapsed() > QUIET_FOR {

@@ -38,6 +38,7 @@ pub(crate) use figure::PALETTE_LENGTH;
 pub use figure::{Bar, Figure, Line, Marker, Marks, Whisker};
 pub(crate) use figures::MAX_LINES;
 pub use figures::figures;
+pub use html::text_and_plots;
 pub use on_the_table::on_the_table;
 pub use page::to_html;
 pub use summary_table::{Cell, Heading, SummaryTable};

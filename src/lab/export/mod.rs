@@ -14,7 +14,7 @@ use rota_core::time::Time;
 use crate::results::{Results, RunResult};
 
 /// A program whose logs can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// `job.csv` and `scheduling_events.csv` of each run
     Elasticflow,

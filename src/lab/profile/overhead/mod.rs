@@ -5,10 +5,9 @@
 //!                                     │◀ checkpoint_s ▶│◀ restart_s ─────────▶│
 //!                                                      run with `to` GPUs ─▶ first new iteration
 //! ```
-//! `script` reads ElasticFlow's command traces into changes; `change` times one; `observed` reads changes off a live
-//! cluster's journal; `published` is what the paper printed.
+//! `script` reads ElasticFlow's command traces into changes; `change` times one; `published` is what the
+//! paper printed. What changes cost on a live cluster is read off its journal by `rota_head::changes`.
 
 pub mod change;
-pub mod observed;
 pub mod published;
 pub mod script;

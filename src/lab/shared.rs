@@ -3,6 +3,6 @@
 use std::path::PathBuf;
 
 /// `$ROTA_SHARED`, or `../shared` where it is not set.
-pub(crate) fn shared_folder() -> PathBuf {
+pub fn shared_folder() -> PathBuf {
     std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
 }

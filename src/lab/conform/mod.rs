@@ -11,7 +11,6 @@
 //! everything, a broken file of one case fails that case.
 
 mod chronus;
-pub mod command;
 mod compare;
 mod elasticflow;
 mod error;
