@@ -50,9 +50,19 @@ struct Gang {
     spots: Spots,
 }
 
-/// How good a place is, best first when sorted: gangs that are there, GPUs held by gangs of another key, how well a
-/// node's gangs suit, GPUs it has free, node.
-type Cost = (usize, bool, u32, u32, NodeId);
+/// How good a place is; the best is the smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    /// Whether gangs of another key are on its GPUs.
+    is_strange: bool,
+    /// The most gangs on any of its GPUs.
+    load: usize,
+    /// 0 on a node whose gangs all have the key, 1 on an empty one, 2 elsewhere.
+    company: u32,
+    /// Free GPUs of the node: the smallest gap is filled first.
+    n_free: u32,
+    node: NodeId,
+}
 
 /// Who sits where.
 struct Seating<'a> {
@@ -127,13 +137,10 @@ impl<'a> Seating<'a> {
         }
         self.leave(index);
         let here = (self.load(&spots), self.is_strange(&spots, self.gangs[index].key));
-        let better = match self.best_place(index) {
-            _ if here == (0, false) => None,
-            Some(((load, is_strange, ..), better)) if (load, is_strange) < here => Some(better),
-            _ => None,
-        };
+        let found = if here.0 == 0 { None } else { self.best_place(index) };
+        let better = found.filter(|(cost, _)| (cost.load, cost.is_strange) < here);
         let is_moved = better.is_some();
-        self.sit(index, better.unwrap_or(spots));
+        self.sit(index, better.map_or(spots, |(_, spots)| spots));
         is_moved
     }
 
@@ -165,6 +172,12 @@ impl<'a> Seating<'a> {
         spots.iter().any(|(node, gpus)| gpus.iter().any(|gpu| self.has_stranger(*node, gpu, key)))
     }
 
+    /// GPUs of a node that one more gang may join.
+    fn open(&self, node: NodeId) -> GpuSet {
+        let open = self.usable[node.index()].iter().filter(|gpu| self.there(node, *gpu).len() < self.most);
+        open.fold(GpuSet::NONE, |set, gpu| set.or(GpuSet::one(gpu)))
+    }
+
     fn there(&self, node: NodeId, gpu: u32) -> &[u32] {
         &self.on[node.index()][gpu as usize]
     }
@@ -186,58 +199,57 @@ impl<'a> Seating<'a> {
             first_nodes: None,
         };
         let nodes = || self.snapshot.cluster.nodes().iter().filter(|node| ask.allows(node));
-        let on_one = nodes().filter_map(|node| self.on_node(gang, node, gang.gpus)).min_by_key(|found| found.0);
-        let (cost, spots) = match on_one {
-            Some((cost, gpus)) => (cost, SmallVec::from_slice(&[(cost.4, gpus)])),
-            None => self.on_several(gang, nodes())?,
-        };
-        (cost.0 < self.most).then_some((cost, spots))
+        let on_one =
+            nodes().filter_map(|node| self.on_node(gang, node, gang.gpus)).min_by_key(|found| found.0);
+        match on_one {
+            Some((cost, gpus)) => Some((cost, SmallVec::from_slice(&[(cost.node, gpus)]))),
+            None => self.on_several(gang, nodes()),
+        }
     }
 
     /// The best `count` GPUs of a node: free ones, else those whose gangs have the same key, fewest gangs first.
     fn on_node(&self, gang: &Gang, node: &Node, count: u32) -> Option<(Cost, GpuSet)> {
-        let usable = self.usable[node.id.index()];
-        if usable.len() < count || count == 0 {
+        let open = self.open(node.id);
+        if open.len() < count || count == 0 {
             return None;
         }
-        let cost = |gpu: u32| (self.there(node.id, gpu).len(), self.has_stranger(node.id, gpu, gang.key));
-        let mut costs: SmallVec<[(usize, bool); 8]> = usable.iter().map(cost).collect();
-        let n_free = costs.iter().filter(|cost| cost.0 == 0).count() as u32;
-        let n_strange = costs.iter().filter(|cost| cost.1).count();
+        let cost = |gpu: u32| (self.has_stranger(node.id, gpu, gang.key), self.there(node.id, gpu).len());
+        let mut costs: SmallVec<[(bool, usize); 8]> = open.iter().map(cost).collect();
+        let n_free = costs.iter().filter(|cost| cost.1 == 0).count() as u32;
+        let has_strangers = costs.iter().any(|cost| cost.0);
         costs.sort_unstable();
         let worst = costs[count as usize - 1];
-        let fits = usable.iter().filter(|gpu| cost(*gpu) <= worst);
+        let fits = open.iter().filter(|gpu| cost(*gpu) <= worst);
         let allowed = fits.fold(GpuSet::NONE, |set, gpu| set.or(GpuSet::one(gpu)));
-        let is_strange = costs[..count as usize].iter().any(|cost| cost.1);
-        let suits = match (n_strange, n_free == usable.len()) {
-            (0, false) => 0,
-            (0, true) => 1,
-            _ => 2,
+        let company = match (has_strangers, n_free == node.n_gpus) {
+            (false, false) => 0,
+            (false, true) => 1,
+            (true, _) => 2,
         };
-        Some(((worst.0, is_strange, suits, n_free, node.id), aligned_block(allowed, count)))
+        let gpus = aligned_block(allowed, count);
+        let load = gpus.iter().map(|gpu| self.there(node.id, gpu).len()).max().unwrap_or(0);
+        Some((Cost { is_strange: worst.0, load, company, n_free, node: node.id }, gpus))
     }
 
-    /// Whole nodes, the best first, until the gang is complete.
+    /// Nodes as they are, the best first, until the gang is complete.
     fn on_several<'n>(&self, gang: &Gang, nodes: impl Iterator<Item = &'n Node>) -> Option<(Cost, Spots)> {
-        let whole = |node: &'n Node| {
-            let usable = self.usable[node.id.index()];
-            self.on_node(gang, node, usable.len()).map(|(cost, _)| (cost, node))
-        };
+        let whole = |node: &'n Node| Some((self.on_node(gang, node, self.open(node.id).len())?.0, node));
         let mut whole: Vec<(Cost, &Node)> = nodes.filter_map(whole).collect();
         whole.sort_unstable_by_key(|found| found.0);
-        let (mut left, mut spots, mut worst) = (gang.gpus, Spots::new(), None);
-        for (cost, node) in whole {
-            let count = self.usable[node.id.index()].len().min(left);
-            let (_, gpus) = self.on_node(gang, node, count)?;
+        let (mut left, mut spots, mut last) = (gang.gpus, Spots::new(), None);
+        for (_, node) in whole {
+            let (cost, gpus) = self.on_node(gang, node, self.open(node.id).len().min(left))?;
+            left -= gpus.len();
             spots.push((node.id, gpus));
-            worst = worst.max(Some(cost));
-            left -= count;
+            last = Some(cost);
             if left == 0 {
-                spots.sort_unstable_by_key(|spot| spot.0);
-                return Some((worst?, spots));
+                break;
             }
         }
-        None
+        let last = last.filter(|_| left == 0)?;
+        spots.sort_unstable_by_key(|spot| spot.0);
+        let (is_strange, load) = (self.is_strange(&spots, gang.key), self.load(&spots));
+        Some((Cost { is_strange, load, ..last }, spots))
     }
 
     fn allocations(&self) -> Vec<(u32, Allocation)> {

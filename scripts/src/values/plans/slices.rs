@@ -27,14 +27,18 @@ impl Options {
                 "most" => {
                     let most = value.as_int().ok().and_then(|most| usize::try_from(most).ok());
                     let Some(most) = most.filter(|most| (1..=1000).contains(most)) else {
-                        return fail(format!("time_slice: `most` is a whole number from 1 to 1000, got {value}"));
+                        return fail(format!(
+                            "time_slice: `most` is a whole number from 1 to 1000, got {value}"
+                        ));
                     };
                     read.most = most;
                 }
                 "together" => {
                     let Some(column) = value.clone().try_cast::<Column>() else {
                         let got = type_label(value);
-                        return fail(format!("time_slice: `together` is a Column, one key for each job, got {got}"));
+                        return fail(format!(
+                            "time_slice: `together` is a Column, one key for each job, got {got}"
+                        ));
                     };
                     read.together = Some(column);
                 }
@@ -57,8 +61,8 @@ impl View {
         }
         let options = Options::read(options)?;
         let keys = options.together.map(|column| self.keys(queue, &column)).transpose()?;
-        let n_nodes = snapshot.cluster.nodes().len();
-        self.0.meter().charge(queue.rows.len() * n_nodes.max(16) + n_nodes)?;
+        let n_gpus = snapshot.cluster.n_gpus() as usize;
+        self.0.meter().charge(queue.rows.len() * n_gpus.max(16) + n_gpus)?;
         let mut value = PlanValue::new(&self.0);
         let rules = TurnRules { most: options.most, together: keys.as_deref() };
         for (row, allocation) in take_turns(snapshot, &queue.rows, &rules) {
@@ -103,7 +107,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
          Options: `together`, a Column with the keys (without it all are alike), and `most`, how many gangs may share one \
          GPU (16): jobs for which there is no turn left wait.",
     );
-    engine.register_fn("time_slice", |view: View, queue: Queue, options: Map| view.time_slice(&queue, &options));
+    engine.register_fn("time_slice", |view: View, queue: Queue, options: Map| {
+        view.time_slice(&queue, &options)
+    });
     engine.register_fn("time_slice", |view: View, jobs: Dynamic, options: Map| {
         view.time_slice(&Queue::from_value(&view.0, jobs)?, &options)
     });
