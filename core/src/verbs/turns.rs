@@ -64,13 +64,29 @@ struct Cost {
     node: NodeId,
 }
 
+/// Who has turns on one GPU.
+#[derive(Clone, Debug, Default)]
+struct Seat {
+    gangs: SmallVec<[u32; 4]>,
+    /// The key of the first of them.
+    key: f64,
+    /// Whether others have another key.
+    is_mixed: bool,
+}
+
+impl Seat {
+    fn has_stranger(&self, key: f64) -> bool {
+        !self.gangs.is_empty() && (self.is_mixed || self.key != key)
+    }
+}
+
 /// Who sits where.
 struct Seating<'a> {
     snapshot: &'a Snapshot,
     most: usize,
     gangs: Vec<Gang>,
-    /// For each node, the gangs on each of its GPUs.
-    on: Vec<Vec<SmallVec<[u32; 4]>>>,
+    /// For each node, who is on each of its GPUs.
+    on: Vec<Vec<Seat>>,
     usable: Vec<GpuSet>,
 }
 
@@ -88,7 +104,7 @@ impl<'a> Seating<'a> {
             snapshot,
             most: rules.most,
             gangs: rows.iter().map(gang).collect(),
-            on: nodes.iter().map(|node| vec![SmallVec::new(); node.n_gpus as usize]).collect(),
+            on: nodes.iter().map(|node| vec![Seat::default(); node.n_gpus as usize]).collect(),
             usable: nodes.iter().map(|node| snapshot.nodes.usable(node)).collect(),
         }
     }
@@ -120,9 +136,13 @@ impl<'a> Seating<'a> {
     /// Moves gangs to where fewer are, or as many that suit better.
     fn improve(&mut self) {
         for _ in 0..PASSES {
+            let mut least = self.least_load();
             let mut is_moved = false;
             for index in 0..self.gangs.len() {
-                is_moved |= self.move_if_better(index);
+                if self.move_if_better(index, least) {
+                    is_moved = true;
+                    least = self.least_load();
+                }
             }
             if !is_moved {
                 return;
@@ -130,24 +150,42 @@ impl<'a> Seating<'a> {
         }
     }
 
-    fn move_if_better(&mut self, index: usize) -> bool {
+    /// The fewest gangs on any GPU.
+    fn least_load(&self) -> usize {
+        let on_node = |(node, usable): (&Vec<Seat>, &GpuSet)| {
+            usable.iter().map(|gpu| node[gpu as usize].gangs.len()).min().unwrap_or(usize::MAX)
+        };
+        self.on.iter().zip(&self.usable).map(on_node).min().unwrap_or(0)
+    }
+
+    /// `least` is the fewest gangs on any GPU: a gang that has no more beside it, all of its key, sits well.
+    fn move_if_better(&mut self, index: usize, least: usize) -> bool {
         let spots = self.gangs[index].spots.clone();
         if spots.is_empty() {
             return false;
         }
+        let n_others = self.load(&spots) - 1;
+        if n_others == 0 || (n_others <= least && !self.is_strange(&spots, self.gangs[index].key)) {
+            return false;
+        }
         self.leave(index);
         let here = (self.load(&spots), self.is_strange(&spots, self.gangs[index].key));
-        let found = if here.0 == 0 { None } else { self.best_place(index) };
-        let better = found.filter(|(cost, _)| (cost.load, cost.is_strange) < here);
+        let better = self.best_place(index).filter(|(cost, _)| (cost.load, cost.is_strange) < here);
         let is_moved = better.is_some();
         self.sit(index, better.map_or(spots, |(_, spots)| spots));
         is_moved
     }
 
     fn sit(&mut self, index: usize, spots: Spots) {
+        let key = self.gangs[index].key;
         for (node, gpus) in &spots {
             for gpu in gpus.iter() {
-                self.on[node.index()][gpu as usize].push(index as u32);
+                let seat = &mut self.on[node.index()][gpu as usize];
+                if seat.gangs.is_empty() {
+                    seat.key = key;
+                }
+                seat.is_mixed |= seat.key != key;
+                seat.gangs.push(index as u32);
             }
         }
         self.gangs[index].spots = spots;
@@ -156,7 +194,11 @@ impl<'a> Seating<'a> {
     fn leave(&mut self, index: usize) {
         for (node, gpus) in std::mem::take(&mut self.gangs[index].spots) {
             for gpu in gpus.iter() {
-                self.on[node.index()][gpu as usize].retain(|gang| *gang != index as u32);
+                let seat = &mut self.on[node.index()][gpu as usize];
+                seat.gangs.retain(|gang| *gang != index as u32);
+                let key = |gang: &u32| self.gangs[*gang as usize].key;
+                seat.key = seat.gangs.first().map_or(0.0, key);
+                seat.is_mixed = seat.gangs.iter().any(|gang| key(gang) != seat.key);
             }
         }
     }
@@ -169,7 +211,9 @@ impl<'a> Seating<'a> {
 
     /// Whether a gang of another key is on one of these GPUs.
     fn is_strange(&self, spots: &Spots, key: f64) -> bool {
-        spots.iter().any(|(node, gpus)| gpus.iter().any(|gpu| self.has_stranger(*node, gpu, key)))
+        spots
+            .iter()
+            .any(|(node, gpus)| gpus.iter().any(|gpu| self.on[node.index()][gpu as usize].has_stranger(key)))
     }
 
     /// GPUs of a node that one more gang may join.
@@ -179,11 +223,7 @@ impl<'a> Seating<'a> {
     }
 
     fn there(&self, node: NodeId, gpu: u32) -> &[u32] {
-        &self.on[node.index()][gpu as usize]
-    }
-
-    fn has_stranger(&self, node: NodeId, gpu: u32, key: f64) -> bool {
-        self.there(node, gpu).iter().any(|gang| self.gangs[*gang as usize].key != key)
+        &self.on[node.index()][gpu as usize].gangs
     }
 
     /// The best GPUs for a gang that sits nowhere: on one node if it fits on one, else on whole nodes.
@@ -213,7 +253,11 @@ impl<'a> Seating<'a> {
         if open.len() < count || count == 0 {
             return None;
         }
-        let cost = |gpu: u32| (self.has_stranger(node.id, gpu, gang.key), self.there(node.id, gpu).len());
+        let seats = &self.on[node.id.index()];
+        let cost = |gpu: u32| {
+            let seat = &seats[gpu as usize];
+            (seat.has_stranger(gang.key), seat.gangs.len())
+        };
         let mut costs: SmallVec<[(bool, usize); 8]> = open.iter().map(cost).collect();
         let n_free = costs.iter().filter(|cost| cost.1 == 0).count() as u32;
         let has_strangers = costs.iter().any(|cost| cost.0);
