@@ -14,7 +14,15 @@ use super::table::Table;
 /// Times closer than this are equal.
 const TOLERANCE: Span = Span(1_000);
 
-/// What became of a job, here or there.
+/// Objectives and rates closer than this, relative to the expected one, are equal.
+const RELATIVE_TOLERANCE: f64 = 1e-6;
+
+/// Whether a number is the expected one, but for rounding.
+pub(super) fn is_close(expected: f64, got: f64) -> bool {
+    (got - expected).abs() <= RELATIVE_TOLERANCE * expected.abs().max(1.0)
+}
+
+/// What became of a job, in the original or in our run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) start: Option<Time>,

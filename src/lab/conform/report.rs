@@ -41,6 +41,13 @@ pub enum Verdict {
     Failed(String),
 }
 
+impl Verdict {
+    /// The verdict on a comparison that named the first difference, if there was one.
+    pub(super) fn of(difference: Option<impl ToString>) -> Self {
+        difference.map_or(Verdict::Equal, |difference| Verdict::Failed(difference.to_string()))
+    }
+}
+
 #[derive(Serialize)]
 struct ReportJson<'r> {
     systems: Vec<SystemJson<'r>>,

@@ -1,14 +1,13 @@
 //! The originals behind the names of policies: which program a name means, and a run of it.
 //!
-//! How the programs behave is in [`rota_scripts::artifact`]; here their words are joined with Rota's, for everybody who
-//! runs one beside the shipped policies: `--set compat=artifact` and `rota reproduce`. `parameters` reads what
-//! `--set` may say of a program.
+//! How the programs behave is in [`rota_scripts::artifact`]; here their names and options are translated into Rota's, for
+//! `--set compat=artifact` and `rota reproduce`. `parameters` reads what `--set` can change in a program.
 
+mod error;
 mod parameters;
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
 use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
 use rota_core::simulation::Progress;
@@ -20,6 +19,7 @@ use rota_scripts::artifact::{Defects, System, chronus};
 use rota_solvers::Highs;
 use rota_traces::profile::ProfileSet;
 
+pub use error::OriginalError;
 pub use parameters::{ParameterError, Parameters};
 
 /// A policy in the words of the original that has it.
@@ -36,7 +36,7 @@ pub enum Original {
 impl Original {
     /// ElasticFlow's schedulers have names of their own; everything else is an order of Synergy's, and an order alone
     /// means the same allocation as without compat.
-    pub fn parse(policy: &str) -> Result<Self> {
+    pub fn parse(policy: &str) -> Result<Self, OriginalError> {
         if ["chronus", "time-aware-with-lease"].contains(&policy.to_lowercase().as_str()) {
             return Ok(Original::Chronus);
         }
@@ -44,13 +44,7 @@ impl Original {
             return Ok(Original::ElasticFlow(scheduler));
         }
         let scheme = Scheme::parse(policy, Allocation::Proportional);
-        scheme.map(Original::Synergy).map_err(|error| {
-            let names: Vec<_> = Scheduler::ALL.iter().map(|(name, _)| *name).collect();
-            anyhow!(
-                "compat=artifact: {error}; ElasticFlow's original has {}; Chronus' is chronus",
-                names.join(", ")
-            )
-        })
+        Ok(Original::Synergy(scheme?))
     }
 
     /// Whose program it is.
@@ -106,7 +100,7 @@ pub fn run(
     case: &Case<'_>,
     options: &Options,
     observe: &mut dyn FnMut(&Progress),
-) -> Result<Driven> {
+) -> Result<Driven, OriginalError> {
     match original {
         Original::Synergy(scheme) => {
             let settings = synergy::SynergySettings {
@@ -127,7 +121,7 @@ pub fn run(
                 keeps_timeline: options.keeps_timeline,
                 ..elasticflow::ElasticflowSettings::new(scheduler, options.round)
             };
-            let run = elasticflow::run(case.cluster, case.workload, &settings).context("compat=artifact")?;
+            let run = elasticflow::run(case.cluster, case.workload, &settings)?;
             let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }
@@ -139,7 +133,7 @@ pub fn run(
             };
             let lease = settings.unit * settings.lease;
             let run = chronus::run(case.cluster, case.workload, &settings, &mut Highs)
-                .with_context(|| format!("compat=artifact, leases of {lease} s"))?;
+                .map_err(|error| OriginalError::Chronus { lease, error })?;
             let is_met = run.fates.iter().map(|fate| fate.missed_value < 1.0).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }
