@@ -110,8 +110,6 @@ columns! {
     Tenant => tenant,
     /// How often it was stopped before its end.
     Preemptions => preemptions,
-    /// Place in the last round's order, where the driver keeps one (the originals' stable sorts); else 0.
-    LastRank => last_rank,
 }
 
 /// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.

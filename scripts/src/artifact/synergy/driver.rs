@@ -137,7 +137,7 @@ impl<'a> Driver<'a> {
             },
             scheme,
             workload,
-            order: ScriptedOrder::new(scheme.order, settings.defects)?,
+            order: ScriptedOrder::new(scheme.order, settings.defects, workload.jobs.len())?,
             settings,
             snapshot,
             attached,
@@ -219,8 +219,6 @@ impl<'a> Driver<'a> {
             jobs.set(row, Field::CpuDemand, attached.demand[0]);
             jobs.set(row, Field::MemDemand, attached.demand[1]);
             jobs.set(row, Field::StorageDemand, attached.demand[2]);
-            // The original appends to the list that it sorts in place: new jobs come after all others.
-            jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
             self.accounts.arrived(now, job);
             self.n_arrived += 1;
         }
@@ -249,9 +247,6 @@ impl<'a> Driver<'a> {
         if order.len() != n_jobs {
             let message = format!("the order has {} jobs, {n_jobs} are runnable", order.len());
             return Err(failed(PolicyError { message }));
-        }
-        for (rank, row) in order.iter().enumerate() {
-            self.jobs_mut().set(*row as usize, Field::LastRank, rank as f64);
         }
         for job in std::mem::take(&mut self.slowed) {
             if let Some(row) = self.snapshot.jobs.row(job) {
