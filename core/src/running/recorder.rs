@@ -11,7 +11,7 @@ use crate::resources::Host;
 use crate::table::JobTable;
 use crate::time::{Span, Time};
 
-/// Books in progress.
+/// The ledger of a run so far, and what is needed to go on with it.
 #[derive(Debug)]
 pub struct Recorder {
     ledger: Ledger,

@@ -99,7 +99,7 @@ impl Authority {
         }];
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
-        // The book first: what was issued can be revoked, even if the folder is not filled any more.
+        // The list first: a certificate that was issued can be revoked even if writing its folder fails.
         self.note_issued(identity, &serial, validity)?;
         let folder = self.folder_of(identity);
         files::make_folder(&folder)?;
@@ -192,7 +192,7 @@ impl Authority {
     }
 }
 
-/// One certificate in the authority's book.
+/// One certificate in the list of those issued.
 struct Line {
     serial: Vec<u8>,
     domain: String,
