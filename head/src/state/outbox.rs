@@ -1,4 +1,4 @@
-//! What shall happen outside: records to be written, messages to be sent once they are, output for those who asked for it.
+//! What the engine has yet to do: records to write, messages to send once they are written, output for users who asked.
 
 use rota_core::time::Time;
 use rota_transport::message::{LogChunk, OrderId, ToAgent};
