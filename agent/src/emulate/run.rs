@@ -1,4 +1,4 @@
-//! The life of an emulated job.
+//! Runs an emulated job from start to end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl Job {
         Ok(())
     }
 
-    /// Until the first of these: the end, the next report, the next checkpoint.
+    /// Time until the end, the next report or the next checkpoint, whichever comes first.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
         let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
         let every = self.around.report_every;
@@ -247,7 +247,7 @@ impl Job {
         }
     }
 
-    /// Real time in which so much of the job's time passes.
+    /// The real time that a span of the job's time takes.
     fn real(&self, span: Span) -> Duration {
         Duration::try_from_secs_f64(span.as_secs_f64().max(0.0) / self.time_scale).unwrap_or_default()
     }
@@ -295,7 +295,7 @@ impl Surroundings {
         let visible = text("CUDA_VISIBLE_DEVICES").unwrap_or_else(|| "0".to_owned());
         Surroundings {
             rank: number("RANK").unwrap_or(0.0) as u32,
-            // All nodes of a job have the same number of GPUs: the head orders nothing else.
+            // All nodes of a job are ordered to use the same number of GPUs.
             n_gpus: n_gpus_here.saturating_mul(n_nodes),
             n_nodes,
             gpus: visible.split(',').map(str::to_owned).collect(),

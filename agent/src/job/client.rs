@@ -74,7 +74,7 @@ impl JobClient {
             }
             let timeout = left.try_into().ok();
             let events = if self.lines.has_unsent() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            // An interrupted wait is a short one.
+            // An interrupted wait only ends early.
             let _ = poll(&mut [PollFd::new(&self.lines, events)], timeout.as_ref());
         }
     }

@@ -1,4 +1,4 @@
-//! The messages between a job and its node: JSON objects, one a line, over the socket named in `ROTA_JOB_SOCKET`.
+//! The messages between a job and its node: JSON objects, one per line, over the socket named in `ROTA_JOB_SOCKET`.
 //!
 //! `docs/job-protocol.md` describes them for people. Unknown fields are ignored: old jobs run under new agents, and new
 //! jobs under old agents.
@@ -22,20 +22,20 @@ pub enum JobSays {
         #[serde(default)]
         stops: bool,
     },
-    /// So many iterations are done, those of earlier launches included.
+    /// Progress.
     Progress {
         /// Iterations done by all launches of the job.
         iterations: f64,
-        /// When they were done, in seconds of the kernel's monotonic clock: exact where a message waits to be read.
+        /// When they were done, in seconds of the kernel's monotonic clock: exact even if the message is read later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_s: Option<f64>,
     },
-    /// A checkpoint is written that holds so many iterations.
+    /// A checkpoint was written.
     Checkpointed {
         /// Iterations in the checkpoint, those of earlier launches included.
         iterations: f64,
     },
-    /// How long may I run? Answered with `lease`.
+    /// Asks how long the lease lasts. Answered with `lease`.
     Renew,
 }
 
@@ -57,7 +57,7 @@ pub enum JobHears {
         iterations: f64,
         /// Iterations in the checkpoint that this launch starts from.
         done: f64,
-        /// Seconds left of the lease; null lasts for ever.
+        /// Seconds left of the lease; null means for ever.
         lease_s: Option<f64>,
     },
     /// Write a checkpoint and go on.
@@ -78,7 +78,7 @@ pub enum JobHears {
     },
     /// The answer to `renew`.
     Lease {
-        /// Seconds left; null lasts for ever.
+        /// Seconds left; null means for ever.
         lease_s: Option<f64>,
     },
     /// What the job may use has changed.

@@ -19,7 +19,7 @@ use crate::shim::lines::Lines;
 use crate::shim::log;
 use crate::shim::record::{Exit, ExitCause, ExitHow, ShimPhase, State};
 
-/// How often the run is looked at.
+/// How often the run is checked.
 const TURN: Duration = Duration::from_millis(5);
 /// How often its memory is counted, and its lease renewed.
 const SLOW_TURN_S: f64 = 0.2;
@@ -251,10 +251,10 @@ impl Watch {
     /// Ends whatever still carries the run's mark and removes its files.
     fn clear(&self) {
         for pid in survivors::marked(&self.mark) {
-            // One that ended meanwhile is what was wanted.
+            // It is no error if one has ended meanwhile.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
-        // A folder that stays costs nothing but its room.
+        // A folder that cannot be removed only takes up space.
         let _ = fs::remove_dir_all(self.prepared.dir.path());
     }
 }

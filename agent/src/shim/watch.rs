@@ -20,9 +20,9 @@ use crate::job::protocol::{JobHears, JobSays, PROTOCOL};
 use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
 use crate::launch::{LaunchError, Launcher, Rank, survivors};
 
-/// How often a shim looks around when nothing calls it.
+/// How often a shim checks its launch when nothing wakes it.
 const TURN_MS: u64 = 1_000;
-/// How often it looks while something dies.
+/// How often it checks while processes are ending.
 const DYING_TURN_MS: u64 = 10;
 /// Progress is reported at most this often.
 const TELL_EVERY_MS: u64 = 200;
@@ -59,7 +59,7 @@ pub(super) struct Watch {
     running_since_ms: u64,
     told_at_ms: u64,
     has_untold: bool,
-    /// The lowest rank whose progress was heard: it speaks for all.
+    /// The lowest rank that has reported progress; its reports count for the whole launch.
     speaker: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Watch {
         rustix::io::ioctl_fionbio(&output, true)
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
         let state = State::before_start(&spec, ProcessMark::own(), number);
-        // Before any message is sent: a peer that hears from this shim finds its state already on disk.
+        // Before any message is sent, so that a peer that gets one finds the shim's state on disk.
         attempt.set_state(&state)?;
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
@@ -196,7 +196,7 @@ impl Watch {
         if self.input.is_none() && !self.has_output_ended {
             fds.push(PollFd::new(&self.output, PollFlags::IN));
         }
-        // An interrupted wait is a short one.
+        // An interrupted wait only ends early.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
@@ -352,7 +352,7 @@ impl Watch {
             self.stop(ExitCause::Itself, self.spec.grace_ms, false);
         }
         if is_good && !has_failed && !self.ranks.is_empty() {
-            // The others are still at work.
+            // Other ranks still run.
             self.end = None;
         }
     }

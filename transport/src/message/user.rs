@@ -130,8 +130,8 @@ pub struct JobRequest {
 }
 
 impl JobRequest {
-    /// The least that can be asked for: an emulated job without a profile, a deadline or work. Tests and benchmarks change
-    /// what they are about.
+    /// The smallest request: an emulated job without a profile, a deadline or work. Tests and benchmarks change the fields
+    /// that they need.
     pub fn emulated(gpus: u32) -> Self {
         let none = || Text::cut("");
         JobRequest {
