@@ -1,4 +1,4 @@
-//! Two runs of the same jobs, side by side: the earliest moment at which they differ.
+//! Compares two runs of the same jobs: the earliest moment at which they differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

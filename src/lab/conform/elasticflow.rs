@@ -63,7 +63,7 @@ struct GoldenCase {
     profiles: Arc<ProfileSet>,
 }
 
-/// What became of a job, here or there.
+/// What became of a job, in the original or in our run.
 #[derive(Clone, Debug, PartialEq)]
 struct Fate {
     outcome: String,

@@ -1,4 +1,4 @@
-//! What keeps cases from being run at all.
+//! Why golden cases cannot be run.
 
 use std::path::PathBuf;
 
@@ -14,21 +14,21 @@ pub enum ConformError {
     /// The folder has none of the systems.
     #[error("{} has no golden cases: expected a folder named after a system ({})", dir.display(), names())]
     NoGolden {
-        /// Where was looked.
+        /// The folder that was searched.
         dir: PathBuf,
     },
     /// The folder lacks a system that was asked for.
     #[error("{} has no cases of {name}: expected a folder {name} in it", dir.display())]
     NoSystem {
-        /// What was asked for.
+        /// The system's name on the command line.
         name: String,
-        /// Where was looked.
+        /// The folder that was searched.
         dir: PathBuf,
     },
-    /// Nobody knows this system.
-    #[error("`{name}` is no system with golden cases: expected one of {}", names())]
+    /// A name that is not a system's.
+    #[error("`{name}` is not a system with golden cases: expected one of {}", names())]
     UnknownSystem {
-        /// What was asked for.
+        /// The system's name on the command line.
         name: String,
     },
     /// A case table that cannot be read.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A system is one line of [`SYSTEMS`] and a function that turns its folder into cases. How an original behaves is in
-//! `rota_scripts::artifact`; here is only what is fed to it and what is compared. A broken case table ends
-//! everything, a broken file of one case fails that case.
+//! `rota_scripts::artifact`; this room has only its inputs and the comparison. A broken case table ends
+//! the whole run, a broken file of one case fails that case.
 
 mod case;
 mod chronus;
@@ -52,7 +52,7 @@ pub struct Options {
 pub struct System {
     /// Its name and that of its folder.
     pub name: &'static str,
-    /// What it is, for people.
+    /// What is compared, as `--help` shows it.
     pub about: &'static str,
     cases: fn(&Path, &Options) -> Result<Vec<Case>, ConformError>,
 }

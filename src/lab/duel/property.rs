@@ -1,4 +1,4 @@
-//! What a policy should keep, whatever another would have done: in every round (`rounds`), or between two runs.
+//! Properties that a policy should have by itself, without comparison: in every round (`rounds`), or between two runs.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub enum Property {
     Fewer,
 }
 
-/// A property in a line.
+/// A property with its texts.
 pub struct About {
     /// The property.
     pub property: Property,
@@ -45,7 +45,7 @@ pub struct About {
     pub name: &'static str,
     /// The property as a sentence.
     pub says: &'static str,
-    /// How far it may be off before that is a counterexample, if the user says nothing.
+    /// How far off it may be before it is a counterexample, unless the user says otherwise.
     pub margin: f64,
 }
 

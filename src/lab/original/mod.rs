@@ -1,4 +1,4 @@
-//! The originals behind the names of policies: which program a name means, and a run of it.
+//! The original programs by the names of their policies: which program a name means, and a run of it.
 //!
 //! How the programs behave is in [`rota_scripts::artifact`]; here their names and options are translated into Rota's, for
 //! `--set compat=artifact` and `rota reproduce`. `parameters` reads what `--set` can change in a program.
@@ -22,7 +22,7 @@ use rota_traces::profile::ProfileSet;
 pub use error::OriginalError;
 pub use parameters::{ParameterError, Parameters};
 
-/// A policy in the words of the original that has it.
+/// A policy of an original program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Original {
     /// An order, an allocation and a placement.
@@ -47,7 +47,7 @@ impl Original {
         Ok(Original::Synergy(scheme?))
     }
 
-    /// Whose program it is.
+    /// The program that it belongs to.
     pub fn system(self) -> System {
         match self {
             Original::Synergy(_) => System::Synergy,
@@ -64,9 +64,9 @@ pub struct Case<'a> {
     pub cluster: &'a Arc<Cluster>,
     /// The jobs.
     pub workload: &'a Workload,
-    /// Their models; Synergy's program goes by its own numbers for them.
+    /// Their models; Synergy's program uses its own numbers for them.
     pub profiles: &'a ProfileSet,
-    /// Run times of the trace by job, where it has them; ElasticFlow's baselines go by them.
+    /// Run times of the trace by job, where it has them; ElasticFlow's baselines use them.
     pub durations: Option<&'a [Span]>,
 }
 
@@ -79,18 +79,18 @@ pub struct Options {
     pub first_round: Time,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,
-    /// Which of its defects it shall have.
+    /// Which of its defects are present.
     pub defects: Defects,
-    /// What else can be set.
+    /// Its other parameters.
     pub parameters: Parameters,
 }
 
 /// What an original's run leaves behind.
 #[derive(Clone, Debug)]
 pub struct Driven {
-    /// In Rota's terms.
+    /// As a run of Rota leaves it.
     pub ledger: Ledger,
-    /// Who met its deadline, by job, where the original has rules of its own for that.
+    /// Whether each job met its deadline, where the original has its own rules for that.
     pub is_met: Option<Vec<bool>>,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Expected {
     pub(super) jobs: Vec<Job>,
 }
 
-/// The same file of a run that the original gave up: the rest of it is in no fixed shape.
+/// The same file for a run that the original aborted; the rest of it has no fixed form.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Failure {
     pub(super) error: Option<String>,
@@ -118,14 +118,14 @@ pub(super) struct Job {
     pub(super) queue_priority: i64,
 }
 
-/// Reads a JSON file that may be packed.
+/// Reads a JSON file that may be compressed.
 pub(super) fn read<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> Result<T, InputError> {
     let plain = folder.join(name);
     let path = if plain.exists() { plain } else { folder.join(format!("{name}.gz")) };
     parse_json(&Source::open(&path)?)
 }
 
-/// Whether a file is there, packed or not.
+/// Whether a file is there, compressed or not.
 pub(super) fn has(folder: &Path, name: &str) -> bool {
     folder.join(name).exists() || folder.join(format!("{name}.gz")).exists()
 }

@@ -1,4 +1,4 @@
-//! Chronus' cases: its answers fed back, then solved again, then the runs in which its solver was kept from answering.
+//! Chronus' cases, three ways: with its solver's recorded answers, solved again, and with a solver that found no answer.
 //!
 //! ```text
 //! index.csv ─▶ case.json, trace.csv ─▶ driver ◀─ Audited: recorded X and S, each solve repeated by HiGHS
@@ -45,7 +45,7 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
 /// A row of the case table.
 struct GoldenCase {
     folder: PathBuf,
-    /// Whether another solver came to the same schedule.
+    /// Whether another solver found the same schedule.
     is_unique: bool,
     out: Option<PathBuf>,
 }
@@ -64,8 +64,12 @@ impl GoldenCase {
         let failure: Failure = golden::read(&self.folder, "expected_highs.json")?;
         if let Some(error) = failure.error {
             return Ok(match inputs.run(&mut Highs) {
-                Err(_) => Verdict::Skipped("the original aborts, and this driver with an error too".into()),
-                Ok(_) => Verdict::Failed(format!("expected an error, as the original's {error}")),
+                Err(_) => {
+                    Verdict::Skipped("the original aborts, and this driver ends with an error too".into())
+                }
+                Ok(_) => {
+                    Verdict::Failed(format!("expected an error, because the original ends with {error}"))
+                }
             });
         }
         let expected: Expected = golden::read(&self.folder, "expected_highs.json")?;
@@ -121,7 +125,7 @@ impl Inputs {
     }
 }
 
-/// Answers from the recording, and solves by itself to compare objectives.
+/// Answers from the recording, and solves each model itself to compare objectives.
 struct Audited {
     recorded: Recorded,
     first_difference: Option<String>,
@@ -130,7 +134,7 @@ struct Audited {
 impl Solver for Audited {
     fn solve(&mut self, model: &Model, limits: &Limits, start: Start<'_>) -> Solution {
         let recorded = self.recorded.solve(model, limits, start);
-        // A recording without an answer is a solver kept from answering: nothing to compare with.
+        // A recording without an answer has no objective to compare with.
         if let Some(wanted) = recorded.objective {
             let own = Highs.solve(model, limits, Start::Cold);
             let is_equal = own.objective.is_some_and(|found| is_close(wanted, found));
