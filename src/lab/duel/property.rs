@@ -94,25 +94,25 @@ impl Property {
         About {
             property: Property::Roams,
             name: "roams",
-            says: "no job that moves for nothing runs below its demand while another node has room for all of it",
+            says: "no job that can move at no cost runs below its demand while another node has room for all of it",
             margin: EXACT,
         },
         About {
             property: Property::Steady,
             name: "steady",
-            says: "passing over rounds in which nothing changed changes nothing",
+            says: "skipping rounds in which nothing changed does not change the result",
             margin: EXACT,
         },
         About {
             property: Property::Capacity,
             name: "capacity",
-            says: "one node more, or half as many CPUs or as much memory again, does not raise the mean completion time",
+            says: "one more node, or half as many CPUs or half as much memory again, does not raise the mean completion time",
             margin: 0.25,
         },
         About {
             property: Property::Fewer,
             name: "fewer",
-            says: "one job less does not raise the mean completion time of the others",
+            says: "removing a job does not raise the mean completion time of the others",
             margin: 0.25,
         },
     ];
@@ -198,7 +198,7 @@ fn larger(cluster: &Cluster) -> Vec<(&'static str, Result<Cluster, ClusterError>
         ("half as many CPUs again", with_hosts(cluster, more_cpus)),
         ("half as much memory again", with_hosts(cluster, more_mem)),
     ];
-    larger.extend(cluster.nodes().last().map(|last| ("one node more", one_more(last))));
+    larger.extend(cluster.nodes().last().map(|last| ("one more node", one_more(last))));
     larger
 }
 

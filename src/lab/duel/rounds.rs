@@ -181,7 +181,7 @@ fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) ->
     worst(round.given.iter().filter_map(breach))
 }
 
-/// No job that moves for nothing is below its demand while a node has room for all of it.
+/// No job that can move at no cost is below its demand while a node has room for all of it.
 pub(super) fn roams(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
