@@ -284,7 +284,7 @@ mod tests {
             (&outside, "not a name below"),
             (&cut, "ends too early"),
             (&[255; 9], "a name of"),
-            (&[1, 0, 0], "no checkpoint"),
+            (&[1, 0, 0], "not a checkpoint"),
         ] {
             let error = write(&stream, &to, 0, bytes, true).expect_err("refused");
             assert!(error.to_string().contains(word), "{error}");

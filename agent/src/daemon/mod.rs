@@ -199,10 +199,10 @@ impl Daemon {
                 _ = interrupt.recv() => break,
                 Some(link) = links.recv() => self.connected(link),
                 message = receive(&mut self.link) => match message {
-                    Ok(message) => self.hear(message),
+                    Ok(message) => self.take_message(message),
                     Err(error) => self.disconnected(&error.to_string()),
                 },
-                Some(news) = arrivals.recv() => self.hear_news(news),
+                Some(news) = arrivals.recv() => self.take_news(news),
                 Some((order, outcome)) = outcomes.recv() => {
                     self.act(|session, now, out| session.order_done(now, order, outcome, out));
                 }
@@ -243,7 +243,7 @@ impl Daemon {
         }
     }
 
-    fn hear(&mut self, message: ToAgent) {
+    fn take_message(&mut self, message: ToAgent) {
         let mut out = Vec::new();
         match self.session.handle(now(), message, &mut out) {
             Ok(()) => self.carry_out(out),

@@ -67,7 +67,7 @@ impl Daemon {
     }
 
     /// Handles a new state that a watcher reports.
-    pub(super) fn hear_news(&mut self, news: News) {
+    pub(super) fn take_news(&mut self, news: News) {
         let log = self.run_dir.log(news.attempt);
         let Some(live) = self.launches.get_mut(news.attempt) else { return };
         let consequences = live.update(news.state, &log, now_ms());

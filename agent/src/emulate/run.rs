@@ -16,7 +16,7 @@ use super::burn::{self, Load};
 use super::gpu::{EmulatedGpu, GpuError, PERIOD};
 use crate::clock::monotonic_s;
 use crate::job::JobClient;
-use crate::job::protocol::JobHears;
+use crate::job::protocol::ToJob;
 
 /// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
@@ -149,9 +149,9 @@ impl Job {
                 Some(gpu) if resumed <= Instant::now() => {
                     gpu.slice(self.around.share);
                     self.iterations += PERIOD.as_secs_f64() * self.time_scale * self.rate;
-                    self.hear(Duration::ZERO)
+                    self.receive(Duration::ZERO)
                 }
-                _ => self.hear(wait),
+                _ => self.receive(wait),
             };
             let now = Instant::now();
             if shared.is_none() && now > resumed {
@@ -191,9 +191,9 @@ impl Job {
         end.min(every).min(checkpoint.unwrap_or(every))
     }
 
-    fn hear(&mut self, most: Duration) -> Vec<JobHears> {
+    fn receive(&mut self, most: Duration) -> Vec<ToJob> {
         match &mut self.client {
-            Some(client) => client.hear(most),
+            Some(client) => client.receive(most),
             None => {
                 std::thread::sleep(most);
                 Vec::new()
@@ -201,17 +201,17 @@ impl Job {
         }
     }
 
-    fn obey(&mut self, message: &JobHears) -> Result<Next, EmulateError> {
+    fn obey(&mut self, message: &ToJob) -> Result<Next, EmulateError> {
         match message {
-            JobHears::Checkpoint => self.checkpoint().map(|()| Next::GoOn),
-            JobHears::Stop { keep_work, .. } => {
+            ToJob::Checkpoint => self.checkpoint().map(|()| Next::GoOn),
+            ToJob::Stop { keep_work, .. } => {
                 if *keep_work {
                     self.checkpoint()?;
                 }
                 println!("stopped: {} iterations, {} in the checkpoint", self.iterations, self.checkpointed);
                 Ok(Next::Stop)
             }
-            JobHears::Resize { rate, .. } if *rate > 0.0 => {
+            ToJob::Resize { rate, .. } if *rate > 0.0 => {
                 self.rate = *rate;
                 Ok(Next::GoOn)
             }

@@ -11,7 +11,7 @@ pub const PROTOCOL: u32 = 1;
 /// Messages from a job to its node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum JobSays {
+pub enum FromJob {
     /// The first line; answered with `welcome`.
     Hello {
         /// The job's version of the protocol.
@@ -42,7 +42,7 @@ pub enum JobSays {
 /// Messages from the node to a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum JobHears {
+pub enum ToJob {
     /// The answer to `hello`.
     Welcome {
         /// The node's version of the protocol.
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn lines_are_as_documented() {
-        let hello: JobSays =
+        let hello: FromJob =
             serde_json::from_str(r#"{"type":"hello","protocol":1,"rank":3,"language":"COBOL"}"#)
                 .expect("reads");
-        assert_eq!(hello, JobSays::Hello { protocol: 1, rank: 3, stops: false });
-        let stop = serde_json::to_string(&JobHears::Stop { grace_s: 2.5, keep_work: true }).expect("writes");
+        assert_eq!(hello, FromJob::Hello { protocol: 1, rank: 3, stops: false });
+        let stop = serde_json::to_string(&ToJob::Stop { grace_s: 2.5, keep_work: true }).expect("writes");
         assert_eq!(stop, r#"{"type":"stop","grace_s":2.5,"keep_work":true}"#);
-        let rescale = serde_json::to_string(&JobHears::Rescale { gpus: 8, world_size: 2 }).expect("writes");
+        let rescale = serde_json::to_string(&ToJob::Rescale { gpus: 8, world_size: 2 }).expect("writes");
         assert_eq!(rescale, r#"{"type":"rescale","gpus":8,"world_size":2}"#);
-        assert_eq!(serde_json::to_string(&JobHears::Checkpoint).expect("writes"), r#"{"type":"checkpoint"}"#);
+        assert_eq!(serde_json::to_string(&ToJob::Checkpoint).expect("writes"), r#"{"type":"checkpoint"}"#);
     }
 }

@@ -77,7 +77,7 @@ impl Watch {
         let exit = loop {
             // Checked before reading: the last output of a run is written before its shim is gone.
             let is_gone = self.shim.try_wait().is_ok_and(|status| status.is_some());
-            let mut events = self.hear();
+            let mut events = self.receive();
             events.extend(self.read_progress());
             events.extend(self.read_output(is_gone));
             for event in &events {
@@ -108,7 +108,7 @@ impl Watch {
     }
 
     /// Events from the shim's messages; connects as soon as the shim listens.
-    fn hear(&mut self) -> Vec<MeasureEvent> {
+    fn receive(&mut self) -> Vec<MeasureEvent> {
         if self.control.is_none() {
             let stream = UnixStream::connect(self.prepared.dir.control_socket());
             self.control = stream.and_then(Lines::new).ok();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
 
-use super::HeldPhase;
+use super::HeldPeriod;
 use super::held::gpus;
 use crate::results::{JobRow, RunResult};
 
@@ -88,7 +88,7 @@ pub(super) fn wait(run: &RunResult, id: JobId, from: Time, to: Time) -> Wait {
 }
 
 /// The moments after the start and before the end at which what a job held changed.
-pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Move> {
+pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPeriod]) -> Vec<Move> {
     let mut moves = Vec::new();
     for (at, phase) in phases.iter().enumerate() {
         let next = phases.get(at + 1);

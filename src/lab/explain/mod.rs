@@ -25,7 +25,7 @@ use rota_core::time::{Span, Time};
 
 use crate::results::{JobRow, RunResult};
 pub use at_best::{AtBest, NotSolved};
-pub use held::HeldPhase;
+pub use held::HeldPeriod;
 pub use meanwhile::{Holder, Move, Wait};
 pub use shortages::{DeadlineShare, Limit, Seen, Shortage, Watch};
 pub use slow::{Amount, Excess, Slow};
@@ -83,7 +83,7 @@ pub struct Explanation {
     /// Whether the folder records what ran where; without it the lists below are empty.
     pub has_timeline: bool,
     /// What it held over time.
-    pub phases: Vec<HeldPhase>,
+    pub phases: Vec<HeldPeriod>,
     /// When it held nothing between its arrival and its end.
     pub waits: Vec<Wait>,
     /// When what it held changed, and who gained or lost at that moment.
@@ -150,7 +150,7 @@ pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> 
 
 /// Gaps between arrival, phases and end. A declined job did not wait, but the jobs
 /// that held the GPUs up to its deadline are what kept it out.
-fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Wait> {
+fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPeriod]) -> Vec<Wait> {
     let last_sample = run.samples.last().map_or(row.arrival, |sample| sample.time);
     let is_declined = row.status == rota_core::ledger::Status::Declined;
     let end =

@@ -1,6 +1,6 @@
 //! An explanation in sentences, the most important first.
 
-use super::{DeadlineShare, Explanation, HeldPhase, Holder, Limit, Move, Shortage, Wait, lack};
+use super::{DeadlineShare, Explanation, HeldPeriod, Holder, Limit, Move, Shortage, Wait, lack};
 
 /// Longer lists are cut in the text; JSON has all of them.
 const MOST_LINES: usize = 12;
@@ -156,7 +156,7 @@ fn wait(wait: &Wait) -> String {
     )
 }
 
-fn phase(phase: &HeldPhase) -> String {
+fn phase(phase: &HeldPeriod) -> String {
     let gpus = gpus(phase.gpus);
     let (from, to) = (number(phase.from_s), number(phase.to_s));
     format!("{from} s to {to} s ({}): {gpus} on {}", span(phase.to_s - phase.from_s), phase.nodes.join(", "))
