@@ -242,7 +242,7 @@ impl HeadSession {
             (HeadPhase::Open, ToHead::LogChunk(_)) => {}
             _ => return Err(SessionError::OutOfTurn { what }),
         }
-        self.hear(now);
+        self.has_heard(now);
         Ok(())
     }
 
@@ -284,7 +284,7 @@ impl HeadSession {
         [silent, self.lease_until()].into_iter().flatten().min()
     }
 
-    fn hear(&mut self, now: Time) {
+    fn has_heard(&mut self, now: Time) {
         (self.last_heard, self.is_silent, self.is_lease_over) = (Some(now), false, false);
     }
 
@@ -294,7 +294,7 @@ impl HeadSession {
             return Err(error);
         }
         self.phase = HeadPhase::Open;
-        self.hear(now);
+        self.has_heard(now);
         let mut forgotten = Vec::new();
         if hello.boot != self.seen.boot {
             self.seen = SeenReports { boot: hello.boot, last: Sequence(0) };
