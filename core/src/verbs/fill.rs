@@ -254,7 +254,7 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row. Goes
+    /// Sets aside the GPUs of selected jobs that run with the count they are to have; returns which, by row. Goes
     /// through the rows in memory order, because the order makes no difference here.
     fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
         let mut kept = vec![false; self.snapshot.jobs.len()];
@@ -267,7 +267,7 @@ impl<'a> Fill<'a> {
         kept
     }
 
-    /// Takes the GPUs a job runs on for it again, if it shall have as many and all are free.
+    /// Takes the GPUs that a job runs on for it again, if it is to have as many and all are free.
     fn take_own_gpus(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
         if jobs.phase(row) != JobPhase::Running {
