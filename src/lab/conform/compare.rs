@@ -93,7 +93,11 @@ pub(super) fn first_difference(
                 let earliest = e.into_iter().chain(g).min().unwrap_or(Time::MAX);
                 found.push((
                     earliest,
-                    format!("job {name}: expected to {verb} {}, got {}", rounds.say(e), rounds.say(g)),
+                    format!(
+                        "job {name}: expected to {verb} {}, got {}",
+                        rounds.describe(e),
+                        rounds.describe(g)
+                    ),
                 ));
             }
         }
@@ -117,7 +121,7 @@ fn is_equal(a: Option<Time>, b: Option<Time>) -> bool {
 }
 
 impl Rounds {
-    fn say(&self, time: Option<Time>) -> String {
+    fn describe(&self, time: Option<Time>) -> String {
         let Some(time) = time else { return "never".to_owned() };
         let round = (time - self.first).0.div_euclid(self.length.0.max(1));
         format!("at {time} s (round {round})")

@@ -153,10 +153,14 @@ fn first_difference(expected: &BTreeMap<String, Fate>, got: &BTreeMap<String, Fa
         return Some(format!("job {name}: in the input, but nothing is expected of it"));
     };
     let more = differing.len() - 1;
-    Some(format!("job {name}: expected {}, got {}; {more} more jobs differ", say(wanted), say(fate)))
+    Some(format!(
+        "job {name}: expected {}, got {}; {more} more jobs differ",
+        describe(wanted),
+        describe(fate)
+    ))
 }
 
-fn say(fate: &Fate) -> String {
+fn describe(fate: &Fate) -> String {
     let time = |time: Option<Time>| time.map_or("never".to_owned(), |time| format!("at {time} s"));
     format!("{} (start {}, end {})", fate.outcome, time(fate.start), time(fate.end))
 }

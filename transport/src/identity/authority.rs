@@ -21,9 +21,9 @@ use crate::quic::{AGENTS_DOMAIN, USERS_DOMAIN};
 /// The time in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// From when.
+    /// Start of the validity.
     pub from: OffsetDateTime,
-    /// To when.
+    /// End of the validity.
     pub to: OffsetDateTime,
 }
 
