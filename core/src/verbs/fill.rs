@@ -43,8 +43,6 @@ pub enum Counts {
 pub enum Answer<'a> {
     /// Ask for no more than the proportional share, component by component.
     FairShare,
-    /// Ask for exactly the proportional share of everything, if any component asks for more.
-    WholeFairShare,
     /// Take back what neighbours hold beyond their proportional share.
     Reclaim(Reclaim),
     /// Ask for what this says for the row, given the room; `None` gives up.
@@ -352,8 +350,6 @@ impl<'a> Fill<'a> {
             let before = per_gpu;
             match answer {
                 Answer::FairShare => per_gpu = per_gpu.min(&fair),
-                Answer::WholeFairShare if !per_gpu.fits_in(&fair) => per_gpu = fair,
-                Answer::WholeFairShare => {}
                 Answer::Ask(ask) => match ask(row, self.room) {
                     Some(asked) => per_gpu = asked,
                     None => return false,

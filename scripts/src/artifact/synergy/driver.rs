@@ -8,7 +8,7 @@ use rota_core::allocation::Allocation as Held;
 use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
 use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
-use rota_core::ids::JobId;
+use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
 use rota_core::policy::PolicyError;
@@ -274,7 +274,13 @@ impl<'a> Driver<'a> {
         let kept = if whole_share { Kept::WholeShare } else { Kept::UpToItsShare };
         let givers = if self.has(Defect::ReclaimUseless) { Givers::Anyone } else { Givers::Useful };
         let reclaim = artifact::reclaim(kept, givers);
-        let lower = if whole_share { Answer::WholeFairShare } else { Answer::FairShare };
+        // All GPUs of the original are of one type.
+        let jobs = Arc::clone(&self.snapshot.jobs);
+        let mut lowered = |row: usize, room: &Room| {
+            let (demand, fair) = (*jobs.demand_per_gpu(row), room.fair_share(GpuTypeId(0)));
+            Some(if demand.fits_in(&fair) { demand } else { fair })
+        };
+        let lower = if whole_share { Answer::Ask(&mut lowered) } else { Answer::FairShare };
         let mut answers = [lower, Answer::Reclaim(reclaim)];
         let answers = if tunes { &mut answers[..] } else { &mut [] };
         let selection = self.selection();
