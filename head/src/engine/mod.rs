@@ -226,7 +226,7 @@ impl Engine {
                     let (offset, bytes, is_end) = (chunk.offset, chunk.bytes, chunk.is_end);
                     vec![ToUser::Log { offset, bytes, is_end }, ToUser::End]
                 }
-                Err(why) => vec![failed(&why)],
+                Err(why) => vec![failed(why.as_str())],
             };
             self.replies.fetched((name, order), answers);
         }

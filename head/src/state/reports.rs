@@ -36,7 +36,7 @@ impl State {
                 self.fail(moment, *attempt, format!("{name} could not start it: {why}"), true);
             }
             (Task::ReadLog { .. }, Outcome::Failed(why)) => {
-                self.outbox.log(name, order, Err(why.to_string()));
+                self.outbox.log(name, order, Err(why));
             }
             (task, outcome) => self.copy_done(moment, name, task, outcome),
         }
