@@ -56,6 +56,7 @@ pub(crate) struct DeployArgs {
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     refuse_what_only_simulations_have(&args.run)?;
     run::try_out_dir(&args.run)?;
+    run::refuse_any_results(&args.run)?;
     let inputs = run::prepared(&args.run)?;
     let policies = match args.run.policies.as_slice() {
         [] => vec!["las+tune".to_owned()],

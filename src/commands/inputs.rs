@@ -14,7 +14,7 @@ use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules,
 use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
-use rota_traces::source::Source;
+use rota_traces::source::{STANDARD_INPUT_PATH, Source};
 use rota_traces::{cluster, generate::WorkloadFile};
 
 use rota_lab::results::Input;
@@ -28,7 +28,7 @@ pub(crate) struct InputArgs {
     /// one the workload was made for. A cluster-spec .csv has the GPUs that the profiles were measured on.
     #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
     pub cluster: Option<String>,
-    /// Trace to run instead of a generated workload; the format is recognised
+    /// Trace to run instead of a generated workload; `-` reads standard input. The format is recognised
     #[arg(long, value_name = "FILE", conflicts_with = "workload", help_heading = "Inputs")]
     pub trace: Option<PathBuf>,
     /// Format of the trace, where recognising it fails: `rota trace formats` lists them
@@ -149,8 +149,8 @@ impl InputArgs {
         let options = self.options(file.as_ref());
         let (name, mut loads) = match (&self.trace, &source, &file) {
             (Some(path), Some(source), _) => {
-                files.push(Input::of_file("trace", path)?);
-                (path.display().to_string(), self.read_trace(source, format, &cluster, &profiles, &options)?)
+                files.push(trace_input(path, source)?);
+                (source.name.clone(), self.read_trace(source, format, &cluster, &profiles, &options)?)
             }
             (_, _, Some(file)) => {
                 let name = self.workload.as_deref().unwrap_or("default");
@@ -166,8 +166,7 @@ impl InputArgs {
         Ok(Inputs { cluster, loads, profiles, seed: options.seed, options, files, name })
     }
 
-    /// Everything that is read, with checksums, and nothing drawn: cheap, for who only wants to know what a result
-    /// depends on.
+    /// Everything that is read, with checksums. Nothing is drawn, so this is a cheap way to learn what a result depends on.
     pub(crate) fn files(&self) -> Result<Vec<Input>> {
         let workload = match &self.trace {
             Some(_) => None,
@@ -182,6 +181,11 @@ impl InputArgs {
             input("cluster", cluster, &cluster::BUILT_IN)?,
             input("profiles", profiles, &profile::BUILT_IN)?,
         ];
+        if self.trace.as_deref().is_some_and(is_standard_input) {
+            bail!(
+                "--trace -: this command reads its trace several times, and standard input can be read once: write it to a file"
+            );
+        }
         files.extend(self.trace.as_ref().map(|path| Input::of_file("trace", path)).transpose()?);
         files.extend(workload.map(|name| input("workload", name, &generate::BUILT_IN)).transpose()?);
         Ok(files)
@@ -303,6 +307,19 @@ pub(crate) fn parse_format(name: &str) -> Result<Format> {
         let names: Vec<_> = Format::ALL.iter().map(|(_, n, _)| *n).collect();
         format!("`{name}` is no trace format: there are {}", names.join(", "))
     })
+}
+
+/// Whether a path means standard input.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT_PATH)
+}
+
+/// The checksum of a trace. Standard input can be read once, so its text is what was read.
+fn trace_input(path: &Path, source: &Source) -> Result<Input> {
+    match is_standard_input(path) {
+        true => Ok(Input::of_bytes("trace", STANDARD_INPUT_PATH, source.text.as_bytes())),
+        false => Ok(Input::of_file("trace", path)?),
+    }
 }
 
 /// The checksum of something read by name: built in, or a file.

@@ -1,5 +1,6 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod broken_pipe;
 mod conform;
 mod deploy;
 mod diff;
@@ -21,7 +22,7 @@ mod trace;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// A GPU-cluster scheduler for deep-learning training: simulator, laboratory and runtime
@@ -91,6 +92,7 @@ enum Command {
 
 /// Parses the command line, runs the command, prints errors as people want to read them.
 pub fn main() -> ExitCode {
+    broken_pipe::end_quietly();
     match dispatch(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
@@ -136,7 +138,9 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => rota_lab::solve::serve()?,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "rota", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rota", &mut script);
+            print!("{}", String::from_utf8(script).context("the completions")?);
         }
     }
     Ok(ExitCode::SUCCESS)

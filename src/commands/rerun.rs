@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +12,7 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::Simulation;
 use rota_core::snapshot::Snapshot;
 
+use super::inputs::is_standard_input;
 use super::run::{self, RunArgs};
 use rota_lab::results::{Input, Results, RunMeta, RunResult};
 
@@ -84,6 +86,12 @@ pub(super) fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&
 fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     if meta.parameters.get("compat").is_some() {
         bail!("a run with compat=artifact has no decisions of the engine");
+    }
+    let is_piped = |input: &Input| input.role == "trace" && is_standard_input(Path::new(&input.name));
+    if results.inputs.iter().any(is_piped) {
+        bail!(
+            "the run read its trace from standard input, so it cannot be simulated again: run it with --trace FILE"
+        );
     }
     let mut line: Vec<String> =
         vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];

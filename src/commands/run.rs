@@ -32,11 +32,15 @@ use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report;
+use rota_lab::results::{Request, refuse_other_results, refuse_results};
 use rota_lab::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
+
+/// Written into every result folder.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How policies are run.
 #[derive(Args, Clone, Debug)]
@@ -97,9 +101,12 @@ pub(crate) struct RunArgs {
     /// Jobs of the window go first in every order that respects priorities
     #[arg(long, requires = "window", help_heading = "Rounds and guards")]
     pub prioritize: bool,
-    /// Write the result folder here
+    /// Write the result folder here; one that holds results of another run is refused
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
+    /// Replace the results of another run in that folder
+    #[arg(long, help_heading = "Output")]
+    pub overwrite: bool,
     /// Also write every plot as SVG and PNG into DIR/plots (without --out: into ./rota-out)
     #[arg(long, help_heading = "Output")]
     pub plot: bool,
@@ -132,12 +139,20 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
         parameters::check(&policies, &args.set)?;
     }
     settings_of_all(args, &inputs)?;
+    let settings = record::settings(args, &inputs);
+    let files: Vec<_> = inputs.files.iter().cloned().chain(record::scripts(&policies)?).collect();
+    let cells: Vec<_> =
+        inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
+    if let Some(dir) = out_dir(args).filter(|_| !args.overwrite) {
+        let runs = cells.iter().map(|(load, policy)| (policy.as_str(), load.jobs_per_hour)).collect();
+        let request =
+            Request { version: VERSION, settings: &settings, inputs: &files, runs, window: args.window };
+        refuse_other_results(&dir, &request)?;
+    }
     if !args.quiet {
         say_what_was_dropped(&inputs);
     }
     let started = Instant::now();
-    let cells: Vec<_> =
-        inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
     let n_jobs = cells.iter().map(|(load, _)| load.workload.jobs.len() as u64).sum();
     let meter = Meter::new(n_jobs, cells.len(), args.quiet || args.json);
     let runs: Result<Vec<_>> =
@@ -145,9 +160,9 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     meter.finish();
     let results = Results {
         title: format!("{} on {}", inputs.name, inputs.cluster.name),
-        version: env!("CARGO_PKG_VERSION").into(),
-        settings: record::settings(args, &inputs),
-        inputs: inputs.files.iter().cloned().chain(record::scripts(&policies)?).collect(),
+        version: VERSION.into(),
+        settings,
+        inputs: files,
         runs: runs?,
     };
     write(args, &results)?;
@@ -231,6 +246,11 @@ fn say_what_was_dropped(inputs: &Inputs) {
     if load.dropped.len() > 20 {
         eprintln!("  … and {} more", load.dropped.len() - 20);
     }
+}
+
+/// The same for a run that no other is equal to: any results in the folder would be lost.
+pub(super) fn refuse_any_results(args: &RunArgs) -> Result<()> {
+    Ok(out_dir(args).filter(|_| !args.overwrite).map_or(Ok(()), |dir| refuse_results(&dir))?)
 }
 
 /// A folder that cannot be written must not cost a run: this one is made and dropped again.

@@ -1,6 +1,5 @@
 //! `rota trace`: traces in and out of every format, what they hold, and what is wrong with them.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -165,7 +164,7 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
             replace_file(path, text.as_bytes())?;
             eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
         }
-        None => std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")?,
+        None => print!("{text}"),
     }
     Ok(())
 }
