@@ -187,7 +187,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     (
         "simulate -p las+tune --set compat=artifact --defect edf-width",
         1,
-        &["--defect edf-width", "ElasticFlow's original", "las+tune is Synergy's"],
+        &["--defect edf-width", "a defect of ElasticFlow", "las+tune is a policy of Synergy"],
     ),
     (
         "simulate -p las --set compat=artifact --defect none,late-ends",

@@ -14,22 +14,22 @@ use rota_lab::shared::shared_folder;
 /// Runs shorter than this show no progress.
 const QUIET_FOR: Duration = Duration::from_secs(1);
 
-/// Run golden cases of the original programs, compare, and name the first difference.
+/// Which cases to run, and how to report.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ConformArgs {
-    /// Systems to check; all that have a folder when none is named.
+    /// Systems to check [default: all]
     #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(conform::SYSTEMS.map(|system| system.name)))]
     systems: Vec<String>,
     /// Parent of the system folders [default: $ROTA_SHARED/golden, else ../shared/golden].
     #[arg(long, value_name = "DIR")]
     golden: Option<PathBuf>,
-    /// Write a result folder for every case: DIR/SYSTEM/CASE/jobs.csv.
+    /// Write a result folder for every case, DIR/SYSTEM/CASE [default: not written]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print the report as JSON.
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// First round of every Synergy case, whatever its mode says: 0, 1s, 5m.
+    /// Time of the first round of every Synergy case, such as 0, 1s or 5m [default: as the case says]
     #[arg(long, value_name = "T", value_parser = Span::parse)]
     first_round: Option<Span>,
 }

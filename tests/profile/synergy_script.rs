@@ -61,5 +61,5 @@ fn a_script_that_leaves_no_file_and_a_batch_that_cannot_be_shared_are_named() {
     let (is_good, text) = run(&["--env", "SAYS_NOTHING=1"]);
     assert!(!is_good && text.contains("PERF_res18_gpu_1_cpu_1.txt: does it take --job-name?"), "{text}");
     let (is_good, text) = run(&["--gpus", "3", "--batch", "64"]);
-    assert!(!is_good && text.contains("3 GPUs cannot share it evenly"), "{text}");
+    assert!(!is_good && text.contains("divisible by the number of GPUs, 3"), "{text}");
 }
