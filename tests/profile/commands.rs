@@ -199,7 +199,7 @@ fn a_dry_run_says_what_it_costs_and_runs_nothing() {
     assert!(is_good, "{text}");
     for part in [
         "python train.py --batch-size 32 --workers 8 --max-iterations 50",
-        "its own `-b 8` gives way to the profiler's",
+        "its own `-b 8` is replaced by the profiler's",
         "6 to 8 runs of 50 iterations (the full grid has 16)",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -34,7 +34,7 @@ fn a_script_of_synergys_is_profiled_unchanged() {
     let command = ["--", "sh", "imagenet.sh", "--dali", "-b", "512"];
     let (is_good, text) = said(&rota(folder.path(), &[&sweep[..], &scale, &command].concat()));
     assert!(is_good, "{text}");
-    assert!(text.contains("its own `-b 512` gives way to the profiler's"), "{text}");
+    assert!(text.contains("its own `-b 512` is replaced by the profiler's"), "{text}");
     let set = load(folder.path().join("out/profile.toml").to_str().expect("a path")).expect("a profile");
     let entry = set.entry("res18").expect("there");
     let points = &entry.measured.as_ref().expect("measured").points;
