@@ -34,6 +34,8 @@ fn a_reader_that_leaves_early_ends_every_command_quietly() {
         "policy show tune",
         "profile show synergy",
         "completions bash",
+        "doctor",
+        "conform milp",
         "--help",
     ];
     for line in commands {

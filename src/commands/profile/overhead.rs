@@ -105,7 +105,8 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
     }
     let changes = changes(args)?;
     let mut measured = Vec::new();
-    let place = tempfile_dir()?;
+    // Removed at the end; it has a folder for each node.
+    let place = tempfile::Builder::new().prefix("rota-").tempdir()?;
     let result = changes.iter().try_for_each(|change| -> Result<()> {
         let timed = time(args, *change, place.path())?;
         eprintln!(
@@ -190,29 +191,7 @@ fn changes(args: &OverheadArgs) -> Result<Vec<ChangeKind>> {
     Ok(changes)
 }
 
-/// A folder that is removed at the end, with one for each node in it.
-fn tempfile_dir() -> Result<Place> {
-    let path = std::env::temp_dir().join(format!("rota-overhead-{}", std::process::id()));
-    std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-    Ok(Place(path))
-}
-
-struct Place(PathBuf);
-
-impl Place {
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // A folder that stays costs nothing but its room.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The middle of a few times.
+/// The median of a few times.
 fn time(args: &OverheadArgs, (from, to, is_moved): ChangeKind, place: &Path) -> Result<MeasuredChange> {
     let agent = agent_program()?;
     let mut times = Vec::new();

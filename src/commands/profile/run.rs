@@ -56,7 +56,8 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
         sweep: &sweep,
         invocation: &invocation,
         agent: agent_program()?,
-        run_dir: RunDir::new()?,
+        // A short name: the path of a socket has at most about a hundred bytes.
+        run_dir: tempfile::Builder::new().prefix("rota-").tempdir()?,
         file,
         findings,
     };
@@ -129,25 +130,6 @@ fn say_plan(args: &RunArgs, sweep: &Sweep, invocation: &Invocation) {
     );
 }
 
-/// A folder for the runs' own files that is removed at the end.
-struct RunDir(PathBuf);
-
-impl RunDir {
-    fn new() -> Result<Self> {
-        // Short: a socket's path has at most about a hundred bytes.
-        let path = std::env::temp_dir().join(format!("rota-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(RunDir(path))
-    }
-}
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        // A folder that stays costs nothing but its room.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 struct Session<'a> {
     /// A live cluster to run on, instead of this machine.
     cluster: Option<ClusterRuns>,
@@ -155,7 +137,8 @@ struct Session<'a> {
     sweep: &'a Sweep,
     invocation: &'a Invocation,
     agent: PathBuf,
-    run_dir: RunDir,
+    /// For the runs' own files; removed at the end.
+    run_dir: tempfile::TempDir,
     file: FindingsFile,
     findings: Findings,
 }
@@ -251,7 +234,7 @@ impl Session<'_> {
             command: self.invocation.at(point),
             environment,
             directory,
-            run_dir: self.run_dir.0.clone(),
+            run_dir: self.run_dir.path().to_owned(),
             gpus: point.gpus,
             gpu_type: args.gpu_type.clone(),
             cpu_micro: point.cpu_micro.saturating_mul(gpus),
@@ -260,7 +243,7 @@ impl Session<'_> {
             iterations: args.iterations as f64,
             done: 0.0,
             data_dir: args.data.as_ref().map_or(here.clone(), |data| here.join(data)),
-            checkpoint_dir: self.run_dir.0.join("checkpoints"),
+            checkpoint_dir: self.run_dir.path().join("checkpoints"),
             container: args.container()?,
             resources: if args.pretend { MeasureResources::Told } else { MeasureResources::Held },
             time_limit_s: args.run_limit.as_secs_f64(),
