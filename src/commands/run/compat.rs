@@ -47,7 +47,8 @@ impl Compat {
                 )
             }
         }
-        let originals = policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>>>()?;
+        let originals =
+            policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>, _>>()?;
         for (policy, original) in policies.iter().zip(&originals) {
             if let Some(option) = foreign_option(args, *original) {
                 bail!("{option}: the original program of {policy} has no such option (compat=artifact)");
@@ -92,7 +93,7 @@ impl Artifact {
             defects: self.defects,
             parameters: self.parameters,
         };
-        original::run(Original::parse(policy)?, &case, &options, observe)
+        Ok(original::run(Original::parse(policy)?, &case, &options, observe)?)
     }
 }
 
