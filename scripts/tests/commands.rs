@@ -22,13 +22,13 @@ fn the_list_has_every_shipped_script_with_a_sentence() {
 }
 
 #[test]
-fn show_names_stages_and_parameters() {
-    let text = commands::show("tetris+tune").expect("shipped parts");
+fn about_names_stages_and_parameters() {
+    let text = commands::about("tetris+tune").expect("shipped parts");
     assert!(text.contains("tetris (policies/tetris.rhai)\n  stages: order"), "{text}");
     assert!(text.contains("--set alignment=0.5  (from 0 to 1) Weight of fitting well"), "{text}");
     assert!(text.ends_with("It is asked at every round.\n"), "{text}");
     assert!(
-        commands::show("fifo+tune")
+        commands::about("fifo+tune")
             .expect("shipped parts")
             .ends_with("Rounds in which nothing changed are skipped.\n")
     );
@@ -45,14 +45,14 @@ fn the_family_passes_its_own_check() {
 #[test]
 fn a_starter_runs_is_tested_and_is_not_overwritten() {
     let path = folder("starter").join("mine.rhai");
-    commands::new(&path).expect("it is written");
+    commands::new(&path, None).expect("it is written");
     let name = path.to_str().expect("a plain path");
     assert!(commands::check(name).is_ok_and(|text| text.contains("good")));
     let reports = commands::test(&path).expect("its scenarios run");
     assert_eq!(reports.len(), 1);
     assert!(reports[0].passes(), "{}", reports[0].difference());
-    assert!(commands::new(&path).is_err(), "a file that is there stays");
-    assert!(commands::new(Path::new("mine.txt")).is_err());
+    assert!(commands::new(&path, None).is_err(), "a file that is there stays");
+    assert!(commands::new(Path::new("mine.txt"), None).is_err());
 }
 
 #[test]

@@ -288,6 +288,9 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
              and `!`, or ask about all jobs with `.sum()`, `.least()` or `.most()`",
         ),
         ("bool", "int" | "float") => Some("write what it is compared with, such as `!= 0`"),
+        ("String", "int") => Some(
+            "keys of a map are texts: for a number write `map.get(number)`, `map.set(number, value)` or `map[`${number}`]`",
+        ),
         ("int", "float") => Some("`.to_int()` drops what is behind the point; `/` gives a float"),
         _ => None,
     };

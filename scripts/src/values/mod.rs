@@ -9,7 +9,7 @@ mod types;
 mod view;
 
 pub(crate) use columns::rank;
-use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
+use columns::{arithmetic, column, deadlines, groups, job, jobs, queue, remember, service, statistics, texts};
 use nodes::{cluster, gpu_types, placement, share};
 use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
 
@@ -21,6 +21,7 @@ pub(crate) use jobs::{Jobs, Rows, column as register_column, public_fields};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
+pub(crate) use texts::Texts;
 pub(crate) use timeline::Judged;
 pub(crate) use verdict::VerdictValue;
 pub(crate) use types::{script_type, type_label, without_rust_paths};
@@ -38,6 +39,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     job::register(registrar);
     column::register(registrar);
     arithmetic::register(registrar);
+    statistics::register(registrar);
+    texts::register(registrar);
+    groups::register(registrar);
     queue::register(registrar, shared);
     share::register(registrar);
     cluster::register(registrar);
