@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     /// (first-fit, consolidate, local-data): `las+tune`, `./mine.rhai+tune+consolidate`. `rota policy list` shows all.
     #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies")]
     pub policies: Vec<String>,
-    /// Set a parameter (`rota policy show P` lists them) of those policies that have it, or `compat=artifact`
+    /// Set a parameter (`rota policy show --about P` lists them) of those policies that have it, or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
     /// Defects that an original shall have, with compat=artifact; the others are mended

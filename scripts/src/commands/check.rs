@@ -25,22 +25,25 @@ pub fn check(name: &str) -> Result<String, TryError> {
         return Err(TryError::Names(wrong));
     }
     let trace = Arc::new(Trace::default());
-    let mut watched = policy.watched_copy(Limits::default(), &trace)?;
     let mut decided = Vec::new();
     let instants = instants();
     for (instant_name, instant) in &instants {
+        // What it remembers of one cluster would be wrong on the next.
+        let mut watched = policy.watched_copy(Limits::default(), &trace)?;
         let n_runs = decide(&mut watched, instant_name, instant, "")?;
         let n_jobs = instant.jobs.len();
-        decided.push(format!("{instant_name}: {n_runs} of {n_jobs} jobs run, {} operations", watched.operations()));
+        decided.push(format!(
+            "{instant_name}: {n_runs} of {n_jobs} jobs run, {} operations",
+            watched.operations()
+        ));
     }
     let mut n_settings = 0;
     for (key, value) in other_values(&policy) {
-        let mut watched = policy.watched_copy(Limits::default(), &trace)?;
-        if watched.set(&key, &value).is_err() {
-            continue;
-        }
         n_settings += 1;
         for (instant_name, instant) in &instants {
+            let mut watched = policy.watched_copy(Limits::default(), &trace)?;
+            // A parameter is one of a part that the policy has, and the value one of those that it may have.
+            let _ = watched.set(&key, &value);
             decide(&mut watched, instant_name, instant, &format!(", with --set {key}={value}"))?;
         }
     }
@@ -63,7 +66,12 @@ fn instants() -> Vec<(&'static str, Snapshot)> {
 }
 
 /// How many jobs the plan runs.
-fn decide(policy: &mut ScriptPolicy, on: &'static str, instant: &Snapshot, setting: &str) -> Result<usize, TryError> {
+fn decide(
+    policy: &mut ScriptPolicy,
+    on: &'static str,
+    instant: &Snapshot,
+    setting: &str,
+) -> Result<usize, TryError> {
     let decision = round::decide(instant, policy).map_err(|error| match error {
         RoundError::Policy(error) => TryError::Failed { instant: on, setting: setting.to_owned(), error },
         RoundError::Violation(violation) => {
@@ -91,7 +99,9 @@ fn other_values(policy: &ScriptPolicy) -> Vec<(String, String)> {
         let own = parameter.value.to_string();
         match (&parameter.domain, &parameter.value) {
             (Domain::OneOf(words), _) => {
-                values.extend(words.iter().filter(|word| **word != own).map(|word| (key.clone(), word.clone())));
+                values.extend(
+                    words.iter().filter(|word| **word != own).map(|word| (key.clone(), word.clone())),
+                );
             }
             (Domain::Switch, Value::Switch(is_on)) => values.push((key, (!is_on).to_string())),
             _ => {}
@@ -107,7 +117,8 @@ fn never_run(policy: &ScriptPolicy, trace: &Trace) -> String {
     for part in &policy.parts {
         let missed: Vec<usize> = watched.tally.missed(&part.file);
         let source: Vec<&str> = part.source.lines().collect();
-        let is_code = |line: &&usize| source.get(**line - 1).is_some_and(|text| !text.trim_start().starts_with("fn "));
+        let is_code =
+            |line: &&usize| source.get(**line - 1).is_some_and(|text| !text.trim_start().starts_with("fn "));
         let missed: BTreeSet<usize> = missed.iter().filter(is_code).copied().collect();
         if !missed.is_empty() {
             let lines: Vec<String> = missed.iter().map(usize::to_string).collect();

@@ -23,7 +23,8 @@ const GROUPS: [(&str, Option<&[Stage]>); 6] = [
 pub fn list() -> String {
     let mut text = String::new();
     let widest = shipped::ALL.iter().map(|script| script.name.len()).max().unwrap_or(0);
-    let scripts: Vec<(&Shipped, Vec<Stage>)> = shipped::ALL.iter().map(|script| (script, stages(script))).collect();
+    let scripts: Vec<(&Shipped, Vec<Stage>)> =
+        shipped::ALL.iter().map(|script| (script, stages(script))).collect();
     for (heading, wanted) in GROUPS {
         let is_here = |of: &[Stage]| match wanted {
             Some(wanted) => of == wanted,
@@ -51,7 +52,9 @@ pub fn list() -> String {
 
 fn stages(script: &Shipped) -> Vec<Stage> {
     let policy = ScriptPolicy::load(script.name, Limits::default());
-    policy.map(|policy| policy.stages().into_iter().flat_map(|(_, _, stages)| stages).collect()).unwrap_or_default()
+    policy
+        .map(|policy| policy.stages().into_iter().flat_map(|(_, _, stages)| stages).collect())
+        .unwrap_or_default()
 }
 
 /// The source of every part of a policy, header included: of one part exactly its text, of several each below a line with

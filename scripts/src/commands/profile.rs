@@ -132,10 +132,12 @@ impl Profile {
             }
         }
         let _ = writeln!(text, "stacks, by operations");
-        for (stack, operations) in frames.iter().filter(|(_, operations)| **operations * 100 >= total.max(1)) {
+        for (stack, operations) in frames.iter().filter(|(_, operations)| **operations * 100 >= total.max(1))
+        {
             let share = percent(*operations as f64, total as f64);
             let bar = "#".repeat((share / 100.0 * BAR as f64).round() as usize);
-            let label = format!("{}{}", "  ".repeat(stack.len() - 1), stack.last().map_or("", String::as_str));
+            let label =
+                format!("{}{}", "  ".repeat(stack.len() - 1), stack.last().map_or("", String::as_str));
             let _ = writeln!(text, "  {share:>4.0} %  {label:<40}  {bar}");
         }
     }

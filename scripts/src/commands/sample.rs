@@ -72,7 +72,8 @@ pub fn varied() -> Snapshot {
     let groups = [group("V100", 4), group("A100", 2)];
     let cluster = Arc::new(Cluster::new("varied", &groups).expect("a cluster with GPUs"));
     let gpu_types = [None, None, cluster.gpu_type_id("A100")];
-    let mut scheduler = Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), Vec::new());
+    let mut scheduler =
+        Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), Vec::new());
     scheduler.name_tenants(&["ann", "ben"].map(String::from));
     let profiles = profiles();
     let varied = |id: u32, arrival: Time| {

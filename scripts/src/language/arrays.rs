@@ -30,10 +30,13 @@ pub(crate) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
 fn sorting(engine: &mut Engine, shared: &Arc<Shared>) {
     for name in ["sort", "sort_by"] {
         let host = Arc::clone(shared);
-        engine.register_fn(name, move |ctx: NativeCallContext, array: &mut Array, by: FnPtr| -> Outcome<()> {
-            *array = sorted(&ctx, &host, name, array, &by)?;
-            Ok(())
-        });
+        engine.register_fn(
+            name,
+            move |ctx: NativeCallContext, array: &mut Array, by: FnPtr| -> Outcome<()> {
+                *array = sorted(&ctx, &host, name, array, &by)?;
+                Ok(())
+            },
+        );
     }
     for name in ["order", "order_by"] {
         let host = Arc::clone(shared);
@@ -187,16 +190,22 @@ fn filtering(engine: &mut Engine) {
     engine.register_fn("filter", |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| {
         split(&ctx, "filter", array, &condition).map(|(meeting, _)| meeting)
     });
-    engine.register_fn("retain", |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| -> Outcome<Array> {
-        let (meeting, others) = split(&ctx, "retain", array, &condition)?;
-        *array = meeting;
-        Ok(others)
-    });
-    engine.register_fn("drain", |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| -> Outcome<Array> {
-        let (meeting, others) = split(&ctx, "drain", array, &condition)?;
-        *array = others;
-        Ok(meeting)
-    });
+    engine.register_fn(
+        "retain",
+        |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| -> Outcome<Array> {
+            let (meeting, others) = split(&ctx, "retain", array, &condition)?;
+            *array = meeting;
+            Ok(others)
+        },
+    );
+    engine.register_fn(
+        "drain",
+        |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| -> Outcome<Array> {
+            let (meeting, others) = split(&ctx, "drain", array, &condition)?;
+            *array = others;
+            Ok(meeting)
+        },
+    );
     engine.register_fn("some", |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| {
         position(&ctx, "some", array, 0, &condition, true).map(|found| found.is_some())
     });
@@ -212,11 +221,14 @@ fn filtering(engine: &mut Engine) {
         engine.register_fn(name, move |ctx: NativeCallContext, array: &mut Array, condition: FnPtr| {
             position(&ctx, name, array, 0, &condition, true).map(|found| answer(array, found))
         });
-        engine.register_fn(name, move |ctx: NativeCallContext, array: &mut Array, condition: FnPtr, start: i64| {
-            let from_end = if start < 0 { start + array.len() as i64 } else { start };
-            let start = usize::try_from(from_end).unwrap_or(0);
-            position(&ctx, name, array, start, &condition, true).map(|found| answer(array, found))
-        });
+        engine.register_fn(
+            name,
+            move |ctx: NativeCallContext, array: &mut Array, condition: FnPtr, start: i64| {
+                let from_end = if start < 0 { start + array.len() as i64 } else { start };
+                let start = usize::try_from(from_end).unwrap_or(0);
+                position(&ctx, name, array, start, &condition, true).map(|found| answer(array, found))
+            },
+        );
     }
     engine.register_fn("dedup", |ctx: NativeCallContext, array: &mut Array| {
         dedup(array, |a, b| {
@@ -236,7 +248,13 @@ fn truth(name: &str, answer: &Dynamic) -> Outcome<bool> {
     }
 }
 
-fn holds(ctx: &NativeCallContext, name: &str, condition: &FnPtr, item: &mut Dynamic, index: usize) -> Outcome<bool> {
+fn holds(
+    ctx: &NativeCallContext,
+    name: &str,
+    condition: &FnPtr,
+    item: &mut Dynamic,
+    index: usize,
+) -> Outcome<bool> {
     let index = [Dynamic::from(index as i64)];
     truth(name, &condition.call_raw_with_extra_args(name, ctx, Some(item), [], index, Some(0))?)
 }
@@ -301,11 +319,15 @@ fn maps(engine: &mut Engine) {
     });
     // Job numbers and other whole numbers as keys, as in `map[job.id]`.
     engine.register_fn("contains", |map: &mut Map, key: i64| map.contains_key(key.to_string().as_str()));
-    engine.register_fn("get", |map: &mut Map, key: i64| map.get(key.to_string().as_str()).cloned().unwrap_or(Dynamic::UNIT));
+    engine.register_fn("get", |map: &mut Map, key: i64| {
+        map.get(key.to_string().as_str()).cloned().unwrap_or(Dynamic::UNIT)
+    });
     engine.register_fn("set", |map: &mut Map, key: i64, value: Dynamic| {
         map.insert(key.to_string().into(), value);
     });
-    engine.register_fn("remove", |map: &mut Map, key: i64| map.remove(key.to_string().as_str()).unwrap_or(Dynamic::UNIT));
+    engine.register_fn("remove", |map: &mut Map, key: i64| {
+        map.remove(key.to_string().as_str()).unwrap_or(Dynamic::UNIT)
+    });
 }
 
 /// The entries that meet a condition on their key (and value), and the others.
@@ -314,7 +336,8 @@ fn split_map(ctx: &NativeCallContext, name: &str, map: &Map, condition: &FnPtr) 
     for (key, value) in map {
         let mut value = value.clone();
         let key_argument = [Dynamic::from(key.to_string())];
-        let answer = condition.call_raw_with_extra_args(name, ctx, Some(&mut value), key_argument, [], Some(1))?;
+        let answer =
+            condition.call_raw_with_extra_args(name, ctx, Some(&mut value), key_argument, [], Some(1))?;
         let side = if truth(name, &answer)? { &mut meeting } else { &mut others };
         side.insert(key.clone(), value);
     }

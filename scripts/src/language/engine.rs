@@ -10,9 +10,9 @@ use rhai::packages::{
 use rhai::{Engine, OptimizationLevel};
 
 use crate::language::limits::Limits;
-use crate::language::{arrays, operators, parameters};
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Outcome, Shared, fail};
+use crate::language::{arrays, operators, parameters};
 use crate::policy::variant;
 use crate::values;
 

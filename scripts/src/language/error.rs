@@ -271,7 +271,9 @@ fn unwritable(text: &str) -> Option<String> {
 
 fn syntax(kind: &ParseErrorType) -> (String, Option<String>) {
     match kind {
-        ParseErrorType::UnknownOperator(operator) | ParseErrorType::Reserved(operator) if operator == "/=" => {
+        ParseErrorType::UnknownOperator(operator) | ParseErrorType::Reserved(operator)
+            if operator == "/=" =>
+        {
             ("syntax: there is no `/=`".to_owned(), Some("write `x = x / y`".to_owned()))
         }
         ParseErrorType::MismatchedType(expected, actual) => mismatch(expected, actual),

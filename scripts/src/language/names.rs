@@ -17,7 +17,12 @@ use crate::policy::part::{Part, Stage};
 const OF_ANY: [&str; 6] = ["to_string", "to_debug", "type_of", "call", "is_shared", "curry"];
 
 /// Every wrong name in a part, by position.
-pub(crate) fn check(engine: &Engine, entries: &[Entry], part: &Part, parameters: &[String]) -> Vec<ScriptError> {
+pub(crate) fn check(
+    engine: &Engine,
+    entries: &[Entry],
+    part: &Part,
+    parameters: &[String],
+) -> Vec<ScriptError> {
     let mut checker = Checker::new(engine, entries, part, parameters);
     for stmt in part.script.statements() {
         checker.statement(stmt);
@@ -81,7 +86,9 @@ impl<'a> Checker<'a> {
     }
 
     fn function(&mut self, function: &Shared<ScriptFuncDef>) {
-        let stage = Stage::ALL.into_iter().find(|s| s.name() == function.name && s.arguments().len() == function.params.len());
+        let stage = Stage::ALL
+            .into_iter()
+            .find(|s| s.name() == function.name && s.arguments().len() == function.params.len());
         self.stage = stage.map(Stage::name);
         for (index, name) in function.params.iter().enumerate() {
             let known = stage.map(|stage| stage.arguments()[index]).and_then(|argument| match argument {
@@ -179,9 +186,12 @@ impl<'a> Checker<'a> {
     /// Looks at an expression; its type, where the text says it.
     fn expression(&mut self, expr: &Expr) -> Type {
         match expr {
-            Expr::Variable(name, ..) => {
-                self.variables.iter().rev().find(|(known, _)| *known == name.1.as_str()).and_then(|(_, of)| of.clone())
-            }
+            Expr::Variable(name, ..) => self
+                .variables
+                .iter()
+                .rev()
+                .find(|(known, _)| *known == name.1.as_str())
+                .and_then(|(_, of)| of.clone()),
             Expr::Dot(parts, ..) => {
                 let of = self.expression(&parts.lhs);
                 self.link(of, &parts.rhs)
@@ -259,7 +269,8 @@ impl<'a> Checker<'a> {
 
     fn field(&mut self, of: Type, name: &str, position: Position) -> Type {
         if let Some(owner) = of.as_deref().filter(|owner| self.is_class(owner)) {
-            let known = self.entries.iter().find(|e| e.kind == Kind::Field && e.owner == owner && e.name() == name);
+            let known =
+                self.entries.iter().find(|e| e.kind == Kind::Field && e.owner == owner && e.name() == name);
             return match known {
                 Some(entry) => entry.signature.split_once(": ").map(|(_, of)| of.to_owned()),
                 None => {
@@ -286,9 +297,11 @@ impl<'a> Checker<'a> {
         let n_arguments = call.args.len() + 1;
         let owner = of.as_deref().filter(|owner| self.is_class(owner)).map(str::to_owned);
         if let Some(owner) = &owner {
-            let mut known = reference::names_of(self.entries, owner).chain(reference::functions(self.entries));
+            let mut known =
+                reference::names_of(self.entries, owner).chain(reference::functions(self.entries));
             if !known.any(|known| known == name) {
-                let known = reference::names_of(self.entries, owner).chain(reference::functions(self.entries));
+                let known =
+                    reference::names_of(self.entries, owner).chain(reference::functions(self.entries));
                 let hint = nearest::hint(name, known);
                 self.report(position, format!("{owner} has no verb `{name}`"), hint);
                 return None;
@@ -314,7 +327,10 @@ impl<'a> Checker<'a> {
             self.parameter(call);
             return None;
         }
-        if matches!(name, "Fn" | "print" | "debug" | "call" | "curry" | "is_def_var" | "is_def_fn" | "type_of") {
+        if matches!(
+            name,
+            "Fn" | "print" | "debug" | "call" | "curry" | "is_def_var" | "is_def_fn" | "type_of"
+        ) {
             return None;
         }
         match self.written.get(name) {
@@ -339,8 +355,12 @@ impl<'a> Checker<'a> {
         match self.functions.get(name) {
             Some(counts) if counts.contains(&n_arguments) => {}
             Some(_) => {
-                let forms: Vec<String> =
-                    self.entries.iter().filter(|e| e.name() == name).map(|e| format!("`{}`", e.signature)).collect();
+                let forms: Vec<String> = self
+                    .entries
+                    .iter()
+                    .filter(|e| e.name() == name)
+                    .map(|e| format!("`{}`", e.signature))
+                    .collect();
                 let hint = (!forms.is_empty()).then(|| format!("it is {}", forms.join(" or ")));
                 self.report(position, format!("`{name}` with the wrong number of arguments"), hint);
             }

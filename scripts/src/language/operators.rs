@@ -25,10 +25,16 @@ pub(crate) fn register(engine: &mut Engine) {
     compare(engine);
     divide(engine);
     let refuse = |number: String, text: &str| {
-        fail(format!("{number} + \"{text}\": a number and a text do not add up; for a text write `${{number}}{text}`"))
+        fail(format!(
+            "{number} + \"{text}\": a number and a text do not add up; for a text write `${{number}}{text}`"
+        ))
     };
-    engine.register_fn("+", move |a: i64, b: ImmutableString| -> Outcome<Dynamic> { refuse(a.to_string(), &b) });
-    engine.register_fn("+", move |a: f64, b: ImmutableString| -> Outcome<Dynamic> { refuse(a.to_string(), &b) });
+    engine.register_fn("+", move |a: i64, b: ImmutableString| -> Outcome<Dynamic> {
+        refuse(a.to_string(), &b)
+    });
+    engine.register_fn("+", move |a: f64, b: ImmutableString| -> Outcome<Dynamic> {
+        refuse(a.to_string(), &b)
+    });
 }
 
 /// Registers one comparison for each pair of types that has an answer; every other pair goes to `otherwise`.

@@ -112,7 +112,8 @@ impl Tally {
         self.close(&calls, operations);
         let (line, _) = place(position);
         self.lines.insert((file.to_owned(), line));
-        self.step = Some(Step { file: file.to_owned(), line, calls, stack, operations, since: Instant::now() });
+        self.step =
+            Some(Step { file: file.to_owned(), line, calls, stack, operations, since: Instant::now() });
     }
 
     /// The run is over.
@@ -122,9 +123,13 @@ impl Tally {
 
     fn close(&mut self, next: &[usize], operations: u64) {
         let Some(step) = self.step.take() else { return };
-        let spent =
-            Spent { operations: operations.saturating_sub(step.operations), time: step.since.elapsed(), steps: 1 };
-        let ended = step.calls.iter().find(|call| !next.contains(call)).and_then(|call| self.calls.get(*call));
+        let spent = Spent {
+            operations: operations.saturating_sub(step.operations),
+            time: step.since.elapsed(),
+            steps: 1,
+        };
+        let ended =
+            step.calls.iter().find(|call| !next.contains(call)).and_then(|call| self.calls.get(*call));
         let (line, verb) = ended.map_or((step.line, String::new()), |call| (call.line, call.name.clone()));
         let shown = if verb.is_empty() { format!("line {line}") } else { format!("line {line} {verb}") };
         let mut stack = step.stack;
@@ -164,7 +169,8 @@ impl Tally {
         let mut largest: Vec<(&Place, u64)> =
             self.places.iter().map(|(place, spent)| (place, spent.operations)).collect();
         largest.sort_by_key(|(place, operations)| (std::cmp::Reverse(*operations), (*place).clone()));
-        let is_one_file = self.places.keys().all(|place| Some(&place.file) == largest.first().map(|(p, _)| &p.file));
+        let is_one_file =
+            self.places.keys().all(|place| Some(&place.file) == largest.first().map(|(p, _)| &p.file));
         let shown = largest.iter().take(3).filter(|(_, operations)| operations * 20 >= total && total > 0);
         let shown: Vec<String> = shown
             .map(|(place, operations)| {
@@ -173,7 +179,7 @@ impl Tally {
                 format!("{} % to {file}line {}{verb}", operations * 100 / total, place.line)
             })
             .collect();
-        (!shown.is_empty()).then(|| format!("of the first {total} operations went {}", shown.join(", ")))
+        (!shown.is_empty()).then(|| format!("of its first {total} operations went {}", shown.join(", ")))
     }
 }
 

@@ -10,10 +10,10 @@ pub(crate) mod variant;
 use std::sync::Arc;
 
 use rhai::Engine;
+use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
-use rota_core::guards;
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::Span;
 
@@ -200,7 +200,12 @@ impl ScriptPolicy {
             Ok(mut plan) => {
                 plan.notes = notes;
                 if self.keeps_running() {
+                    let n_notes = plan.notes.len();
                     guards::mend(&session.snapshot, &mut plan);
+                    for note in &mut plan.notes[n_notes..] {
+                        *note = note
+                            .replace(" has run for less than the minimum and goes on", " runs and goes on");
+                    }
                 }
                 Ok(plan)
             }

@@ -43,8 +43,7 @@ impl ScriptPolicy {
         let mut plan = value.plan;
         if !has_wake && self.is_steady() {
             // Where running jobs stay as they are, time alone lets none of them be moved.
-            plan.wake =
-                if self.keeps_running() { Wake::OnChange } else { session.snapshot.steady_wake() };
+            plan.wake = if self.keeps_running() { Wake::OnChange } else { session.snapshot.steady_wake() };
         }
         Ok(plan)
     }

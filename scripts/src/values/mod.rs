@@ -9,7 +9,9 @@ mod types;
 mod view;
 
 pub(crate) use columns::rank;
-use columns::{arithmetic, column, deadlines, groups, job, jobs, queue, remember, service, statistics, texts};
+use columns::{
+    arithmetic, column, deadlines, groups, job, jobs, queue, remember, service, statistics, texts,
+};
 use nodes::{cluster, gpu_types, placement, share};
 use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
 
@@ -23,8 +25,8 @@ pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
 pub(crate) use texts::Texts;
 pub(crate) use timeline::Judged;
-pub(crate) use verdict::VerdictValue;
 pub(crate) use types::{script_type, type_label, without_rust_paths};
+pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 
 use std::sync::Arc;

@@ -105,7 +105,9 @@ mod tests {
     #[test]
     fn a_rust_path_becomes_the_name_that_scripts_know() {
         assert_eq!(
-            without_rust_paths("data type incorrect: rota_scripts::values::columns::job::JobValue (expecting i64)"),
+            without_rust_paths(
+                "data type incorrect: rota_scripts::values::columns::job::JobValue (expecting i64)"
+            ),
             "data type incorrect: Job (expecting int)"
         );
         assert_eq!(without_rust_paths("see: `a: b`"), "see: `a: b`");

@@ -137,7 +137,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
             "For each job, the sum over the jobs of the same group that arrived before it.",
         )
         .register_fn("total_before", total_before)
-        .register_fn("total_before", |column: Column, group: Texts| total_before(column, group.numbers().clone()));
+        .register_fn("total_before", |column: Column, group: Texts| {
+            total_before(column, group.numbers().clone())
+        });
     registrar
         .method(
             OWNER,

@@ -22,7 +22,10 @@ impl Group {
         }
         match value.read_lock::<Texts>() {
             Some(texts) => Ok(Group::Texts(texts.clone())),
-            None => fail(format!("jobs are grouped by a column, such as `jobs.tenant_name`, got {}", type_label(value))),
+            None => fail(format!(
+                "jobs are grouped by a column, such as `jobs.tenant_name`, got {}",
+                type_label(value)
+            )),
         }
     }
 
@@ -79,7 +82,10 @@ fn map_by(ctx: &NativeCallContext, jobs: &Jobs, group: &Dynamic, answer: FnPtr) 
         let value = closure.call(ctx.engine(), jobs.session.meter(), (set,))?;
         let Some(answer) = number(&value) else {
             let name = group.name(f64::from_bits(bits));
-            return fail(format!("map_by: the answer for `{name}` must be a number, got {}", type_label(&value)));
+            return fail(format!(
+                "map_by: the answer for `{name}` must be a number, got {}",
+                type_label(&value)
+            ));
         };
         answers.insert(bits, answer);
     }

@@ -72,10 +72,18 @@ fn running_total(queue: &Queue, column: &Column) -> Outcome<Column> {
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Column";
     registrar
-        .method(OWNER, "argmin() -> Job", "The job with the smallest number, of equal ones the first; `()` when there is none.")
+        .method(
+            OWNER,
+            "argmin() -> Job",
+            "The job with the smallest number, of equal ones the first; `()` when there is none.",
+        )
         .register_fn("argmin", |column: Column| extreme("argmin", &column, |a, b| a < b));
     registrar
-        .method(OWNER, "argmax() -> Job", "The job with the largest number, of equal ones the first; `()` when there is none.")
+        .method(
+            OWNER,
+            "argmax() -> Job",
+            "The job with the largest number, of equal ones the first; `()` when there is none.",
+        )
         .register_fn("argmax", |column: Column| extreme("argmax", &column, |a, b| a > b));
     let engine = registrar.method(
         OWNER,

@@ -50,7 +50,8 @@ impl Texts {
     }
 
     fn is(self, text: &str, wanted: bool) -> Outcome<Column> {
-        let number = self.texts.iter().position(|known| known == text).map_or(f64::NAN, |number| number as f64);
+        let number =
+            self.texts.iter().position(|known| known == text).map_or(f64::NAN, |number| number as f64);
         map(self.numbers, |of_job| truth((of_job == number) == wanted))
     }
 }
