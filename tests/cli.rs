@@ -96,7 +96,7 @@ fn a_result_folder_holds_every_file_and_is_replaced_by_the_next() {
     accepted(dir.path(), run);
     let files = ["config.toml", "jobs.csv", "report.html", "rounds.csv", "summary.json", "timeline.csv"];
     assert_eq!(names(&dir.path().join("results")), files);
-    accepted(dir.path(), "simulate -p fifo,las --workload small --out results");
+    accepted(dir.path(), "simulate -p fifo,las --workload small --out results --overwrite");
     let held = names(&dir.path().join("results"));
     assert!(held.contains(&"jobs-fifo.csv".into()) && !held.contains(&"jobs.csv".into()), "{held:?}");
     assert_eq!(names(dir.path()), ["results"], "no half-written folder is left beside it");
@@ -187,7 +187,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     (
         "simulate -p las+tune --set compat=artifact --defect edf-width",
         1,
-        &["--defect edf-width", "ElasticFlow's original", "las+tune is Synergy's"],
+        &["--defect edf-width", "a defect of ElasticFlow", "las+tune is a policy of Synergy"],
     ),
     (
         "simulate -p las --set compat=artifact --defect none,late-ends",

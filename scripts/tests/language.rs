@@ -37,7 +37,7 @@ fn sorting_by_a_comparison_that_gives_no_whole_number_is_an_error() {
         "mine.rhai:3:3: sort: a comparison of two must return a whole number",
     );
     fails("let a = [2, 1]; a.sort(|a, b| a < b);", "got true or false (false)");
-    fails("let a = [2, 1]; a.sort_by(|a, b| a.b);", "int");
+    fails("let a = [2, 1]; a.sort_by(|a, b| a.b);", "int has no field `b`");
     gives("{ let a = [3, 1, 2]; a.sort(|x, y| y - x); a }", "[3, 2, 1]");
 }
 

@@ -1,4 +1,4 @@
-//! `rota policy`: look at policies, check, test and time them, start one of your own.
+//! `rota policy`: list, check, test and time policies, or start one of your own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,15 +17,15 @@ pub(crate) enum PolicyCommand {
     List,
     /// Print the source of a policy, each part with its header
     Show {
-        /// The policy, such as las+tune or ./mine.rhai+tune
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
         /// Instead of the source: header, stages and parameters of each part
         #[arg(long)]
         about: bool,
     },
-    /// Compile a policy, check the names in it, and try it on a few made-up clusters
+    /// Compile a policy, check the names in it, and try it on a few generated clusters
     Check {
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
     /// Write a script that runs: a commented starter, or a copy of a shipped script
@@ -33,24 +33,24 @@ pub(crate) enum PolicyCommand {
         /// Copy this script, such as elasticflow, instead of the starter
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
-        /// The file to write, ending in .rhai
+        /// File to write; its name ends in .rhai
         file: PathBuf,
     },
     /// Run the scenarios in a script's comments or in the .scn file next to it
     Test {
-        /// The script
+        /// Script (.rhai) or scenario file (.scn)
         file: PathBuf,
     },
-    /// Time decisions of a policy on made-up clusters
+    /// Time the decisions of a policy on generated clusters
     Bench {
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
     /// Show where a policy's decisions spend operations and time: by line, by verb, by stack
     Profile {
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
-        /// Nodes of the made-up cluster, of 8 GPUs each
+        /// Nodes of the generated cluster, of 8 GPUs each
         #[arg(long, default_value_t = 64)]
         nodes: u32,
         /// Jobs, one in twenty of which have just arrived
@@ -60,22 +60,22 @@ pub(crate) enum PolicyCommand {
         #[arg(long, value_name = "FILE")]
         folded: Option<PathBuf>,
     },
-    /// Search for small cases in which a policy is worse than another, or breaks a property
+    /// Search for small cases in which a policy is worse than another, or violates a property
     Duel(Box<DuelArgs>),
     /// Switch the live cluster to another policy
     Set {
         #[command(flatten)]
         head: HeadArgs,
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         #[arg(value_name = "P")]
         policy: String,
-        /// Set a parameter of it
+        /// Set a parameter of the policy
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
     /// Make the live cluster read its policy's scripts again
     Reload(HeadArgs),
-    /// Print a Rhai definition file from which editors complete Rota's names
+    /// Print a Rhai definition file, with which editors complete Rota's names
     Defs,
 }
 

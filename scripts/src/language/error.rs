@@ -168,7 +168,10 @@ impl Explainer<'_> {
             EvalAltResult::ErrorTooManyVariables(_) => {
                 (format!("more than {} variables at a time", self.meter.limits().variables), None)
             }
-            EvalAltResult::ErrorDotExpr(text, _) => (unwritable(&text).unwrap_or_else(|| lower(&text)), None),
+            EvalAltResult::ErrorDotExpr(text, _) => {
+                let in_our_words = unwritable(&text).or_else(|| unreadable(&text));
+                (in_our_words.unwrap_or_else(|| without_rust_paths(&lower(&text))), None)
+            }
             EvalAltResult::ErrorDataRace(..) => (
                 "a closure uses the variable its verb is called on".to_owned(),
                 Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
@@ -267,6 +270,13 @@ fn unwritable(text: &str) -> Option<String> {
     let mut quoted = text.strip_prefix("No writable property ")?.split('\'').skip(1).step_by(2);
     let (field, owner) = (quoted.next()?, quoted.next()?);
     Some(format!("`{field}` of {owner} cannot be set"))
+}
+
+/// Rhai's words for a field that a type without fields of ours does not have.
+fn unreadable(text: &str) -> Option<String> {
+    let mut quoted = text.strip_prefix("Unknown property ")?.split('\'').skip(1).step_by(2);
+    let (field, owner) = (quoted.next()?, quoted.next()?);
+    Some(format!("{} has no field `{field}`", script_type(owner)))
 }
 
 fn syntax(kind: &ParseErrorType) -> (String, Option<String>) {
