@@ -2,6 +2,7 @@
 
 pub(crate) mod compose;
 pub(crate) mod part;
+mod promises;
 pub mod shipped;
 pub(crate) mod solving;
 mod stages;
@@ -46,6 +47,11 @@ impl ScriptPolicy {
         Self::from_sources(name, &compose::sources(name)?, limits)
     }
 
+    /// The texts of a policy's parts, by its name; admission by itself with the parts it is joined to.
+    pub fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
+        compose::sources(name)
+    }
+
     /// A policy from texts.
     pub fn from_sources(name: &str, sources: &[Source], limits: Limits) -> Result<Self, LoadError> {
         Self::compile(name, sources, limits, None)
@@ -63,8 +69,9 @@ impl ScriptPolicy {
         }
         let mut parts = Vec::new();
         for source in sources {
-            let (part, parameters) =
+            let (mut part, parameters) =
                 Part::compile(&engine, &shared, &entries, &source.name, &source.file, &source.text)?;
+            compose::restrict(&mut part)?;
             let mut state = shared.call_state();
             state.scripts.push(Arc::clone(&part.script));
             state.parameters.push(parameters);

@@ -8,19 +8,20 @@ mod plans;
 mod view;
 
 pub(crate) use columns::rank;
-use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
+use columns::{arithmetic, column, deadlines, job, jobs, levels, queue, remember, service};
 use nodes::{cluster, gpu_types, placement, share};
-use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
+use plans::{best_shares, by_hand, fill, growth, judged, leases, optimum, plan, slices, timeline, verdict};
 
 pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
 pub(crate) use fill::FillValue;
 pub(crate) use job::JobValue;
 pub(crate) use jobs::{Jobs, Rows, column as register_column, public_fields};
+pub(crate) use judged::{Judged, VerdictsValue};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
-pub(crate) use timeline::Judged;
+pub(crate) use timeline::Kept;
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 
@@ -44,6 +45,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     plan::register(registrar, shared);
     verdict::register(registrar);
     timeline::register(registrar);
+    judged::register(registrar);
+    growth::register(registrar);
+    by_hand::register(registrar);
+    levels::register(registrar);
     best_shares::register(registrar);
     leases::register(registrar);
     service::register(registrar);
@@ -83,6 +88,7 @@ pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
         "PlanValue" => "a Plan",
         "Placement" => "a Placement",
         "VerdictValue" => "a Verdict",
+        "VerdictsValue" => "Verdicts",
         "TimelineValue" => "a Timeline",
         "View" => "the View",
         "RoomValue" => "the Room",

@@ -5,6 +5,7 @@ pub(crate) mod column;
 pub(crate) mod deadlines;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod levels;
 pub(crate) mod queue;
 pub(crate) mod rank;
 pub(crate) mod remember;
