@@ -102,7 +102,7 @@ job short speeds=1:1,2:1.8,4:3 work=900
     let first = |edits: &[(&str, &str)]| edited("optimus", edits, jobs)[0].clone();
     assert_eq!(first(&[]), "0: long 0[0-1] 8c 32g, short 0[2] 4c 16g", "the third GPU goes to the longer");
     let reversed = ("saved * where", "where(at == 0, 1e9, -saved) * where");
-    assert_eq!(first(&[reversed]), "0: short 0[0-1] 8c 32g, long 0[2] 4c 16g");
+    assert_eq!(first(&[reversed]), "0: long 0[0] 4c 16g, short 0[1-2] 8c 32g");
 }
 
 #[test]
