@@ -72,7 +72,7 @@ impl ScriptPolicy {
                     in_bulk = value.clone().try_cast::<VerdictsValue>();
                     let one =
                         in_bulk.as_ref().map_or_else(|| value.clone().try_cast(), |all| Some(all.of(row)));
-                    let expected = "accept(), decline(\"why\"), wait(), or Verdicts of all that ask";
+                    let expected = "accept(), decline(\"why\") or wait()";
                     one.ok_or_else(|| self.wrong_type(part, Stage::Admit, expected, &value))?
                 }
             };
