@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rota_core::allocation::Allocation as Held;
 use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
-use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Sequence, Walk};
 use rota_core::ids::JobId;
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
@@ -271,8 +271,8 @@ impl<'a> Driver<'a> {
             demand,
             keep_places: !self.has(Defect::PlacedAnew),
             stayers_first: tunes && !self.has(Defect::TuneOrder),
-            rearranges: looks_back,
-            tops_up: looks_back,
+            rearranges: looks_back.then_some(Sequence::Queue),
+            tops_up: looks_back.then_some(Sequence::Queue),
             ..Walk::default()
         };
         let whole_share = self.has(Defect::LowerWholeShare);

@@ -1,7 +1,9 @@
 //! The walk over a queue that gives jobs their GPUs: a script sets the options, the core walks.
 
+use std::sync::Arc;
+
 use rhai::{Dynamic, Engine, FnPtr, ImmutableString, NativeCallContext};
-use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Givers, Misfit, Sequence, Walk};
 use rota_core::reclaim::Reclaim;
 use rota_core::resources::Host;
 use rota_core::room::Room;
@@ -23,11 +25,12 @@ pub(crate) struct FillValue {
     gpus: Option<Column>,
     misfit: Misfit,
     only_selected: bool,
-    largest_first: bool,
+    packs: Sequence,
     keep_places: bool,
     stayers_first: bool,
-    rearranges: bool,
-    tops_up: bool,
+    givers: Givers,
+    rearranges: Option<Sequence>,
+    tops_up: Option<Sequence>,
     first_nodes: Option<u32>,
     placement: Option<Placement>,
 }
@@ -57,11 +60,12 @@ impl FillValue {
             gpus: None,
             misfit: Misfit::Skip,
             only_selected: false,
-            largest_first: false,
+            packs: Sequence::Queue,
             keep_places: true,
             stayers_first: false,
-            rearranges: false,
-            tops_up: false,
+            givers: Givers::Richest,
+            rearranges: None,
+            tops_up: None,
             first_nodes: None,
             placement: None,
         }
@@ -75,17 +79,18 @@ impl FillValue {
     /// Serves the queue.
     pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
         let session = &self.queue.session;
-        session.meter().charge(self.queue.rows.len() + session.snapshot.cluster.nodes().len())?;
+        session.meter().charge(self.work())?;
         let walk = Walk {
             demand: self.demand(engine)?,
             counts: self.counts()?,
             misfit: self.misfit,
             only_selected: self.only_selected,
-            largest_first: self.largest_first,
+            packs: self.packs.clone(),
             keep_places: self.keep_places,
             stayers_first: self.stayers_first,
-            rearranges: self.rearranges,
-            tops_up: self.tops_up,
+            givers: self.givers.clone(),
+            rearranges: self.rearranges.clone(),
+            tops_up: self.tops_up.clone(),
             first_nodes: self.first_nodes,
         };
         let failure = Failure::default();
@@ -102,6 +107,31 @@ impl FillValue {
         match failure.into_inner() {
             Some(error) => Err(error),
             None => Ok(PlanValue::of(session, granted)),
+        }
+    }
+
+    /// Steps of native work: jobs and nodes, and the jobs once more for each order of their own.
+    fn work(&self) -> usize {
+        let givers = match &self.givers {
+            Givers::Rows(rows) => Some(rows),
+            Givers::Richest => None,
+        };
+        let sequences = [Some(&self.packs), self.rearranges.as_ref(), self.tops_up.as_ref()];
+        let rows = sequences.into_iter().flatten().filter_map(|sequence| match sequence {
+            Sequence::Rows(rows) => Some(rows),
+            Sequence::Queue | Sequence::LargestFirst => None,
+        });
+        let others = rows.chain(givers).filter(|rows| !Arc::ptr_eq(rows, &self.queue.rows));
+        let n_nodes = self.queue.session.snapshot.cluster.nodes().len();
+        self.queue.rows.len() + n_nodes + others.map(|rows| rows.len()).sum::<usize>()
+    }
+
+    /// An order of its own for a step of this walk.
+    fn rows(&self, order: Dynamic) -> Outcome<Arc<Vec<u32>>> {
+        let queue = Queue::from_value(&self.queue.session, order)?;
+        match Arc::ptr_eq(&queue.session, &self.queue.session) {
+            true => Ok(queue.rows),
+            false => fail("this queue belongs to another round"),
         }
     }
 
@@ -229,15 +259,24 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     });
     let engine = registrar.method(
         OWNER,
-        "or_else(what) -> Fill",
+        "or_else(what, givers) -> Fill",
         "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
          resource), `\"reclaim_excess\"` (its neighbours give back what they hold beyond theirs), or a closure `|job|` or \
-         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn.",
+         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn. `givers` says who gives back \
+         first: `\"richest\"` (the default: jobs on fewest nodes, then those with most CPUs for each GPU, then with most \
+         memory), or a queue, `rank(...)`; jobs that are not in it give nothing.",
     );
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
         "fair_share" => Ok(fill.answer(OrElse::FairShare)),
         "reclaim_excess" => Ok(fill.answer(OrElse::ReclaimExcess)),
         other => fail(unknown_word("or_else", other, &["fair_share", "reclaim_excess"])),
+    });
+    engine.register_fn("or_else", |fill: FillValue, what: ImmutableString, givers: Dynamic| match &*what {
+        "reclaim_excess" => {
+            let givers = fill.givers(givers)?;
+            Ok(FillValue { givers, ..fill }.answer(OrElse::ReclaimExcess))
+        }
+        other => fail(format!("or_else: only \"reclaim_excess\" has givers, not \"{other}\"")),
     });
     engine.register_fn("or_else", |fill: FillValue, closure: FnPtr| {
         let closure = fill.queue.session.shared.closure(closure);
@@ -272,7 +311,18 @@ fn options(registrar: &mut Registrar<'_>) {
         "largest_first() -> Fill",
         "Among the jobs walked, those with most GPUs, then CPUs, then memory first.",
     );
-    engine.register_fn("largest_first", |fill: FillValue| FillValue { largest_first: true, ..fill });
+    engine
+        .register_fn("largest_first", |fill: FillValue| FillValue { packs: Sequence::LargestFirst, ..fill });
+    let engine = registrar.method(
+        OWNER,
+        "pack(order: Queue) -> Fill",
+        "Serves the jobs walked in this order, `rank(...)`, instead of the queue's: who comes first has the first choice of \
+         CPUs, memory and place. Who runs at all is still chosen by the queue after `select()`. Jobs that are not in it come \
+         last.",
+    );
+    engine.register_fn("pack", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        Ok(FillValue { packs: Sequence::Rows(fill.rows(order)?), ..fill })
+    });
     let engine = registrar.method(
         OWNER,
         "gpus(counts: Column) -> Fill",
@@ -294,18 +344,28 @@ fn options(registrar: &mut Registrar<'_>) {
     engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
     let engine = registrar.method(
         OWNER,
-        "rearrange() -> Fill",
+        "rearrange(order: Queue) -> Fill",
         "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
-         or by changing places with jobs that need less. No job gets less by it, and a job is moved only after it has run \
-         ten times as long as a restart takes.",
+         or by changing places with jobs that need less. They are looked at in this order (`rearrange()`: in the queue's); a \
+         job that starts in this round may claim what jobs behind it hold beyond their share, the last first. A job that \
+         is not in the order is behind all others and is not raised. No job is brought below its share, and a job is moved \
+         only after it has run ten times as long as a restart takes.",
     );
-    engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
+    engine
+        .register_fn("rearrange", |fill: FillValue| FillValue { rearranges: Some(Sequence::Queue), ..fill });
+    engine.register_fn("rearrange", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        Ok(FillValue { rearranges: Some(Sequence::Rows(fill.rows(order)?)), ..fill })
+    });
     let engine = registrar.method(
         OWNER,
-        "top_up() -> Fill",
-        "At the end, deals what is left on each node to the jobs there that are below their demand.",
+        "top_up(order: Queue) -> Fill",
+        "At the end, deals what is left on each node to the jobs there that are below their demand, in this order \
+         (`top_up()`: in the queue's); jobs that are not in it get nothing.",
     );
-    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: true, ..fill });
+    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: Some(Sequence::Queue), ..fill });
+    engine.register_fn("top_up", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        Ok(FillValue { tops_up: Some(Sequence::Rows(fill.rows(order)?)), ..fill })
+    });
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
@@ -330,6 +390,16 @@ impl FillValue {
     fn answer(mut self, answer: OrElse) -> FillValue {
         self.answers.push(answer);
         self
+    }
+
+    /// Who gives back: a word or an order.
+    fn givers(&self, value: Dynamic) -> Outcome<Givers> {
+        match value.read_lock::<ImmutableString>().as_deref().map(|word| &**word) {
+            Some("richest") => return Ok(Givers::Richest),
+            Some(other) => return fail(unknown_word("or_else: givers", other, &["richest"])),
+            None => {}
+        }
+        Ok(Givers::Rows(self.rows(value)?))
     }
 }
 
