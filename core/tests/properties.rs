@@ -216,8 +216,8 @@ proptest! {
     fn a_lost_gpu_stops_exactly_the_jobs_that_hold_it(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let (cluster, workload, _) = random_world(dice);
-        let bytes = workload.datasets.iter().map(|d| d.bytes).collect();
-        let mut scheduler = Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), bytes);
+        let datasets = workload.datasets.clone();
+        let mut scheduler = Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), datasets);
         let mut walker = Walker::random(dice);
         let mut arrivals = workload.jobs.iter();
         for round in 0..40 {

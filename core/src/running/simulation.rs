@@ -149,7 +149,6 @@ impl<'a> Simulation<'a> {
         settings: &'a RunSettings,
     ) -> Self {
         let n_jobs = workload.jobs.len();
-        let dataset_bytes = workload.datasets.iter().map(|d| d.bytes).collect();
         let (first, past) = settings.window.unwrap_or((0, n_jobs as u32));
         Simulation {
             n_window_left: (past as usize).min(n_jobs).saturating_sub(first as usize),
@@ -158,7 +157,7 @@ impl<'a> Simulation<'a> {
                 Arc::clone(&cluster),
                 settings.guards.clone(),
                 settings.round,
-                dataset_bytes,
+                workload.datasets.clone(),
             ),
             world: World::new(cluster, Arc::clone(&workload), faults),
             recorder: Recorder::new(n_jobs, settings.keeps_timeline),

@@ -15,7 +15,7 @@ impl Fill<'_> {
     pub fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
         let mut selected = Vec::with_capacity(order.len().min(self.room.free_gpus() as usize));
         let mut pool = GpuPool::new(self.snapshot, self.room);
-        let protects = self.snapshot.guards.min_run.0 > 0;
+        let protects = self.snapshot.may_protect();
         if protects {
             let is_protected = |row: &&u32| self.snapshot.is_protected(**row as usize);
             selected.extend(

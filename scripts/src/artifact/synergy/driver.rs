@@ -209,9 +209,10 @@ impl<'a> Driver<'a> {
             let attached = self.attached[index];
             let work = workload.truths[index].work;
             let remaining = self.remaining_s(&attached, work, attached.speedup);
+            let best_speed = job.best_speed(&attached.per_gpu, &self.snapshot.cluster);
             let jobs = self.jobs_mut();
             let row = jobs.len();
-            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s);
+            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s, best_speed);
             jobs.admit(row);
             jobs.set(row, Field::Work, work);
             jobs.set(row, Field::Duration, attached.iteration_s * work);
