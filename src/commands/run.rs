@@ -88,7 +88,8 @@ pub(crate) struct RunArgs {
     /// Who errs alike: each job by itself, as users guess, or all jobs of a model, as a profile that is off
     #[arg(long, value_name = "job|model", default_value = "job", value_parser = parse_per, help_heading = "Faults and estimates")]
     pub estimate_per: ErrorPer,
-    /// Ask the solver at each decision what throughput the jobs that run could have at most; needs one solve each
+    /// Ask the solver at each decision what throughput the jobs that run could have at most, each gang on as few nodes as can
+    /// hold it; needs one solve each
     #[arg(long, help_heading = "Output")]
     pub bound: bool,
     /// Jobs whose numbers count for the averages, by place in the trace; the run ends when all of them have
