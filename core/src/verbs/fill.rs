@@ -1,8 +1,8 @@
 //! How much, in order: the walk over jobs that gives each its GPUs and host resources, with native answers to
-//! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different words.
+//! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different options.
 //!
 //! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
-//! anyone is placed, and only their host shares are dealt anew. Where to place is decided by the strategy (`place`).
+//! any job is placed, and only their host shares are assigned again. Where to place is decided by the strategy (`place`).
 
 mod granted;
 mod rearrange;
@@ -26,7 +26,7 @@ pub struct Fill<'a> {
     room: &'a mut Room,
     placement: &'a mut dyn Place,
     granted: Vec<Granted>,
-    /// Whether someone may reclaim, so that it must be known who is on which node.
+    /// Whether jobs may reclaim, so that the jobs on each node must be tracked.
     tracks_occupants: bool,
     first_nodes: Option<u32>,
     /// By row: who gives back first, `u32::MAX` for those who do not; empty when the richest do.
@@ -47,7 +47,7 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Walks `order` (rows, most important first) and says who got what.
+    /// Walks `order` (rows, most important first) and returns what each job got.
     pub fn run(mut self, order: &[u32], walk: &Walk, answers: &mut [Answer<'_>]) -> Vec<Granted> {
         self.first_nodes = walk.first_nodes;
         let needs_selection = walk.only_selected || walk.keep_places;

@@ -60,7 +60,7 @@ fn fullest(nodes: impl Iterator<Item = (NodeId, u32)>, most: usize) -> SmallVec<
     fullest
 }
 
-/// Who on a node gives back, to meet `need`: positions in `granted`. Sorts the node's list as it goes: by `giver_place`, by
+/// The jobs on a node that give back to meet `need`, as positions in `granted`. Sorts the node's list in place: by `giver_place`, by
 /// row, where that is not empty, else the richest first.
 pub(crate) fn pick(
     occupants: &mut [u32],

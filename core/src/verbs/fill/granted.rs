@@ -24,7 +24,7 @@ pub struct Granted {
     pub row: u32,
     /// What it holds now, by ascending node.
     pub slices: SmallVec<[Slice; 1]>,
-    /// How it came to it.
+    /// At which of its demands it was served.
     pub grade: Grade,
     /// Whether it stays on the GPUs it had.
     pub is_kept: bool,

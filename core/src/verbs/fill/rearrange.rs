@@ -1,4 +1,4 @@
-//! Mending what the walk left: jobs below their demand get it where some node has it.
+//! Improves the result of the walk: jobs below their demand get it where some node has it.
 //!
 //! The walk serves one job after another and never looks back, so a job may sit at its proportional share on a crowded
 //! node while another node has CPUs to spare. Here every such job is looked at once more, first in order first. It is

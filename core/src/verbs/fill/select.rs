@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use crate::table::JobPhase;
 
 impl Fill<'_> {
-    /// The jobs whose GPUs fit together, chosen in order; one that does not fit is passed over. Quotas hold, and
+    /// The jobs whose GPUs fit together, chosen in order; one that does not fit is skipped. Quotas apply, and
     /// a job that may not be stopped yet is chosen before all others.
     pub fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
         let mut selected = Vec::with_capacity(order.len().min(self.room.free_gpus() as usize));
@@ -47,8 +47,8 @@ impl Fill<'_> {
         }
     }
 
-    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row. Goes
-    /// through the rows as they lie in memory: who comes first makes no difference here.
+    /// Sets aside the GPUs of selected jobs that run with the count they are to have; returns which, by row. Goes
+    /// through the rows in memory order, because the order makes no difference here.
     pub(super) fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
         let mut kept = vec![false; self.snapshot.jobs.len()];
         for &row in selected {
@@ -60,7 +60,7 @@ impl Fill<'_> {
         kept
     }
 
-    /// Takes the GPUs a job runs on for it again, if it shall have as many and all are free.
+    /// Takes the GPUs that a job runs on for it again, if it is to have as many and all are free.
     pub(super) fn take_own_gpus(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
         if jobs.phase(row) != JobPhase::Running {

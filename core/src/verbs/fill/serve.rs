@@ -44,7 +44,7 @@ impl<'a> Fill<'a> {
             return false;
         }
         let n_types = self.snapshot.cluster.gpu_types().len();
-        // With one type there is nothing to look up, and the job's description stays out of the cache.
+        // With one type there is nothing to look up, so that the job's spec need not be loaded into the CPU cache.
         let wanted = if n_types == 1 { Some(GpuTypeId(0)) } else { self.snapshot.jobs.spec(row).gpu_type };
         match wanted {
             Some(gpu_type) => self.serve_on(Candidate { row, gpus, is_kept: false, gpu_type }, walk, answers),
@@ -81,8 +81,6 @@ impl<'a> Fill<'a> {
             let before = per_gpu;
             match answer {
                 Answer::FairShare => per_gpu = per_gpu.min(&fair),
-                Answer::WholeFairShare if !per_gpu.fits_in(&fair) => per_gpu = fair,
-                Answer::WholeFairShare => {}
                 Answer::Ask(ask) => match ask(row, self.room) {
                     Some(asked) => per_gpu = asked,
                     None => return false,
@@ -108,7 +106,7 @@ impl<'a> Fill<'a> {
     /// Gives a job no more than its share where the placement has it return to, if what it asks for would take it elsewhere.
     /// Says whether it did.
     fn returns(&mut self, job: Candidate, per_gpu: &Host, fair: &Host, rule: Option<Reclaim>) -> bool {
-        // Who may reclaim is content with its share; other walks decide themselves what they fall back to.
+        // A walk that reclaims falls back to the share; other walks have their own fallbacks.
         let Some(rule) = rule.filter(|_| !job.is_kept && returns::may_return(self.snapshot, job.row)) else {
             return false;
         };
@@ -169,7 +167,7 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Places a job anew and takes its GPUs.
+    /// Places a job on new GPUs and takes them.
     pub(super) fn find(&mut self, job: Candidate, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
         let ask = self.ask(job, per_gpu);
         let spots = self.placement.place(self.room, &ask)?;

@@ -30,8 +30,6 @@ pub enum Counts {
 pub enum Answer<'a> {
     /// Ask for no more than the proportional share, component by component.
     FairShare,
-    /// Ask for exactly the proportional share of everything, if any component asks for more.
-    WholeFairShare,
     /// Take back what neighbours hold beyond their proportional share.
     Reclaim(Reclaim),
     /// Ask for what this says for the row, given the room; `None` gives up.
@@ -41,10 +39,10 @@ pub enum Answer<'a> {
 /// What a job that does not fit means for those behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misfit {
-    /// They are tried.
+    /// Later jobs are tried.
     #[default]
     Skip,
-    /// They wait too.
+    /// Later jobs wait too.
     Stop,
 }
 
@@ -78,7 +76,7 @@ pub struct Walk {
     pub demand: Demand,
     /// GPUs.
     pub counts: Counts,
-    /// What a misfit means.
+    /// What happens after a job that does not fit.
     pub misfit: Misfit,
     /// Walk only the jobs whose GPUs fit together, chosen in order; else every job is tried.
     pub only_selected: bool,
@@ -86,13 +84,13 @@ pub struct Walk {
     pub packs: Sequence,
     /// Jobs that run and are selected again stay on their GPUs.
     pub keep_places: bool,
-    /// Jobs that stay are served before all others, so that newcomers take what is left instead of their CPUs.
+    /// Jobs that stay are served before all others, so that new jobs take what is left instead of their CPUs.
     pub stayers_first: bool,
     /// Who gives back first where a neighbour reclaims.
     pub givers: Givers,
     /// Jobs below their demand are raised, moved or exchanged where that gives it to them, in this order.
     pub rearranges: Option<Sequence>,
-    /// What is left on a node is dealt to its jobs that are below their demand, in this order.
+    /// What is left on a node is given to its jobs that are below their demand, in this order.
     pub tops_up: Option<Sequence>,
     /// New placements use only the nodes with lower numbers; `None` uses all.
     pub first_nodes: Option<u32>,

@@ -23,15 +23,8 @@ pub(crate) struct FillValue {
     give: Give,
     answers: Vec<OrElse>,
     gpus: Option<Column>,
-    misfit: Misfit,
-    only_selected: bool,
-    packs: Sequence,
-    keep_places: bool,
-    stayers_first: bool,
-    givers: Givers,
-    rearranges: Option<Sequence>,
-    tops_up: Option<Sequence>,
-    first_nodes: Option<u32>,
+    /// The rest of the walk; `give` and `gpus` fill in its demands and counts when it runs.
+    walk: Walk,
     placement: Option<Placement>,
 }
 
@@ -58,17 +51,13 @@ impl FillValue {
             give: Give::Demand,
             answers: Vec::new(),
             gpus: None,
-            misfit: Misfit::Skip,
-            only_selected: false,
-            packs: Sequence::Queue,
-            keep_places: true,
-            stayers_first: false,
-            givers: Givers::Richest,
-            rearranges: None,
-            tops_up: None,
-            first_nodes: None,
+            walk: Walk::default(),
             placement: None,
         }
+    }
+
+    fn walking(self, change: impl FnOnce(Walk) -> Walk) -> FillValue {
+        FillValue { walk: change(self.walk), ..self }
     }
 
     /// With the proportional share of everything, and nothing else tried.
@@ -80,19 +69,7 @@ impl FillValue {
     pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
         let session = &self.queue.session;
         session.meter().charge(self.work())?;
-        let walk = Walk {
-            demand: self.demand(engine)?,
-            counts: self.counts()?,
-            misfit: self.misfit,
-            only_selected: self.only_selected,
-            packs: self.packs.clone(),
-            keep_places: self.keep_places,
-            stayers_first: self.stayers_first,
-            givers: self.givers.clone(),
-            rearranges: self.rearranges.clone(),
-            tops_up: self.tops_up.clone(),
-            first_nodes: self.first_nodes,
-        };
+        let walk = Walk { demand: self.demand(engine)?, counts: self.counts()?, ..self.walk.clone() };
         let failure = Failure::default();
         let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
         let mut room = session.take_room();
@@ -112,11 +89,12 @@ impl FillValue {
 
     /// Steps of native work: jobs and nodes, and the jobs once more for each order of their own.
     fn work(&self) -> usize {
-        let givers = match &self.givers {
+        let givers = match &self.walk.givers {
             Givers::Rows(rows) => Some(rows),
             Givers::Richest => None,
         };
-        let sequences = [Some(&self.packs), self.rearranges.as_ref(), self.tops_up.as_ref()];
+        let walk = &self.walk;
+        let sequences = [Some(&walk.packs), walk.rearranges.as_ref(), walk.tops_up.as_ref()];
         let rows = sequences.into_iter().flatten().filter_map(|sequence| match sequence {
             Sequence::Rows(rows) => Some(rows),
             Sequence::Queue | Sequence::LargestFirst => None,
@@ -133,6 +111,20 @@ impl FillValue {
             true => Ok(queue.rows),
             false => fail("this queue belongs to another round"),
         }
+    }
+
+    fn sequence(&self, order: Dynamic) -> Outcome<Sequence> {
+        self.rows(order).map(Sequence::Rows)
+    }
+
+    /// Who gives back: a word or an order.
+    fn givers(&self, value: Dynamic) -> Outcome<Givers> {
+        match value.read_lock::<ImmutableString>().as_deref().map(|word| &**word) {
+            Some("richest") => return Ok(Givers::Richest),
+            Some(other) => return fail(unknown_word("or_else: givers", other, &["richest"])),
+            None => {}
+        }
+        self.rows(value).map(Givers::Rows)
     }
 
     fn demand(&self, engine: &Engine) -> Outcome<Demand> {
@@ -262,9 +254,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "or_else(what, givers) -> Fill",
         "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
          resource), `\"reclaim_excess\"` (its neighbours give back what they hold beyond theirs), or a closure `|job|` or \
-         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn. `givers` says who gives back \
-         first: `\"richest\"` (the default: jobs on fewest nodes, then those with most CPUs for each GPU, then with most \
-         memory), or a queue, `rank(...)`; jobs that are not in it give nothing.",
+         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn. `givers` says which \
+         neighbours give back first: `\"richest\"` (the default: jobs on fewest nodes, then those with most CPUs for each GPU, \
+         then with most memory), or a queue, `rank(...)`; jobs that are not in it give nothing.",
     );
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
         "fair_share" => Ok(fill.answer(OrElse::FairShare)),
@@ -274,7 +266,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString, givers: Dynamic| match &*what {
         "reclaim_excess" => {
             let givers = fill.givers(givers)?;
-            Ok(FillValue { givers, ..fill }.answer(OrElse::ReclaimExcess))
+            Ok(fill.walking(|walk| Walk { givers, ..walk }).answer(OrElse::ReclaimExcess))
         }
         other => fail(format!("or_else: only \"reclaim_excess\" has givers, not \"{other}\"")),
     });
@@ -296,8 +288,8 @@ fn options(registrar: &mut Registrar<'_>) {
         "What a job that does not fit means for those behind it: `\"skip\"` (they are tried, the default) or `\"stop\"`.",
     );
     engine.register_fn("misfit", |fill: FillValue, what: ImmutableString| match &*what {
-        "skip" => Ok(FillValue { misfit: Misfit::Skip, ..fill }),
-        "stop" => Ok(FillValue { misfit: Misfit::Stop, ..fill }),
+        "skip" => Ok(fill.walking(|walk| Walk { misfit: Misfit::Skip, ..walk })),
+        "stop" => Ok(fill.walking(|walk| Walk { misfit: Misfit::Stop, ..walk })),
         other => fail(unknown_word("misfit", other, &["skip", "stop"])),
     });
     let engine = registrar.method(
@@ -305,23 +297,25 @@ fn options(registrar: &mut Registrar<'_>) {
         "select() -> Fill",
         "Walks only the jobs whose GPUs fit together, chosen in order.",
     );
-    engine.register_fn("select", |fill: FillValue| FillValue { only_selected: true, ..fill });
+    engine.register_fn("select", |fill: FillValue| fill.walking(|walk| Walk { only_selected: true, ..walk }));
     let engine = registrar.method(
         OWNER,
         "largest_first() -> Fill",
         "Among the jobs walked, those with most GPUs, then CPUs, then memory first.",
     );
-    engine
-        .register_fn("largest_first", |fill: FillValue| FillValue { packs: Sequence::LargestFirst, ..fill });
+    engine.register_fn("largest_first", |fill: FillValue| {
+        fill.walking(|walk| Walk { packs: Sequence::LargestFirst, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "pack(order: Queue) -> Fill",
-        "Serves the jobs walked in this order, `rank(...)`, instead of the queue's: who comes first has the first choice of \
-         CPUs, memory and place. Who runs at all is still chosen by the queue after `select()`. Jobs that are not in it come \
+        "Serves the jobs walked in this order, `rank(...)`, instead of the queue's: the first has the first choice of CPUs, \
+         memory and place. Which jobs run is still chosen by the queue after `select()`. Jobs that are not in the order come \
          last.",
     );
     engine.register_fn("pack", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
-        Ok(FillValue { packs: Sequence::Rows(fill.rows(order)?), ..fill })
+        let packs = fill.sequence(order)?;
+        Ok(fill.walking(|walk| Walk { packs, ..walk }))
     });
     let engine = registrar.method(
         OWNER,
@@ -334,46 +328,55 @@ fn options(registrar: &mut Registrar<'_>) {
         "keep_places(keep: bool) -> Fill",
         "Whether jobs that keep running stay on their GPUs; `true` is the default.",
     );
-    engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
+    engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| {
+        fill.walking(|walk| Walk { keep_places, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "stayers_first() -> Fill",
         "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left and not their \
          CPUs and memory.",
     );
-    engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
+    engine.register_fn("stayers_first", |fill: FillValue| {
+        fill.walking(|walk| Walk { stayers_first: true, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "rearrange(order: Queue) -> Fill",
         "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
-         or by changing places with jobs that need less. They are looked at in this order (`rearrange()`: in the queue's); a \
-         job that starts in this round may claim what jobs behind it hold beyond their share, the last first. A job that \
-         is not in the order is behind all others and is not raised. No job is brought below its share, and a job is moved \
-         only after it has run ten times as long as a restart takes.",
+         or by changing places with jobs that need less. The jobs are looked at in this order (`rearrange()`: in the queue's). \
+         A job may claim what jobs behind it hold beyond their share, the last first; a job that is not in the order is behind \
+         all others and is not raised. No job is brought below its share, and a job is moved only after it has run ten times \
+         as long as a restart takes.",
     );
-    engine
-        .register_fn("rearrange", |fill: FillValue| FillValue { rearranges: Some(Sequence::Queue), ..fill });
+    engine.register_fn("rearrange", |fill: FillValue| {
+        fill.walking(|walk| Walk { rearranges: Some(Sequence::Queue), ..walk })
+    });
     engine.register_fn("rearrange", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
-        Ok(FillValue { rearranges: Some(Sequence::Rows(fill.rows(order)?)), ..fill })
+        let rearranges = Some(fill.sequence(order)?);
+        Ok(fill.walking(|walk| Walk { rearranges, ..walk }))
     });
     let engine = registrar.method(
         OWNER,
         "top_up(order: Queue) -> Fill",
-        "At the end, deals what is left on each node to the jobs there that are below their demand, in this order \
+        "At the end, gives what is left on each node to the jobs there that are below their demand, in this order \
          (`top_up()`: in the queue's); jobs that are not in it get nothing.",
     );
-    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: Some(Sequence::Queue), ..fill });
+    engine.register_fn("top_up", |fill: FillValue| {
+        fill.walking(|walk| Walk { tops_up: Some(Sequence::Queue), ..walk })
+    });
     engine.register_fn("top_up", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
-        Ok(FillValue { tops_up: Some(Sequence::Rows(fill.rows(order)?)), ..fill })
+        let tops_up = Some(fill.sequence(order)?);
+        Ok(fill.walking(|walk| Walk { tops_up, ..walk }))
     });
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
         "Places jobs only on the first `count` nodes; the others are left off once they are empty.",
     );
-    engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
-        first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),
-        ..fill
+    engine.register_fn("first_nodes", |fill: FillValue, count: i64| {
+        let first_nodes = Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX }));
+        fill.walking(|walk| Walk { first_nodes, ..walk })
     });
     let engine = registrar.method(
         OWNER,
@@ -390,16 +393,6 @@ impl FillValue {
     fn answer(mut self, answer: OrElse) -> FillValue {
         self.answers.push(answer);
         self
-    }
-
-    /// Who gives back: a word or an order.
-    fn givers(&self, value: Dynamic) -> Outcome<Givers> {
-        match value.read_lock::<ImmutableString>().as_deref().map(|word| &**word) {
-            Some("richest") => return Ok(Givers::Richest),
-            Some(other) => return fail(unknown_word("or_else: givers", other, &["richest"])),
-            None => {}
-        }
-        Ok(Givers::Rows(self.rows(value)?))
     }
 }
 

@@ -156,7 +156,7 @@ impl Rearrange<'_, '_> {
         false
     }
 
-    /// Places a job anew with what it held.
+    /// Places a job again with what it held.
     fn move_along(&mut self, index: u32, held: &Slices) -> bool {
         let per_gpu = held.first().map_or(Host::NONE, |s| s.host.per(s.gpus.len()));
         let grade = self.fill.granted[index as usize].grade;
