@@ -1,5 +1,5 @@
-//! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas. A job that starts where its
-//! data must be fetched is protected until it has worked as long as it fetched, or for a round if that is less.
+//! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas. A job that fetches data
+//! that no cache keeps is protected until it has worked as long as it fetched, or for a round if that is less.
 //!
 //! The native walks already respect them; this enforces them on all other plans. A plan that breaks a
 //! guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with

@@ -111,11 +111,16 @@ impl Snapshot {
             && self.now < self.protected_until(row)
     }
 
-    /// From when on the running job of a row may be stopped in favour of another: after the minimum run time, and when
-    /// what it fetched has been of use. Else jobs that take turns could fetch their data for ever and never work.
+    /// From when on the running job of a row may be preempted: after the minimum run time, and when what it fetched and no
+    /// cache keeps has been of use. Else jobs that take turns could fetch their data for ever and never work. What a cache
+    /// keeps is not lost with the job.
     fn protected_until(&self, row: usize) -> Time {
         let fetch = self.jobs.fetch(row);
-        let of_use = fetch + fetch.min(self.round);
+        let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);
+        let of_use = match fetch > Span::ZERO && !self.nodes_have_data(row, held()) {
+            true => fetch + fetch.min(self.round),
+            false => Span::ZERO,
+        };
         self.jobs.since(row) + self.guards.min_run.max(of_use)
     }
 
