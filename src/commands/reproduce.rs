@@ -2,11 +2,12 @@
 
 mod all;
 mod attribute;
+mod columns;
 mod figure;
 mod gpemu;
+mod inputs;
 mod live;
 mod local_cluster;
-mod stories;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

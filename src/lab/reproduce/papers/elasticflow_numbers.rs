@@ -62,6 +62,13 @@ pub(super) const IN_6B: &[Series] = &[
     ratios("chronus", None, &[0.4103], SIX_B),
 ];
 
+/// Figure 7 shows three of the schedulers of Figure 6(b).
+pub(super) const IN_7: &[Series] = &[
+    ratios("elasticflow", None, &[0.6667], SIX_B),
+    ratios("edf", None, &[0.0872], SIX_B),
+    ratios("tiresias", None, &[0.4564], SIX_B),
+];
+
 /// Figure 8(a).
 pub(super) const IN_8A: &[Series] = &[
     ratios("elasticflow", None, &[0.728], EIGHT_A),
