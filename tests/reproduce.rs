@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rota_lab::reproduce::claims::Scope;
+use rota_scripts::artifact::{Defects, System};
 use rota_test_support::need;
 
 fn rota(dir: &Path, args: &[&str]) -> Output {
@@ -68,7 +70,6 @@ fn a_parameter_that_a_figure_does_not_have_is_refused() {
 const FOLDERS: [&str; 3] =
     ["traces/elasticflow-itp/elasticflow", "traces/philly-elasticflow", "golden/elasticflow/traces"];
 
-/// A figure's claims.json; its files are left in a folder that is gone afterwards.
 #[test]
 fn a_defect_that_is_none_or_another_programs_is_refused_before_anything_runs() {
     let empty = tempfile::tempdir().expect("a folder");
@@ -83,6 +84,34 @@ fn a_defect_that_is_none_or_another_programs_is_refused_before_anything_runs() {
     }
 }
 
+/// Each defect of the two programs in the figure by itself; the numbers of the other program do not depend on it.
+#[test]
+fn every_named_defect_can_be_the_only_one_of_a_figure() {
+    let Some(shared) = need::shared() else { return };
+    let folder = [shared.join("traces/elasticflow-itp/elasticflow").display().to_string()];
+    let run = |defect: &str| {
+        let args = ["elasticflow", "6a", "--set", "compat=artifact", "--defect", defect];
+        let value = claims(&with_traces(&args, &folder));
+        let rows = value["rows"]["original"].as_array().expect("rows").clone();
+        assert_eq!(rows.len(), 6, "{defect}: a run failed");
+        move |policy: &str| {
+            let row = rows.iter().find(|row| row["policy"] == policy).expect("a row");
+            row["numbers"]["deadline_ratio"].as_f64().expect("a ratio")
+        }
+    };
+    let as_it_is = run("all");
+    assert_eq!(["edf", "tiresias", "chronus"].map(&as_it_is), [0.08, 0.32, 0.44]);
+    for defect in Defects::ALL.of(System::ElasticFlow).iter() {
+        assert_eq!(run(defect.name())("chronus"), as_it_is("chronus"), "{defect}");
+    }
+    for defect in Defects::ALL.of(System::Chronus).iter() {
+        assert_eq!(run(defect.name())("edf"), as_it_is("edf"), "{defect}");
+    }
+    assert_eq!(run("edf-width")("edf"), as_it_is("edf"), "it alone makes EDF what it is");
+    assert!(run("none")("edf") > as_it_is("edf"));
+}
+
+/// A figure's claims.json; its files are left in a folder that is gone afterwards.
 fn claims(args: &[&str]) -> serde_json::Value {
     let dir = tempfile::tempdir().expect("a folder");
     let output = rota(dir.path(), &[&["reproduce"], args, &["--json"]].concat());
@@ -193,9 +222,18 @@ fn every_figure_and_claim_stands_in_the_list_of_the_documentation() {
             let section = section.split("\n### ").next().unwrap_or_default();
             for claim in figure.claims {
                 let row = format!("| `{}` | {}", claim.name, claim.says);
+                let over_all = format!("### `{}`, over all figures", paper.system);
+                let (section, heading) = match claim.scope {
+                    Scope::Figure => (section, &heading),
+                    Scope::Paper => (list.split_once(&over_all).map_or("", |(_, rest)| rest), &over_all),
+                };
                 assert!(section.contains(&row), "{heading} lacks {row}");
             }
         }
+    }
+    let (_, gpemu) = list.split_once("### `gpemu synergy`: ").expect("GPEmu's run has its section");
+    for (name, says) in rota_lab::reproduce::gpemu::CLAIMS {
+        assert!(gpemu.contains(&format!("| `{name}` | {says} | ")), "{name}");
     }
 }
 

@@ -150,7 +150,7 @@ fn reproduce(args: &GpemuArgs) -> Result<Study> {
     Ok(study)
 }
 
-/// The points, or why they are not at hand.
+/// The points, or why they are missing.
 fn published(args: &GpemuArgs) -> Result<(Published, Option<String>)> {
     let default = shared_folder().join(POINTS);
     match (&args.points, default.exists()) {

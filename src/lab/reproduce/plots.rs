@@ -7,17 +7,17 @@ use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, TableRow};
 use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, PALETTE_LENGTH};
 
-/// Place of the grey in the palette: the paper's numbers are nobody's run here.
+/// Place of the grey in the palette, for published numbers.
 const GREY: usize = PALETTE_LENGTH - 1;
 
 impl Reproduced {
     /// Every picture of the figure.
     pub fn pictures(&self) -> Vec<Figure> {
-        let told = self.table_rows();
-        let axis = self.figure.along.iter().copied().find(|name| is_swept(&told, name));
+        let rows = self.table_rows();
+        let axis = self.figure.along.iter().copied().find(|name| is_swept(&rows, name));
         let mut figures = Vec::new();
         for of in self.figure.shows {
-            let lines: Vec<&TableRow<'_>> = told.iter().filter(|line| line.of.name == of.name).collect();
+            let lines: Vec<&TableRow<'_>> = rows.iter().filter(|line| line.of.name == of.name).collect();
             match axis {
                 Some(axis) => figures.extend(curves(&lines, of, axis)),
                 None => figures.extend(bars(&lines, of)),
@@ -28,12 +28,12 @@ impl Reproduced {
 }
 
 /// Whether a setting has several values, all of them numbers.
-fn is_swept(told: &[TableRow<'_>], name: &str) -> bool {
-    let values: BTreeSet<&String> = told.iter().filter_map(|line| line.at.get(name)).collect();
+fn is_swept(rows: &[TableRow<'_>], name: &str) -> bool {
+    let values: BTreeSet<&String> = rows.iter().filter_map(|line| line.at.get(name)).collect();
     values.len() > 1 && values.iter().all(|value| value.parse::<f64>().is_ok())
 }
 
-/// What stands in one picture: an order with its allocations, or a policy that has none.
+/// The policies of one picture: an order with its allocations, or a policy that has none.
 fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }

@@ -373,6 +373,64 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_differs_between_the_mended_original_and_the_shipped_policy_is_explained() {
+        let mut reproduced = six_b();
+        let shipped = |edf: f64| DefectRow { defects: "shipped".into(), numbers: vec![Some(0.9), Some(edf)] };
+        reproduced.defects[3].numbers = vec![Some(0.9), Some(0.277)];
+        let notes = |reproduced: &Reproduced| reproduced.defect_cells().expect("a table").notes;
+        reproduced.defects.push(shipped(0.272));
+        let notes_of_both = notes(&reproduced);
+        assert_eq!(notes_of_both.len(), 1, "elasticflow is the same, nothing is idle: {notes_of_both:?}");
+        assert!(
+            notes_of_both[0]
+                .starts_with("edf is 0.277 with all defects mended and 0.272 as shipped: the original plans"),
+            "{notes_of_both:?}"
+        );
+        reproduced.defects[4] = shipped(0.277);
+        assert_eq!(notes(&reproduced), [""; 0]);
+    }
+
+    #[test]
+    fn policies_with_the_same_number_are_named_with_the_reason() {
+        let mut reproduced = six_b();
+        assert_eq!(reproduced.equal_numbers(), [""; 0], "two may be equal by chance");
+        let run = |policy: &str, ratio: f64| Row {
+            policy: policy.into(),
+            at: At::new(),
+            seed: None,
+            numbers: [("deadline_ratio".into(), ratio)].into(),
+        };
+        let rows = [("elasticflow", 0.9), ("edf", 0.5), ("gandiva", 0.5), ("themis", 0.5)];
+        let rows = rows.map(|(policy, ratio)| run(policy, ratio)).to_vec();
+        reproduced.evidence.rows.insert(Column::Shipped, rows);
+        let sentences = reproduced.equal_numbers();
+        assert_eq!(sentences.len(), 1);
+        assert!(
+            sentences[0]
+                .starts_with("shipped: edf, gandiva, themis have the same deadlines met: policies that give"),
+            "{sentences:?}"
+        );
+    }
+
+    #[test]
+    fn the_small_form_shows_published_numbers_of_what_it_runs() {
+        let mut reproduced = six_b();
+        let figure = reproduced.paper.figure("8b").expect("a figure");
+        reproduced.figure = figure;
+        let run = Row {
+            policy: "edf".into(),
+            at: [("trace".into(), "cluster10".into())].into(),
+            seed: None,
+            numbers: [("deadline_ratio".into(), 0.9)].into(),
+        };
+        let rows = [(Column::Published, figure.published_rows()), (Column::Shipped, vec![run])];
+        reproduced.evidence.rows = rows.into();
+        assert_eq!(reproduced.table_rows().len(), 66, "six policies on eleven traces");
+        reproduced.is_quick = true;
+        assert_eq!(reproduced.table_rows().len(), 6, "on one trace");
+    }
+
+    #[test]
     fn a_lead_is_over_a_policy_with_the_same_order() {
         let allocations = ["drf+tune", "drf+greedy", "tetris+tune", "tetris+greedy"];
         let leaders: Vec<_> = (0..4).map(|index| leader(&allocations, index)).collect();

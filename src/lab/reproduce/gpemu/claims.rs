@@ -1,4 +1,4 @@
-//! What the figure must show, as predicates over all its cells. Each is asked of every column that it speaks of.
+//! The claims of the figure, as predicates over all its cells; each is judged by every column that it is about.
 
 use serde::Serialize;
 
@@ -10,14 +10,14 @@ const AS_SIMULATED: f64 = 0.05;
 /// How far our gain may be from GPEmu's.
 const AS_GAINED: f64 = 0.15;
 
-/// A claim, and what came of asking it.
+/// A claim and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The claim's name.
     pub claim: &'static str,
-    /// Of whom it was asked.
+    /// The column that it was judged by.
     pub of: &'static str,
-    /// What came of it.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
@@ -26,21 +26,24 @@ pub struct Answer {
 pub const CLAIMS: [(&str, &str); 5] = [
     ("tune-ahead", "under every order the tuned allocation has the shorter average completion time"),
     ("as-simulated", "every average completion time is within 5 % of the simulator's"),
-    ("gain-as-gpemu", "under every order tuning gains what it gained GPEmu, within 15 %"),
+    ("gain-as-gpemu", "under every order the gain of tuning is GPEmu's within 15 %"),
     (
         "times-as-gpemu",
-        "no curve is further from GPEmu's than two draws of the same jobs may be (Smirnov's test, 5 %)",
+        "no curve differs from GPEmu's by more than two draws of the same kind of jobs do by chance (Smirnov's test, 5 %)",
     ),
-    ("times-as-the-paper", "no curve is further from the paper's than two draws of the same jobs may be"),
+    (
+        "times-as-the-paper",
+        "no curve differs from the paper's by more than two draws of the same kind of jobs do by chance",
+    ),
 ];
 
-/// What one row says: above 1 it supports a claim, below it contradicts it.
+/// What one comparison means: above 1 it supports a claim, below it contradicts it.
 struct Finding {
     support: f64,
     text: String,
 }
 
-/// Asks everything.
+/// Judges every claim.
 pub fn answers(study: &Study) -> Vec<Answer> {
     let cells = &study.cells;
     let mut answers: Vec<Answer> = Column::ALL.iter().map(|column| tune_ahead(cells, *column)).collect();
@@ -86,7 +89,7 @@ fn gain_as_gpemu(cells: &[Cell]) -> Answer {
     settle("gain-as-gpemu", Column::Deployed.name(), all(ORDERS.map(finding)), 0.0)
 }
 
-/// Our completion times cannot be told from the published ones: no distance beyond what two draws of one kind of jobs have.
+/// Our completion times do not differ from the published ones by more than two draws of one kind of jobs do.
 fn cdf_as(cells: &[Cell], column: Column, claim: &'static str) -> Answer {
     let findings = cells.iter().map(|cell| {
         let theirs = cell.curve(column)?;
@@ -106,7 +109,7 @@ pub(super) fn gain(cells: &[Cell], column: Column, order: &str) -> Option<f64> {
     Some(mean("proportional")? / mean("tune")?)
 }
 
-/// All findings, or none when one is missing: a claim about every row is not answered from some.
+/// All findings, or none when one is missing: a claim about all rows is not judged by some of them.
 fn all(findings: impl IntoIterator<Item = Option<Finding>>) -> Vec<Finding> {
     let mut found = Vec::new();
     for finding in findings {
@@ -118,10 +121,10 @@ fn all(findings: impl IntoIterator<Item = Option<Finding>>) -> Vec<Finding> {
     found
 }
 
-/// The worst row decides; within `level` of 1 it is a tie.
+/// The worst comparison decides; within `level` of 1 it is a tie.
 fn settle(claim: &'static str, of: &'static str, findings: Vec<Finding>, level: f64) -> Answer {
     let worst = findings.iter().min_by(|a, b| a.support.total_cmp(&b.support));
-    let why = worst.map_or("not all of its rows are at hand", |worst| &worst.text).to_owned();
+    let why = worst.map_or("some of its numbers are missing", |worst| &worst.text).to_owned();
     let outcome = match worst.map(|worst| worst.support) {
         None => Outcome::NotComparable,
         Some(support) if (support - 1.0).abs() < level => Outcome::Tie,
@@ -176,7 +179,7 @@ mod tests {
         assert!(answers.iter().all(|answer| answer.verdict.outcome == Outcome::Holds), "{answers:#?}");
         assert_eq!(answers.len(), 8);
         let asked: std::collections::BTreeSet<&str> = answers.iter().map(|answer| answer.claim).collect();
-        assert_eq!(asked, CLAIMS.map(|(name, _)| name).into(), "every claim that is asked is listed");
+        assert_eq!(asked, CLAIMS.map(|(name, _)| name).into(), "every claim that is judged is listed");
     }
 
     #[test]

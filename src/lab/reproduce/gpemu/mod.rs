@@ -6,7 +6,7 @@
 //! Cells ─▶ claims ─▶ verdicts;  ─▶ table, picture
 //! ```
 //!
-//! GPEmu publishes the completion times of its forty jobs and not the jobs. What can be told from the times is in [`JOBS`].
+//! GPEmu publishes the completion times of its forty jobs and not the jobs. What follows from the times is in [`JOBS`].
 
 mod claims;
 mod curve;
@@ -31,7 +31,7 @@ pub const POINTS: &str = "golden/gpemu/synergy_cdf.csv";
 /// Where they were published.
 pub const ORIGIN: &str = "github.com/mengwanguc/gpemu, plots/rep/synergy";
 
-/// What is deployed, and why it is taken to be like GPEmu's.
+/// What is deployed, and why it is comparable to GPEmu's run.
 pub const JOBS: &str = "GPEmu publishes the completion times of its jobs, not the jobs. These are drawn as Synergy's short \
     mix (half an hour to eight hours: the range of GPEmu's times), a third each of vision, language and speech, for the two \
     servers of eight GPUs and 24 CPUs in the cluster file that GPEmu's fork of Synergy deploys on, at a load at which the \
@@ -88,7 +88,7 @@ impl Cell {
         format!("{}+{}", self.order, self.allocation)
     }
 
-    /// The completion times of one column; nothing where its points are not at hand.
+    /// The completion times of one column; nothing where its points are missing.
     pub fn curve(&self, column: Column) -> Option<&Curve> {
         match column {
             Column::Deployed => Some(&self.deployed),

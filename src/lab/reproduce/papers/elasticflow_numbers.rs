@@ -1,7 +1,7 @@
 //! What ElasticFlow's paper says, number by number, with the source of each.
 //!
 //! Deadline satisfactory ratios, unless another quantity is named. The artifact plots its figures from numbers typed into
-//! its scripts; those are the ones carried over here. Pollux stands in two of them and is not run here.
+//! its scripts; those are the ones carried over here. Pollux is in two of them and is not run here.
 
 use super::Series;
 use crate::reproduce::quantity::{BEST_EFFORT_GAIN, DEADLINES};

@@ -396,7 +396,8 @@ mod tests {
                 (Column::Original, vec![row("chronus", original)]),
                 (Column::Shipped, vec![row("chronus", 0.9), row("edf", 0.2)]),
             ];
-            let verdict = figure.verdict(&figure.claims[0], Column::Original, &Evidence { rows: rows.into() });
+            let verdict =
+                figure.verdict(&figure.claims[0], Column::Original, &Evidence { rows: rows.into() });
             assert!(verdict.why.starts_with("beside the shipped baselines, "), "{}", verdict.why);
             verdict.outcome
         };
