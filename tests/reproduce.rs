@@ -206,6 +206,31 @@ fn the_published_row_of_synergy_comes_out_to_its_last_digit() {
     );
 }
 
+/// Golden runs of the original's opt: equal optima leave its solver a choice, so means are compared and not jobs.
+#[test]
+fn the_originals_opt_takes_as_long_as_it_did_there() {
+    let Some(shared) = need::shared() else { return };
+    let golden = shared.join("golden/synergy");
+    let dir = tempfile::tempdir().expect("a folder");
+    let cluster = golden.join("configs/s1.ini").display().to_string();
+    for (input, policy, hours) in [
+        ("o24_single", "fifo+opt", 0.8996),
+        ("o24_single", "srtf+opt", 0.8579),
+        ("o20_multi", "fifo+opt", 1.3253),
+        ("o20_multi", "srtf+opt", 1.0669),
+    ] {
+        let trace = golden.join("inputs").join(format!("{input}.trace")).display().to_string();
+        let args =
+            ["simulate", "-p", policy, "--trace", &trace, "--cluster", &cluster, "--profiles", "synergy"];
+        let how = ["--first-round", "1s", "--set", "compat=artifact", "--json"];
+        let output = rota(dir.path(), &[&args[..], &how].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let mean = value["runs"][0]["avg_jct_s"].as_f64().expect("a number") / 3_600.0;
+        assert!((mean / hours - 1.0).abs() < 0.01, "{input} {policy}: {mean} h, the original {hours} h");
+    }
+}
+
 #[test]
 fn every_figure_and_claim_stands_in_the_list_of_the_documentation() {
     let page = include_str!("../docs/reproduce.md");

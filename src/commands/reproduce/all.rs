@@ -80,24 +80,18 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
                     reproduced
                 }
             };
-            if !args.quiet {
-                println!("{}", reproduced.to_markdown());
-            }
+            println!("{}", reproduced.to_markdown());
             let _ = writeln!(list, "{}", reproduced.to_markdown());
             run.push(reproduced);
         }
         if let Some(verdicts) = over_all_figures(paper, &run) {
-            if !args.quiet {
-                println!("{verdicts}");
-            }
+            println!("{verdicts}");
             let _ = writeln!(list, "{verdicts}");
         }
     }
     let deployed = super::gpemu::as_part_of_all(&args.out, &args.traces, args.quick, args.quiet)?;
     let _ = write!(list, "## GPEmu\n\n{deployed}");
-    if !args.quiet {
-        println!("{deployed}");
-    }
+    println!("{deployed}");
     for failure in &failures {
         eprintln!("{failure}");
     }

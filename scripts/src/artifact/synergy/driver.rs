@@ -368,9 +368,11 @@ impl<'a> Driver<'a> {
             let job = self.snapshot.jobs.id(row);
             let attached = self.attached[job.index()];
             let level = optimum.and_then(|speeds| speeds.get(index).copied());
-            let (paid, left_over) = match level.or_else(|| self.measured_speed(grant)) {
-                Some(speed) => (speed, speed),
-                None => self.speeds(&attached, grant.grade),
+            let (paid, left_over) = match (level, self.measured_speed(grant)) {
+                // OPT leaves the speed alone that SRTF sorts by.
+                (Some(speed), _) => (speed, attached.speedup),
+                (None, Some(speed)) => (speed, speed),
+                (None, None) => self.speeds(&attached, grant.grade),
             };
             let iterations = round_s / (attached.iteration_s / paid);
             let iterations = if self.has(Defect::WholeIterations) { iterations.floor() } else { iterations };
