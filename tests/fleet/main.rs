@@ -6,6 +6,7 @@ mod elastic;
 mod faults;
 mod gpemu;
 mod journal;
+mod memory;
 mod network;
 mod oracle;
 mod profile;

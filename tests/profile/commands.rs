@@ -110,7 +110,7 @@ fn commands_that_go_wrong_say_how_and_leave_nothing() {
             "says-other",
             &["--pattern", "(?<iteration>\\d+)"],
             "echo hello",
-            "no line of its output fits --pattern",
+            "no line of its output matches --pattern",
         ),
         ("needs-more", &["--memory", "0.1GB"], hog, "it needed more than the 0.1 GB it was given"),
     ];

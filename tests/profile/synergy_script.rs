@@ -59,7 +59,7 @@ fn a_script_that_leaves_no_file_and_a_batch_that_cannot_be_shared_are_named() {
         said(&rota(folder.path(), &[&sweep[..], words, &command].concat()))
     };
     let (is_good, text) = run(&["--env", "SAYS_NOTHING=1"]);
-    assert!(!is_good && text.contains("PERF_res18_gpu_1_cpu_1.txt: does it take --job-name?"), "{text}");
+    assert!(!is_good && text.contains("PERF_res18_gpu_1_cpu_1.txt: does it accept --job-name?"), "{text}");
     let (is_good, text) = run(&["--gpus", "3", "--batch", "64"]);
     assert!(!is_good && text.contains("3 GPUs cannot share it evenly"), "{text}");
 }

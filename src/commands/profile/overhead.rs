@@ -191,21 +191,21 @@ fn changes(args: &OverheadArgs) -> Result<Vec<ChangeKind>> {
 }
 
 /// A folder that is removed at the end, with one for each node in it.
-fn tempfile_dir() -> Result<Place> {
+fn tempfile_dir() -> Result<ScratchFolder> {
     let path = std::env::temp_dir().join(format!("rota-overhead-{}", std::process::id()));
     std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-    Ok(Place(path))
+    Ok(ScratchFolder(path))
 }
 
-struct Place(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Place {
+impl ScratchFolder {
     fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // A folder that stays costs nothing but its room.
         let _ = std::fs::remove_dir_all(&self.0);

@@ -46,7 +46,8 @@ impl Compat {
                 bail!("--set compat={value}: there is `artifact`, the original as it is, and `none`")
             }
         }
-        let originals = policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>>>()?;
+        let originals =
+            policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>, _>>()?;
         for (policy, original) in policies.iter().zip(&originals) {
             if let Some(option) = foreign_option(args, *original) {
                 bail!("{option}: the original of {policy} has nothing like it (compat=artifact)");
@@ -91,7 +92,7 @@ impl Artifact {
             defects: self.defects,
             parameters: self.parameters,
         };
-        original::run(Original::parse(policy)?, &case, &options, observe)
+        Ok(original::run(Original::parse(policy)?, &case, &options, observe)?)
     }
 }
 

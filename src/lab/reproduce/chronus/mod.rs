@@ -1,4 +1,4 @@
-//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, beside the baselines it names.
+//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, compared with the baselines it names.
 //!
 //! Its artifact ships no baseline that runs, and its abstract states only the largest factors. So the shipped baselines are
 //! run on the published traces; [`CAVEATS`] lists how that differs from the paper's setting.

@@ -67,7 +67,7 @@ pub struct PaperFigure {
     pub needs: &'static [Needed],
     /// What the paper or its artifact says of it.
     pub published: &'static [Series],
-    /// The settings along which rows differ beside the policy.
+    /// The settings in which rows differ, besides the policy.
     pub along: &'static [&'static str],
     /// The numbers in its table and plots, the main one first.
     pub shows: &'static [Quantity],
