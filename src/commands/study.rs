@@ -78,7 +78,7 @@ pub(crate) struct BatchArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Several machines")]
 pub(crate) struct PartsArgs {
-    /// Run only a part of it, for several machines: part I of N
+    /// Run only part I of N, for several machines [default: all of it]
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// Where the runs are run: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes

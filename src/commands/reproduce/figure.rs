@@ -139,7 +139,7 @@ fn refuse_unknown_defects(paper: &Paper, names: &[String]) -> Result<()> {
     }
 }
 
-fn about(minutes: f64) -> String {
+pub(super) fn about(minutes: f64) -> String {
     match minutes {
         minutes if minutes < 1.0 => format!("about {:.0} seconds", minutes * 60.0),
         1.0 => "about a minute".to_owned(),
@@ -318,6 +318,6 @@ impl FigureRun<'_> {
         }
         let out = self.out.join("over-time").display().to_string();
         argv.extend(["--quiet".to_owned(), "--out".to_owned(), out]);
-        crate::commands::run::run(&Comparison::try_parse_from(&argv)?.args, &[])
+        crate::commands::run::run(&Comparison::try_parse_from(&argv)?.args)
     }
 }

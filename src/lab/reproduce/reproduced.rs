@@ -382,8 +382,9 @@ pub(super) mod tests {
         let notes_of_both = notes(&reproduced);
         assert_eq!(notes_of_both.len(), 1, "elasticflow is the same, nothing is idle: {notes_of_both:?}");
         assert!(
-            notes_of_both[0]
-                .starts_with("edf is 0.277 with all defects mended and 0.272 as shipped: the original plans"),
+            notes_of_both[0].starts_with(
+                "edf is 0.277 with all defects mended and 0.272 as shipped: the original decides"
+            ),
             "{notes_of_both:?}"
         );
         reproduced.defects[4] = shipped(0.277);

@@ -14,33 +14,34 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         program: System::ElasticFlow,
         policies: &["elasticflow", "elasticflow-open", "edf-admission"],
-        text: "the original plans in whole slots and a start costs up to 43 s; the shipped policy plans to the second, follows \
-               the plans of the round before where new ones would break a promise, and restarts cost nothing unless \
-               --restart-cost says so",
+        text: "the original decides whenever a job arrives after a slot without a decision, and a start costs up to 43 s; the \
+               shipped policy decides at multiples of the slot, follows the plans of the round before where new ones would \
+               break a promise, and restarts cost nothing unless --restart-cost says so",
     },
     Difference {
         program: System::ElasticFlow,
         policies: &["edf"],
-        text: "the original plans in whole slots and a start costs up to 43 s; the shipped policy decides again whenever a job \
-               arrives or ends, and restarts cost nothing unless --restart-cost says so",
+        text: "the original decides whenever a job arrives after a slot without a decision, and a start costs up to 43 s; the \
+               shipped policy decides at multiples of the slot, and restarts cost nothing unless --restart-cost says so",
     },
     Difference {
         program: System::ElasticFlow,
         policies: &["gandiva"],
-        text: "the original seats gangs of one size on sets of servers and lets them take turns; the shipped policy shares the \
-               GPUs of a node by time slices",
+        text: "the shipped policy gives a gang free GPUs, else those of gangs of its own size, counts turns only among gangs that \
+               share GPUs, and moves gangs to where fewer share",
     },
     Difference {
         program: System::ElasticFlow,
         policies: &["tiresias"],
-        text: "the original charges up to 43 s for a start; restarts of the shipped policy cost nothing unless --restart-cost \
-               says so, and it may move a job between queues in every round",
+        text: "the original decides whenever a job arrives after a slot without a decision; the shipped policy decides at \
+               multiples of the slot, which short jobs with little time to spare wait for, and orders the waiting jobs of a \
+               queue by when they were stopped",
     },
     Difference {
         program: System::ElasticFlow,
         policies: &["themis"],
-        text: "the original solves an auction with leases of fixed length; the shipped policy orders the jobs by their \
-               finish-time ratio in every round",
+        text: "the original solves for shares of time and serves the largest share; the shipped policy goes by the paper's ratio, \
+               the time from arrival to the end over the time with its part of the cluster to itself, largest first",
     },
 ];
 
