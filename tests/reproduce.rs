@@ -33,7 +33,7 @@ fn the_functional_test_needs_no_file_and_ends_each_run_with_the_originals_two_li
 }
 
 #[test]
-fn the_functional_test_is_told_to_programs_too() {
+fn the_functional_test_has_a_form_for_programs_too() {
     let empty = tempfile::tempdir().expect("a folder");
     let output = rota(empty.path(), &["reproduce", "elasticflow", "functional", "--json"]);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -161,7 +161,7 @@ fn elasticflow_meets_at_least_as_many_deadlines_as_every_baseline() {
 }
 
 #[test]
-fn a_figure_of_synergy_needs_no_file_and_says_what_holds_of_each_story() {
+fn a_figure_of_synergy_needs_no_file_and_has_a_verdict_for_each_column() {
     let dir = tempfile::tempdir().expect("a folder");
     let output = rota(dir.path(), &["reproduce", "synergy", "9", "--quick", "--quiet", "--out", "nine"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -286,7 +286,7 @@ fn a_file_that_is_not_shipped_is_named_with_its_origin() {
 }
 
 #[test]
-fn elasticflow_leads_on_the_first_jobs_of_its_testbed_in_every_story() {
+fn elasticflow_leads_on_the_first_jobs_of_its_testbed_in_every_column() {
     let Some(shared) = need::shared() else { return };
     let folder = [shared.join("traces/elasticflow-itp/elasticflow").display().to_string()];
     let value = claims(&with_traces(&["elasticflow", "6a"], &folder));
