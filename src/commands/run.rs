@@ -34,8 +34,10 @@ use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report;
-use rota_lab::results::{Request, refuse_other_results, refuse_results};
-use rota_lab::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
+use rota_lab::results::{
+    Promises, Request, Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window,
+    refuse_other_results, refuse_results,
+};
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
@@ -144,7 +146,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
     let compat = Compat::of(args, policies)?;
     if matches!(compat, Compat::None) {
-        parameters::check(policies, &args.set)?;
+        let warnings = parameters::check(policies, &args.set)?;
+        warnings.iter().filter(|_| !args.quiet).for_each(|warning| eprintln!("warning: {warning}"));
     }
     settings_of_all(args, &inputs)?;
     let settings = record::settings(args, &inputs);
@@ -178,6 +181,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         print!("{}", results.to_json());
     } else if !args.quiet {
         print!("{}{}", report::to_text(&results), report::on_the_table(&results));
+        print!("{}", report::promises(&results));
         println!("{} jobs in {}", n_jobs, human(started.elapsed()));
         match out_dir(args) {
             Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
@@ -322,14 +326,15 @@ fn one_observed(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<RunResult> {
     let started = Instant::now();
-    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met } = match compat {
+    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met, promises } = match compat {
         Compat::None => run_engine(args, inputs, load, policy, observe)?,
         Compat::Artifact(artifact) => {
             let Driven { ledger, is_met } = artifact
                 .run(args, inputs, load, policy, observe)
                 .with_context(|| format!("policy {policy}"))?;
             let parameters = artifact.record(&args.set)?;
-            Ran { ledger, decide_s: 0.0, parameters, bounds: Vec::new(), speed_gap: None, is_met }
+            let bounds = Vec::new();
+            Ran { ledger, decide_s: 0.0, parameters, bounds, speed_gap: None, is_met, promises: None }
         }
     };
     let meta = RunMeta {
@@ -350,6 +355,7 @@ fn one_observed(
     let result = RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger);
     let mut result = RunResult { bounds, ..result };
     result.summary.speed_gap = speed_gap;
+    result.summary.promises = promises;
     if let Some(is_met) = is_met {
         result.judge(is_met);
     }
@@ -370,6 +376,7 @@ fn run_engine(
         .into_iter()
         .map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string())))
         .collect();
+    let promises = script.promises_by().map(|by| Promises { by: by.to_owned(), kept_by: script.kept_by() });
     let settings = settings(args, &load.workload)?;
     let faults = faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
@@ -384,7 +391,7 @@ fn run_engine(
     let speed_gap = sampled.gap(&inputs.cluster);
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
-    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None })
+    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None, promises })
 }
 
 /// What a run left behind.
@@ -398,6 +405,8 @@ struct Ran {
     bounds: Vec<RoundBound>,
     /// What some decisions left on the table.
     speed_gap: Option<SpeedGap>,
+    /// What the run promised of deadlines.
+    promises: Option<Promises>,
     /// Which jobs met their deadlines, where an original has its own rule for that.
     is_met: Option<Vec<bool>>,
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::html::{Cell, Column, choice, document, foldable, plots, section, table};
 use super::job_table::{JobTable, job_table};
-use super::{Figure, ReportError, SummaryTable, figures, on_the_table, timeline};
+use super::{Figure, ReportError, SummaryTable, figures, on_the_table, promises, timeline};
 use crate::results::{Results, config_toml};
 
 const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("timeline.js"));
@@ -77,6 +77,7 @@ fn summary(results: &Results) -> Markup {
         (table(&columns, &rows))
         @if has_best { p { "Bold on colour: best of its column." } }
         @if !left.is_empty() { p { (left.trim_end()) } }
+        @for broken in promises(results).lines() { p { (broken) } }
     };
     section("Summary", &content)
 }
