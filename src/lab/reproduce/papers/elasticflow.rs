@@ -112,7 +112,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
         claims: &[LEADS, BY_1_46, UP_TO_7_65, AGREES],
         attributed: on(&[]),
         caveats: &[TESTBED, CHRONUS, ROUNDS, MENDED],
-        ..figure("6b", "deadlines met by 195 jobs on 128 GPUs", How::Study("elasticflow-6b"), 0.3)
+        ..figure("6b", "deadlines met by 195 jobs on 128 GPUs", How::Study("elasticflow-6b"), 0.1)
     },
     PaperFigure {
         needs: ON_195,
@@ -176,7 +176,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
             MENDED,
         ],
         quick: "three of eleven traces: on cluster03 jobs wait, as on most of them; on cluster10 and Philly hardly any does",
-        ..figure("8b", "deadlines met by six schedulers on eleven traces", How::Study("elasticflow-8b"), 8.0)
+        ..figure("8b", "deadlines met by six schedulers on eleven traces", How::Study("elasticflow-8b"), 3.0)
     },
     PaperFigure {
         published: IN_9,
@@ -221,7 +221,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
             MENDED,
         ],
         quick: "one seed in place of three",
-        ..figure("9", "what admission control and elasticity each bring", How::Study("elasticflow-9"), 3.0)
+        ..figure("9", "what admission control and elasticity each bring", How::Study("elasticflow-9"), 0.4)
     },
     PaperFigure {
         needs: &[Needed {
@@ -275,7 +275,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
             MENDED_WITHOUT_TABLE,
         ],
         quick: "three shares of best-effort jobs in place of nine, one seed in place of five",
-        ..figure("11", "best-effort jobs among those with deadlines", How::Study("elasticflow-11"), 4.0)
+        ..figure("11", "best-effort jobs among those with deadlines", How::Study("elasticflow-11"), 0.3)
     },
     PaperFigure {
         needs: &[
@@ -296,7 +296,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
         along: &["trace"],
         claims: &[NEVER_BEHIND],
         caveats: &[TESTBED, ROUNDS, MENDED_WITHOUT_TABLE],
-        ..figure("order", "the order of the schedulers on six traces", How::Study("elasticflow-order"), 3.0)
+        ..figure("order", "the order of the schedulers on six traces", How::Study("elasticflow-order"), 0.2)
     },
     ADMISSION,
 ];

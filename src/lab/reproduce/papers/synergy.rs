@@ -61,7 +61,7 @@ pub const SYNERGY: &[PaperFigure] = &[
     PaperFigure {
         caveats: &[SYNTHETIC, NO_NUMBERS],
         quick: QUICK_MULTI,
-        ..figure("1", "LAS and SRTF with multi-GPU jobs against load", "synergy-1", AGAINST_LOAD, 1.0)
+        ..figure("1", "LAS and SRTF with multi-GPU jobs against load", "synergy-1", AGAINST_LOAD, 0.4)
     },
     PaperFigure {
         needs: &[Needed {
@@ -82,12 +82,12 @@ pub const SYNERGY: &[PaperFigure] = &[
             NO_NUMBERS,
         ],
         quick: "nothing is left out: it takes seconds",
-        ..figure("6", "Philly's arrivals on 512 GPUs", "synergy-6", &[], 4.0)
+        ..figure("6", "Philly's arrivals on 512 GPUs", "synergy-6", &[], 0.3)
     },
     PaperFigure {
         caveats: &[SYNTHETIC, NO_NUMBERS],
         quick: QUICK_MULTI,
-        ..figure("7", "multi-GPU jobs against load", "synergy-7", AGAINST_LOAD, 2.0)
+        ..figure("7", "multi-GPU jobs against load", "synergy-7", AGAINST_LOAD, 0.7)
     },
     PaperFigure {
         published: &[published(AVG_JCT, &[21.8766 * 3_600.0]), published(P99_JCT, &[156.933 * 3_600.0])],
@@ -110,7 +110,7 @@ pub const SYNERGY: &[PaperFigure] = &[
             at_quick: Some(&[("jobs_per_hour", "2.25")]),
         }),
         caveats: &[DRAWS, CRITICAL, NO_NUMBERS],
-        ..figure("8", "single-GPU jobs against load", "synergy-8", &[], 4.0)
+        ..figure("8", "single-GPU jobs against load", "synergy-8", &[], 1.0)
     },
     PaperFigure {
         along: &["split", "jobs_per_hour"],
@@ -120,7 +120,7 @@ pub const SYNERGY: &[PaperFigure] = &[
             at: &[("jobs_per_hour", "9"), ("split", "50,0,50")],
             at_quick: Some(&[("jobs_per_hour", "2.25"), ("split", "50,0,50")]),
         }),
-        ..figure("9", "three mixes of models", "synergy-9", AGAINST_LOAD, 2.0)
+        ..figure("9", "three mixes of models", "synergy-9", AGAINST_LOAD, 1.0)
     },
     PaperFigure {
         shows: &[AVG_JCT],
@@ -157,7 +157,7 @@ pub const SYNERGY: &[PaperFigure] = &[
         ],
         caveats: &[PLACE, DRAWS, NO_NUMBERS],
         quick: "3,000 jobs in place of 7,000, so that queues are shorter than in the figure",
-        ..figure("11", "three to six CPUs for each GPU", "synergy-11", &[], 1.0)
+        ..figure("11", "three to six CPUs for each GPU", "synergy-11", &[], 0.2)
     },
     PaperFigure {
         claims: &[
@@ -185,7 +185,7 @@ pub const SYNERGY: &[PaperFigure] = &[
              runs another.",
             NO_NUMBERS,
         ],
-        ..figure("12", "DRF and Tetris, greedy and tuned", "synergy-12", &[], 2.0)
+        ..figure("12", "DRF and Tetris, greedy and tuned", "synergy-12", &[], 0.7)
     },
 ];
 
