@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rota_core::allocation::Allocation as Held;
 use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
-use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Sequence, Walk};
 use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
@@ -212,9 +212,10 @@ impl<'a> Driver<'a> {
             let attached = self.attached[index];
             let work = workload.truths[index].work;
             let remaining = self.remaining_s(&attached, work, attached.speedup);
+            let best_speed = job.best_speed(&attached.per_gpu, &self.snapshot.cluster);
             let jobs = self.jobs_mut();
             let row = jobs.len();
-            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s);
+            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s, best_speed);
             jobs.admit(row);
             jobs.set(row, Field::Work, work);
             jobs.set(row, Field::Duration, attached.iteration_s * work);
@@ -272,8 +273,8 @@ impl<'a> Driver<'a> {
             demand,
             keep_places: !self.has(Defect::PlacedAnew),
             stayers_first: tunes && !self.has(Defect::TuneOrder),
-            rearranges: looks_back,
-            tops_up: looks_back,
+            rearranges: looks_back.then_some(Sequence::Queue),
+            tops_up: looks_back.then_some(Sequence::Queue),
             ..Walk::default()
         };
         let whole_share = self.has(Defect::LowerWholeShare);
