@@ -79,6 +79,10 @@ fn what_cannot_be_planned_is_refused_in_the_words_of_scripts() {
         said("t.follow(rank(jobs.deadline), \"nonsense\")"),
         "follow: this text was not made by `memory` of a Timeline"
     );
+    assert_eq!(
+        said("t.verdicts()"),
+        "verdicts: for `admit` only, which is asked about the jobs that these are on"
+    );
     let said = |body: &str| refused(&format!("{t}let jobs = view.jobs;\n{body}"));
     assert_eq!(
         said("none.grow(|at, next| 3)"),
@@ -135,13 +139,40 @@ fn planning_counts_as_work() {
         "loop { view.timeline().share_until(jobs[0], 1e12); }",
         "let t = view.timeline(); let at = view.now; loop { t = t.reserve(jobs[0], 1, at, at + 60.0); at += 60.0; }",
         "loop { view.timeline().reserve_least(rank(jobs.deadline)).memory; }",
-        "loop { view.timeline().reserve_least(rank(jobs.deadline)).verdicts(rank(view.everyone.deadline)); }",
+        "loop { view.timeline().reserve_least(rank(jobs.deadline)).fits(jobs[0], rank(view.everyone.deadline)); }",
     ] {
         let text =
             format!("fn allocate(view) {{\nlet jobs = view.jobs;\nlet none = jobs.held * 0;\n{body}\n}}");
         let limits = Limits { operations: 200_000, ..Limits::default() };
         let error = policy(&text, limits).decide(&instant()).expect_err("it ends");
         assert!(error.message.contains("used more than 200000 operations"), "{body}: {}", error.message);
+    }
+}
+
+#[test]
+fn verdicts_in_bulk_are_those_reached_one_by_one() {
+    // The first newcomers are judged by themselves, so the others are judged beside those of them that were let in.
+    let verdicts = |bulk_from: usize| {
+        let text = format!(
+            "fn admit(job, view) {{
+                let ahead = view.timeline().reserve_least(rank(view.jobs.deadline));
+                let order = rank(view.everyone.deadline);
+                if job.id >= {bulk_from} {{ ahead.verdicts(order) }} else {{ ahead.verdict(job, order) }}
+            }}"
+        );
+        let mut jobs = "scenario: newcomers\ncluster 1 nodes, 8 gpus, 16 cpus, 64 GB\n".to_owned();
+        for job in 0..12 {
+            let (work, deadline) = (900 + 170 * ((job * 7) % 5), 900 + 130 * ((job * 5) % 9));
+            jobs.push_str(&format!("job j{job} speeds=1:1,2:1.8,4:3 work={work} deadline={deadline}\n"));
+        }
+        let scenarios =
+            parse(&format!("{jobs}policy mine\nrounds 1\n----\n")).unwrap_or_else(|error| panic!("{error}"));
+        run(&scenarios[0], &mut policy(&text, Limits::default())).actual
+    };
+    let one_by_one = verdicts(99);
+    assert!(one_by_one[0].contains("declined") && one_by_one[0].contains("waits"), "{one_by_one:?}");
+    for bulk_from in [0, 3, 7, 11] {
+        assert_eq!(verdicts(bulk_from), one_by_one, "from {bulk_from} on");
     }
 }
 
