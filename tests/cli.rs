@@ -96,7 +96,7 @@ fn a_result_folder_holds_every_file_and_is_replaced_by_the_next() {
     accepted(dir.path(), run);
     let files = ["config.toml", "jobs.csv", "report.html", "rounds.csv", "summary.json", "timeline.csv"];
     assert_eq!(names(&dir.path().join("results")), files);
-    accepted(dir.path(), "simulate -p fifo,las --workload small --out results");
+    accepted(dir.path(), "simulate -p fifo,las --workload small --out results --overwrite");
     let held = names(&dir.path().join("results"));
     assert!(held.contains(&"jobs-fifo.csv".into()) && !held.contains(&"jobs.csv".into()), "{held:?}");
     assert_eq!(names(dir.path()), ["results"], "no half-written folder is left beside it");
@@ -187,7 +187,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     (
         "simulate -p las+tune --set compat=artifact --defect edf-width",
         1,
-        &["--defect edf-width", "ElasticFlow's original", "las+tune is Synergy's"],
+        &["--defect edf-width", "a defect of ElasticFlow", "las+tune is a policy of Synergy"],
     ),
     (
         "simulate -p las --set compat=artifact --defect none,late-ends",
@@ -333,4 +333,36 @@ fn every_option_that_the_mapping_from_other_programs_names_is_there() {
         }
     }
     assert!(n_options > 20, "only {n_options} options were found: is it still a table of theirs and ours?");
+}
+
+#[test]
+fn a_policy_is_shown_copied_checked_and_profiled() {
+    let dir = folder();
+    let source = accepted(dir.path(), "policy show las");
+    assert!(
+        source.starts_with("// las: least attained service.") && source.contains("fn order(jobs, now) {"),
+        "{source}"
+    );
+    assert!(accepted(dir.path(), "policy show --about las").contains("stages: order"));
+    accepted(dir.path(), "policy new --from las mine.rhai");
+    let copy = fs::read_to_string(dir.path().join("mine.rhai")).expect("the copy");
+    assert!(copy.ends_with(&source), "{copy}");
+    assert!(accepted(dir.path(), "policy check ./mine.rhai").starts_with("./mine.rhai: good\n"));
+    let profile = accepted(dir.path(), "policy profile ./mine.rhai --jobs 100 --nodes 4 --folded stacks.txt");
+    assert!(
+        profile.contains("rank(-jobs.priority, jobs.service)") && profile.contains("stacks, by operations"),
+        "{profile}"
+    );
+    let stacks = fs::read_to_string(dir.path().join("stacks.txt")).expect("the stacks");
+    assert!(
+        stacks.lines().all(|line| line.rsplit_once(' ').is_some_and(|(_, n)| n.parse::<u64>().is_ok())),
+        "{stacks}"
+    );
+    fs::write(
+        dir.path().join("wrong.rhai"),
+        "fn order(jobs, now) {\n    if now < 0.0 { return rank(jobs.gpu); }\n    rank(jobs.arrival)\n}",
+    )
+    .expect("a script");
+    let message = refused(dir.path(), "policy check wrong.rhai", 1);
+    assert!(message.contains("wrong.rhai:2:") && message.contains("Jobs has no field `gpu`"), "{message}");
 }

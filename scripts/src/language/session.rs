@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, ImmutableString, Position};
+use rota_core::ids::TenantId;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::{Field, JobPhase};
@@ -13,7 +14,7 @@ use rota_core::timeline::{Ahead, SpeedTable};
 
 use crate::language::limits::{Limits, Meter};
 use crate::language::parameters::{Declarations, Parameter};
-use crate::models::leases::Book;
+use crate::models::leases::LeaseBook;
 use crate::policy::solving::Solving;
 use crate::values::{Judged, Kept, Placement, Rows};
 
@@ -34,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) solving: Solving,
     call_state: Mutex<CallState>,
     /// The last lease book with the text it was remembered as: reading that text again would give the same.
-    book: Mutex<Option<(ImmutableString, Arc<Book>)>>,
+    book: Mutex<Option<(ImmutableString, Arc<LeaseBook>)>>,
 }
 
 /// State of the engine that changes while scripts are loaded and called.
@@ -74,12 +75,12 @@ impl Shared {
     }
 
     /// Keeps a lease book with the text that a script remembers it by.
-    pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<Book>) {
+    pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<LeaseBook>) {
         *self.book.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, book));
     }
 
     /// The book kept last, if it was remembered as this text.
-    pub(crate) fn kept_book(&self, text: &ImmutableString) -> Option<Arc<Book>> {
+    pub(crate) fn kept_book(&self, text: &ImmutableString) -> Option<Arc<LeaseBook>> {
         let kept = self.book.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.filter(|(kept, _)| kept == text).map(|(_, book)| book)
     }
@@ -205,6 +206,12 @@ impl Session {
         let mut rows: Vec<u32> = phases.filter(|(_, p)| **p == phase).map(|(row, _)| row as u32).collect();
         rows.sort_by_cached_key(|row| self.snapshot.jobs.id(*row as usize));
         rows
+    }
+
+    /// What a tenant is called.
+    pub(crate) fn tenant_name(&self, tenant: TenantId) -> String {
+        let names = &self.snapshot.tenants;
+        names.get(tenant.index()).cloned().unwrap_or_else(|| format!("tenant {}", tenant.0))
     }
 
     /// Lends the room, all free.

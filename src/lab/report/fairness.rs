@@ -1,4 +1,4 @@
-//! Figures of who fared how: waiting times, preemptions, and tenants against each other.
+//! Figures of waiting times, preemptions and the fairness between tenants.
 //!
 //! A job's finish-time ratio is its completion time over the time it held GPUs: 1 is a job that never waited. Themis
 //! (NSDI'20, §3) compares with the time on a fair part of the cluster, which a result folder does not know; the order
@@ -10,7 +10,7 @@ use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, thin};
 use crate::results::{JobRow, RunResult, Window};
 
-/// Tenants that are drawn.
+/// The most tenants that are drawn.
 const MAX_TENANTS: usize = 20;
 const THIN_STEP: f64 = 1.0 / 600.0;
 
@@ -72,7 +72,7 @@ pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> 
     })
 }
 
-/// Tenants against each other, a figure for each policy; none where there is one tenant.
+/// A comparison of tenants, a figure for each policy; none where there is one tenant.
 pub(super) fn tenants(group: &[&RunResult], index: usize) -> Vec<Figure> {
     let shown = group.iter().take(4).enumerate();
     shown.filter_map(|(at, run)| tenants_of(run, &format!("-{}", index * 4 + at + 1))).collect()

@@ -87,7 +87,7 @@ pub(super) struct Shade {
     pub(super) dark: &'static str,
 }
 
-/// Colours that the colour-blind tell apart (Okabe and Ito, Color Universal Design, 2008), without its yellow,
+/// Colours that colour-blind readers can distinguish (Okabe and Ito, Color Universal Design, 2008), without its yellow,
 /// which vanishes on white, and with grey last.
 pub(super) const PALETTE: [Shade; 7] = [
     Shade { light: "#0072B2", dark: "#4BA6E0" },
@@ -99,7 +99,7 @@ pub(super) const PALETTE: [Shade; 7] = [
     Shade { light: "#6E7781", dark: "#A5AEB8" },
 ];
 
-/// Colours before they come again.
+/// How many colours there are before they repeat.
 pub(crate) const PALETTE_LENGTH: usize = PALETTE.len();
 /// Place of the grey in the palette, for limits and other things that are not results.
 pub(super) const GREY: usize = 6;

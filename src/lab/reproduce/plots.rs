@@ -7,7 +7,7 @@ use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, Told};
 use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, PALETTE_LENGTH};
 
-/// Place of the grey in the palette: the paper's numbers are nobody's run here.
+/// Place of the grey in the palette: for the paper's numbers, which do not come from a run of ours.
 const GREY: usize = PALETTE_LENGTH - 1;
 
 impl Reproduced {
@@ -38,7 +38,7 @@ fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }
 
-/// A picture for each family and all that was asked beside the axis.
+/// A picture for each family and for each combination of settings other than the axis.
 fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
     let rest = |line: &Told<'_>| -> (String, Asked) {
         let at = line.at.iter().filter(|(name, _)| *name != axis);

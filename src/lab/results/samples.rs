@@ -79,7 +79,7 @@ pub(crate) fn finished(job: &JobSpec, queue_s: f64, jct_s: f64) -> Outcome {
 
 /// A job that never ran.
 pub(crate) fn without_start(status: Status, finish: Option<Time>, reason: &str) -> Outcome {
-    Outcome { status, start: None, finish, service: Span::ZERO, preemptions: 0, reason: reason.into() }
+    Outcome { status, finish, ..Outcome::unfinished(reason) }
 }
 
 /// Five jobs: completion times 50, 150.25, 90 s; one declined, one unfinished.

@@ -15,8 +15,8 @@ mod shortfall;
 mod speeds;
 
 pub use ahead::{
-    Ahead, Course, Growth, Judgement, Ladder, Limits, Part, PieceError, Planned, Refusal, ShareNeeded,
-    SpeedTable, Turns, Way,
+    Ahead, Course, Growth, GrowthStep, Judgement, Ladder, Limits, Part, PieceError, Planned, Refusal,
+    ShareNeeded, SpeedTable, Turns, Way,
 };
 pub use grid::Grid;
 pub use reservation::Reservation;
@@ -203,7 +203,7 @@ impl Timeline {
         })
     }
 
-    /// Panics when the steps are not as the type promises.
+    /// Panics when the invariant of the type is broken.
     pub fn assert_sane(&self) {
         assert!(!self.steps.is_empty(), "a timeline without a step");
         for pair in self.steps.windows(2) {
