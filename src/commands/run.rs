@@ -35,9 +35,9 @@ pub(crate) use parameters::{check as check_set, load_policy, own as own_set, par
 use rota_lab::original::Driven;
 use rota_lab::report;
 use rota_lab::results::{
-    Promises, Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window,
+    Promises, Request, Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window,
+    refuse_other_results, refuse_results,
 };
-use rota_lab::results::{Request, refuse_other_results, refuse_results};
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
@@ -405,7 +405,7 @@ struct Ran {
     bounds: Vec<RoundBound>,
     /// What some decisions left on the table.
     speed_gap: Option<SpeedGap>,
-    /// Who promised deadlines.
+    /// What the run promised of deadlines.
     promises: Option<Promises>,
     /// Which jobs met their deadlines, where an original has its own rule for that.
     is_met: Option<Vec<bool>>,

@@ -156,7 +156,7 @@ impl ScriptPolicy {
     }
 
     /// The texts it was made of.
-    pub(crate) fn sources(&self) -> Vec<Source> {
+    pub(crate) fn texts(&self) -> Vec<Source> {
         let source = |part: &Part| Source {
             name: part.name.clone(),
             file: part.file.clone(),
@@ -167,7 +167,7 @@ impl ScriptPolicy {
 
     /// The same policy with its parameters and memory, watched step by step.
     pub(crate) fn watched_copy(&self, limits: Limits, trace: &Arc<Trace>) -> Result<Self, LoadError> {
-        let mut copy = Self::compile(&self.name, &self.sources(), limits, Some(Arc::clone(trace)))?;
+        let mut copy = Self::compile(&self.name, &self.texts(), limits, Some(Arc::clone(trace)))?;
         copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
         copy.memories.clone_from(&self.memories);
         Ok(copy)
