@@ -56,7 +56,7 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
 pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>> {
     let mut inputs = BTreeMap::new();
     for policy in policies {
-        for Source { file, text, .. } in ScriptPolicy::sources(policy)? {
+        for Source { file, text, .. } in ScriptPolicy::sources_of(policy)? {
             inputs.entry(file.clone()).or_insert_with(|| Input::of_bytes("policy", &file, text.as_bytes()));
         }
     }
