@@ -8,6 +8,7 @@ mod explain;
 mod export;
 mod inputs;
 mod live;
+mod plots;
 mod policy;
 mod profile;
 mod progress;

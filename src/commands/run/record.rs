@@ -51,6 +51,25 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     table
 }
 
+/// More policies than this are counted, not named, in a heading.
+const MOST_NAMED: usize = 4;
+
+/// What was run, as the heading of a page.
+pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
+    let policies = match policies {
+        few if few.len() <= MOST_NAMED => few.join(", "),
+        many => format!("{} policies", many.len()),
+    };
+    let loads: Vec<String> =
+        inputs.loads.iter().filter_map(|load| load.jobs_per_hour).map(|load| load.to_string()).collect();
+    let loads = match loads.as_slice() {
+        [] => String::new(),
+        [first, .., last] if loads.len() > MOST_NAMED => format!(" at {first} to {last} jobs/h"),
+        few => format!(" at {} jobs/h", few.join(", ")),
+    };
+    format!("{policies}: {}{loads} on {} ({} GPUs)", inputs.name, inputs.cluster.name, inputs.cluster.n_gpus())
+}
+
 /// The scripts of all policies, each once, with checksums.
 pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>, ResultsError> {
     let mut parts: Vec<&str> = policies.iter().flat_map(|policy| policy.split('+')).map(str::trim).collect();
@@ -58,7 +77,10 @@ pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>, ResultsError> {
     parts.dedup();
     let input = |part: &str| match shipped::find(part) {
         Some(script) => Ok(Input::of_bytes("policy", script.file, script.source.as_bytes())),
-        None => Input::of_file("policy", Path::new(part)),
+        None => {
+            let input = Input::of_file("policy", Path::new(part))?;
+            Ok(Input { text: std::fs::read_to_string(part).ok(), ..input })
+        }
     };
     parts.into_iter().map(input).collect()
 }

@@ -170,6 +170,7 @@ impl GoldenCase {
         let meta = RunMeta {
             policy: self.policy.clone(),
             exact_estimates: true,
+            reads_estimates: true,
             cluster: ClusterTotals::from(cluster),
             parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
             ..RunMeta::default()

@@ -13,6 +13,7 @@
 mod batch;
 mod cache;
 mod error;
+mod figures;
 mod groups;
 mod page;
 mod pairs;
@@ -34,6 +35,7 @@ pub use pairs::{Pair, pairs};
 pub use shard::Shard;
 pub use table::{Column, Table, Values, runs_table};
 
+use crate::report::PlotOptions;
 use crate::results::{RunResult, replace_file};
 
 /// Runs what a study asks for.
@@ -130,6 +132,11 @@ pub fn run_each<E: Execute>(
 impl Study {
     /// Writes tables and page; the cache is there already.
     pub fn write(&self, out: &Path) -> Result<(), StudyError> {
+        self.write_as(out, &PlotOptions::default())
+    }
+
+    /// The same with plots of another size.
+    pub fn write_as(&self, out: &Path, options: &PlotOptions) -> Result<(), StudyError> {
         let runs = runs_table(&self.runs);
         let groups = groups(&self.runs);
         let pairs = pairs(&self.runs);
@@ -140,7 +147,7 @@ impl Study {
             replace_file(&out.join(format!("{name}.parquet")), &table.to_parquet()?)?;
         }
         replace_file(&out.join("timing.csv"), &table::timing(&self.runs).to_csv())?;
-        page::write(self, &groups, &pairs, out)?;
+        page::write(self, &groups, &pairs, out, options)?;
         Ok(())
     }
 

@@ -21,6 +21,7 @@ impl Accounts {
             start: None,
             finish: None,
             service: Span::ZERO,
+            ran: Span::ZERO,
             preemptions: 0,
             reason: "the original stopped before it was done".into(),
         };
@@ -64,7 +65,7 @@ impl Accounts {
     ) {
         let index = job as usize;
         self.judgements[index] = judgement;
-        self.outcomes[index] = Outcome { status, start, finish, service: Span::ZERO, preemptions: 0, reason };
+        self.outcomes[index] = Outcome { status, start, finish, ..Outcome::unfinished(reason) };
     }
 
     pub(super) fn close(self, jobs: &[Job]) -> Run {

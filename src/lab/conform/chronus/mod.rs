@@ -156,6 +156,7 @@ fn write(out: &Path, inputs: &Inputs, run: Run) -> anyhow::Result<()> {
     let meta = RunMeta {
         policy: "chronus".into(),
         exact_estimates: true,
+        reads_estimates: true,
         cluster: ClusterTotals::from(&inputs.cluster),
         parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
         ..RunMeta::default()
