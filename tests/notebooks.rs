@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{rota, said};
+use common::{refused, rota, said};
 use rota_test_support::need;
 
 /// Reads every table that is named, with both libraries, and checks that they agree and that no column is there twice.
@@ -36,7 +36,10 @@ fn results_are_read_the_same_way_whether_one_policy_ran_or_several() {
     let dir = tempfile::tempdir().expect("a folder");
     let tables = ["jobs.csv", "rounds.csv", "timeline.csv"];
     said(&rota(dir.path(), "simulate -q -p las --workload small --out one"));
-    said(&rota(dir.path(), "compare -q -p las,srtf+tune --workload small --jobs-per-hour 4,8 --jobs 50 --out four"));
+    said(&rota(
+        dir.path(),
+        "compare -q -p las,srtf+tune --workload small --jobs-per-hour 4,8 --jobs 50 --out four",
+    ));
     let one = read(&python, &dir.path().join("one"), &tables);
     let four = read(&python, &dir.path().join("four"), &tables);
     assert!(one.starts_with("jobs.csv 200 run policy jobs_per_hour seed\n"), "{one}");
@@ -50,7 +53,31 @@ fn a_study_that_sets_jobs_is_read() {
     let script = "sweep(#{ policy: [\"las\", \"srtf\"], jobs: 40, jobs_per_hour: [4, 8], seed: 1..=2 });";
     std::fs::write(dir.path().join("s.rhai"), script).expect("a script");
     said(&rota(dir.path(), "study s.rhai --out out -q"));
-    let names = ["runs.csv", "runs.parquet", "groups.csv", "groups.parquet", "pairs.csv", "pairs.parquet", "timing.csv"];
+    let names = [
+        "runs.csv",
+        "runs.parquet",
+        "groups.csv",
+        "groups.parquet",
+        "pairs.csv",
+        "pairs.parquet",
+        "timing.csv",
+    ];
     let read = read(&python, &dir.path().join("out"), &names);
     assert!(read.contains("runs.parquet 8 run policy jobs jobs_per_hour"), "{read}");
+}
+
+#[test]
+fn plots_come_in_the_size_that_is_asked_for() {
+    let dir = tempfile::tempdir().expect("a folder");
+    said(&rota(
+        dir.path(),
+        "simulate -q -p las --workload small --jobs 20 --out out --plot --size 4x3 --font-size 10",
+    ));
+    let svg = std::fs::read_to_string(dir.path().join("out/plots/jct-cdf.svg")).expect("a plot");
+    assert!(svg.contains("width=\"4.0000in\" height=\"3.0000in\""), "{}", &svg[..200]);
+    let pdf = std::fs::read(dir.path().join("out/plots/jct-cdf.pdf")).expect("a plot");
+    assert!(pdf.starts_with(b"%PDF-"));
+    let why =
+        refused(&rota(dir.path(), "simulate -q -p las --workload small --out out2 --plot --font-size 0"));
+    assert!(why.contains("--font-size 0: points from 3 to 40 are expected"), "{why}");
 }

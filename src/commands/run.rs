@@ -127,6 +127,7 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
         return Ok(());
     }
     try_out_dir(args)?;
+    args.plots.options()?;
     let inputs = prepared(args)?;
     let policies = match args.policies.as_slice() {
         [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),

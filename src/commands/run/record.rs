@@ -67,7 +67,12 @@ pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
         [first, .., last] if loads.len() > MOST_NAMED => format!(" at {first} to {last} jobs/h"),
         few => format!(" at {} jobs/h", few.join(", ")),
     };
-    format!("{policies}: {}{loads} on {} ({} GPUs)", inputs.name, inputs.cluster.name, inputs.cluster.n_gpus())
+    format!(
+        "{policies}: {}{loads} on {} ({} GPUs)",
+        inputs.name,
+        inputs.cluster.name,
+        inputs.cluster.n_gpus()
+    )
 }
 
 /// The scripts of all policies, each once, with checksums.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use maud::{Markup, html};
 
 use super::html::{self, Cell};
-use super::units::{TimeUnit, number, with_thousands};
 use super::terminal::{align_numbers, plain_table};
+use super::units::{TimeUnit, number, with_thousands};
 use crate::results::{JobRow, Results, RunResult, Window};
 use crate::statistics::{mean, quantile};
 
@@ -70,11 +70,7 @@ struct Shown {
 
 const SHOWN: [Shown; 6] = [
     Shown { heading: "avg JCT", is_time: true, value: |jobs| mean(&seconds(jobs, |job| job.jct())) },
-    Shown {
-        heading: "median",
-        is_time: true,
-        value: |jobs| quantile(&seconds(jobs, |job| job.jct()), 0.5),
-    },
+    Shown { heading: "median", is_time: true, value: |jobs| quantile(&seconds(jobs, |job| job.jct()), 0.5) },
     Shown { heading: "p99", is_time: true, value: |jobs| quantile(&seconds(jobs, |job| job.jct()), 0.99) },
     Shown { heading: "waiting", is_time: true, value: |jobs| mean(&seconds(jobs, |job| job.wait())) },
     Shown { heading: "slowdown", is_time: false, value: |jobs| mean(&ratios(jobs, JobRow::slowdown)) },
@@ -103,7 +99,9 @@ impl Table {
         if kinds.len() < 2 {
             return None;
         }
-        let unit = TimeUnit::for_table(results.runs.iter().filter_map(|run| run.summary.avg_jct_s).fold(0.0, f64::max));
+        let unit = TimeUnit::for_table(
+            results.runs.iter().filter_map(|run| run.summary.avg_jct_s).fold(0.0, f64::max),
+        );
         let others = (kinds.len() > MAX_KINDS).then(|| kinds[MAX_KINDS - 1..].to_vec()).unwrap_or_default();
         let alone = if others.is_empty() { kinds.len() } else { MAX_KINDS - 1 };
         let mut groups: Vec<(String, Vec<String>)> =
@@ -135,7 +133,8 @@ impl Table {
             false => figure.heading.to_owned(),
         };
         let first = if by == By::Gpus { "GPUs" } else { by.name() };
-        let headings = [first, "policy", "jobs"].map(str::to_owned).into_iter().chain(SHOWN.iter().map(heading));
+        let headings =
+            [first, "policy", "jobs"].map(str::to_owned).into_iter().chain(SHOWN.iter().map(heading));
         Some(Table { headings: headings.collect(), rows: values.iter().map(row).collect() })
     }
 }
@@ -183,7 +182,8 @@ pub(super) fn sections(results: &Results) -> Markup {
                 .collect()
         };
         let rows: Vec<Vec<Cell>> = table.rows.into_iter().map(row).collect();
-        let heading = if by == By::Gpus { "By GPUs asked for".to_owned() } else { format!("By {}", by.name()) };
+        let heading =
+            if by == By::Gpus { "By GPUs asked for".to_owned() } else { format!("By {}", by.name()) };
         Some(html::foldable(&heading, false, &html::tall_table(&html::columns(table.headings, 2), &rows)))
     };
     html! { @for table in By::ALL.into_iter().filter_map(section) { (table) } }
@@ -199,7 +199,10 @@ mod tests {
         let text = by_text(&results(vec![run("las", 1, None), run("srtf", 1, None)]), By::Gpus);
         let of_two: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("2 ")).collect();
         assert_eq!(of_two.len(), 2, "{text}");
-        assert!(of_two[0].contains("las") && of_two[0].contains("150.3") && of_two[0].contains("20.0"), "{text}");
+        assert!(
+            of_two[0].contains("las") && of_two[0].contains("150.3") && of_two[0].contains("20.0"),
+            "{text}"
+        );
         assert!(by_text(&results(vec![run("las", 1, None)]), By::Model).contains("of one kind"));
     }
 

@@ -18,7 +18,8 @@ use super::style::N_DASHES;
 use super::{Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Whisker, marks};
 
 /// Dash and gap in parts of the text's height, for each turn of the palette.
-const DASHES: [Option<(f64, f64)>; N_DASHES] = [None, Some((0.5, 0.3)), Some((0.12, 0.24)), Some((1.1, 0.35))];
+const DASHES: [Option<(f64, f64)>; N_DASHES] =
+    [None, Some((0.5, 0.3)), Some((0.12, 0.24)), Some((1.1, 0.35))];
 /// Height of a row of bars, in parts of the text's height.
 const ROW: f64 = 1.5;
 
@@ -110,7 +111,8 @@ impl Pen {
         let side = self.side_width(&figure.y, canvas)?;
         let bottom = if figure.x.label.is_empty() { em(1.5) } else { em(2.8) };
         let top = legend + em(0.6);
-        let size = (self.paper.width as i32 - side - right, self.paper.height as i32 - top - bottom - em(0.3));
+        let size =
+            (self.paper.width as i32 - side - right, self.paper.height as i32 - top - bottom - em(0.3));
         let x = self.fitted(&figure.x, canvas, size.0, |(width, _)| width, 1.0)?;
         let y = match is_rows(figure) {
             true => self.cut(&figure.y, canvas)?,
@@ -231,7 +233,9 @@ impl Pen {
             }
             short.push((label.to_owned(), text));
         }
-        let cut = |label: &str| short.iter().find(|(known, _)| known == label).map_or("", |(_, cut)| cut).to_owned();
+        let cut = |label: &str| {
+            short.iter().find(|(known, _)| known == label).map_or("", |(_, cut)| cut).to_owned()
+        };
         Ok(axis.with_labels(cut))
     }
 
@@ -240,8 +244,8 @@ impl Pen {
         for label in axis.tick_labels() {
             widest = widest.max(self.width(label, canvas)?);
         }
-        let title = if axis.label.is_empty() { 0 } else { self.paper.em(1.5) };
-        Ok((widest + self.paper.em(0.9) + title).min(self.paper.width as i32 / 2))
+        let title = if axis.label.is_empty() { 0 } else { self.paper.em(1.7) };
+        Ok((widest + self.paper.em(1.1) + title).min(self.paper.width as i32 / 2))
     }
 
     /// What is left free on the right for what is written beside bars, or for half of the last label.
@@ -359,8 +363,15 @@ impl Pen {
             let stroke = self.stroke(ratio.colour, 0.11);
             chart.draw_series([PathElement::new([(ratio.low, middle), (ratio.high, middle)], stroke)])?;
             let caps = [ratio.low, ratio.high];
-            chart.draw_series(caps.map(|at| PathElement::new([(at, middle - 0.2), (at, middle + 0.2)], stroke)))?;
-            let dot = Line { label: String::new(), colour: ratio.colour, has_dots: true, points: vec![(ratio.mean, middle)] };
+            chart.draw_series(
+                caps.map(|at| PathElement::new([(at, middle - 0.2), (at, middle + 0.2)], stroke)),
+            )?;
+            let dot = Line {
+                label: String::new(),
+                colour: ratio.colour,
+                has_dots: true,
+                points: vec![(ratio.mean, middle)],
+            };
             self.dots(&dot, false, chart)?;
             self.beside((chart.as_coord_spec().x_spec().end(), middle), &ratio.text, chart)?;
         }
@@ -368,7 +379,12 @@ impl Pen {
     }
 
     /// A tick in the colour of the text, so that it is seen on every bar and next to it.
-    fn marker<B: DrawingBackend>(&self, marker: &Marker, n_bars: usize, chart: &mut Chart<'_, B>) -> Drawn<B> {
+    fn marker<B: DrawingBackend>(
+        &self,
+        marker: &Marker,
+        n_bars: usize,
+        chart: &mut Chart<'_, B>,
+    ) -> Drawn<B> {
         let middle = n_bars.saturating_sub(marker.bar) as f64 - 0.5;
         let ends = [(marker.value, middle - 0.45), (marker.value, middle + 0.45)];
         let stroke = ShapeStyle::from(colour(INK)).stroke_width(self.thick(0.16));

@@ -138,9 +138,19 @@ fn inline(figure: &Figure) -> Result<Markup, ReportError> {
     })
 }
 
-/// A page with a table as the terminal shows it, and plots below.
-pub fn text_and_plots(title: &str, text: &str, figures: &[Figure]) -> Result<String, ReportError> {
-    let body = html! { section { pre { (text) } } (plots(figures)?) };
+/// A page with a table, of which the first column names the rows, and plots below.
+pub fn table_and_plots(
+    title: &str,
+    headings: &[&str],
+    rows: &[Vec<String>],
+    figures: &[Figure],
+) -> Result<String, ReportError> {
+    let cell = |(at, text): (usize, &String)| match at {
+        0 => Cell::RowName(text.clone()),
+        _ => Cell::Plain(text.clone()),
+    };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let body = html! { section { (table(&columns(headings.iter().copied(), 1), &rows)) } (plots(figures)?) };
     Ok(document(title, &html! {}, &body, ""))
 }
 
@@ -180,10 +190,8 @@ pub(crate) fn printed<S: AsRef<str>>(lines: &[S]) -> Markup {
 
 /// Rows without a heading; columns in which every cell begins like a number are aligned to the right.
 fn printed_table<S: AsRef<str>>(lines: &[S]) -> Markup {
-    let rows: Vec<Vec<&str>> = lines
-        .iter()
-        .map(|line| line.as_ref().trim().split(BETWEEN_CELLS).map(str::trim).collect())
-        .collect();
+    let rows: Vec<Vec<&str>> =
+        lines.iter().map(|line| line.as_ref().trim().split(BETWEEN_CELLS).map(str::trim).collect()).collect();
     let is_number = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–.".contains(c));
     let has_numbers = |at: usize| rows.iter().all(|row| row.get(at).is_some_and(|cell| is_number(cell)));
     html! {

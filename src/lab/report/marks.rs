@@ -8,7 +8,11 @@ pub(super) fn shape(style: usize, size: i32) -> Vec<(i32, i32)> {
     let (wide, thin) = (s * 5 / 4, (s / 3).max(1));
     let circle = || {
         let at = |k: i32| f64::from(k) * std::f64::consts::TAU / 16.0;
-        (0..16).map(|k| ((f64::from(s) * at(k).cos()).round() as i32, (f64::from(s) * at(k).sin()).round() as i32)).collect()
+        (0..16)
+            .map(|k| {
+                ((f64::from(s) * at(k).cos()).round() as i32, (f64::from(s) * at(k).sin()).round() as i32)
+            })
+            .collect()
     };
     match style % PALETTE_LENGTH {
         0 => circle(),
@@ -27,5 +31,18 @@ pub(super) fn shape(style: usize, size: i32) -> Vec<(i32, i32)> {
 
 fn plus(long: i32, half: i32) -> Vec<(i32, i32)> {
     let (l, h) = (long, half);
-    vec![(-h, -l), (h, -l), (h, -h), (l, -h), (l, h), (h, h), (h, l), (-h, l), (-h, h), (-l, h), (-l, -h), (-h, -h)]
+    vec![
+        (-h, -l),
+        (h, -l),
+        (h, -h),
+        (l, -h),
+        (l, h),
+        (h, h),
+        (h, l),
+        (-h, l),
+        (-h, h),
+        (-l, h),
+        (-l, -h),
+        (-h, -h),
+    ]
 }

@@ -14,12 +14,12 @@
 
 mod axis;
 mod bound_gap;
+mod by;
 mod draw;
 mod fairness;
 mod figure;
 mod figures;
 pub(crate) mod html;
-mod by;
 mod job_table;
 mod marks;
 mod on_the_table;
@@ -40,11 +40,11 @@ use std::path::{Path, PathBuf};
 pub use axis::Axis;
 pub use by::{By, by_text};
 pub use draw::to_svg;
-pub(crate) use figure::{GREY, PALETTE_LENGTH};
 pub use figure::{Bar, Figure, Line, Marker, Marks, Ratio, Whisker};
-pub(crate) use figures::{MAX_LINES, extremes};
+pub(crate) use figure::{GREY, PALETTE_LENGTH};
 pub use figures::figures;
-pub use html::text_and_plots;
+pub(crate) use figures::{MAX_LINES, extremes};
+pub use html::table_and_plots;
 pub use on_the_table::on_the_table;
 pub use page::to_html;
 pub use paper::{PlotOptions, PlotSize, PlotSizeError};

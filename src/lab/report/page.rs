@@ -6,7 +6,8 @@ use maud::{Markup, html};
 
 use super::html::{Cell, Column, choice, document, foldable, plots, section, table};
 use super::job_table::{JobTable, job_table};
-use super::{Figure, ReportError, SummaryTable, by, figures, on_the_table, timeline, with_thousands};
+use super::on_the_table::on_the_table_sentence;
+use super::{Figure, ReportError, SummaryTable, by, figures, timeline, with_thousands};
 use crate::results::{Results, config_toml};
 
 const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("timeline.js"));
@@ -45,12 +46,14 @@ fn facts(results: &Results) -> Markup {
         }
     }
     let n_oracles = results.runs.iter().filter(|run| run.meta.is_oracle()).count();
-    let n_estimating = results.runs.iter().filter(|run| run.meta.reads_estimates && !run.meta.is_oracle()).count();
+    let n_estimating =
+        results.runs.iter().filter(|run| run.meta.reads_estimates && !run.meta.is_oracle()).count();
     let estimates = match (n_oracles, n_estimating) {
         (0, 0) => "No policy looked at how long jobs will take.".to_owned(),
         (0, _) => "Policies saw estimates of how long jobs take, not the truth.".to_owned(),
         (n, _) if n == results.runs.len() => {
-            "The policies decide by exact run times (an oracle): a real cluster does not know them.".to_owned()
+            "The policies decide by exact run times (an oracle): a real cluster does not know them."
+                .to_owned()
         }
         (n, _) => format!(
             "{n} of {} runs decide by exact run times (oracle), which a real cluster does not know.",
@@ -83,7 +86,7 @@ fn summary(results: &Results) -> Markup {
     let rows: Vec<Vec<Cell>> =
         summary.rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
     let has_best = rows.iter().flatten().any(|cell| matches!(cell, Cell::Best(_)));
-    let left = on_the_table(results);
+    let left = on_the_table_sentence(results);
     let content = html! {
         (table(&columns, &rows))
         @if has_best { p { "Bold on colour: best of its column." } }
@@ -92,7 +95,7 @@ fn summary(results: &Results) -> Markup {
             "the GPUs it asked for; the finish-time ratio, over the time with an equal part of the cluster. GPU use is between "
             "the first and the last arrival; after that, the cluster drains."
         }
-        @if !left.is_empty() { p { (left.trim_end()) } }
+        @if !left.is_empty() { p { (left) } }
     };
     section("Summary", &content)
 }

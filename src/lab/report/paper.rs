@@ -45,7 +45,8 @@ pub struct PlotSizeError {
 impl FromStr for PlotSize {
     type Err = PlotSizeError;
     fn from_str(text: &str) -> Result<Self, PlotSizeError> {
-        let inches = |text: &str| text.trim().parse::<f64>().ok().filter(|inches| (1.0..=40.0).contains(inches));
+        let inches =
+            |text: &str| text.trim().parse::<f64>().ok().filter(|inches| (1.0..=40.0).contains(inches));
         let given = match text {
             "column" => Some(PlotSize::COLUMN),
             "page" => Some(PlotSize::PAGE),

@@ -44,7 +44,10 @@ pub(crate) fn styles<'a>(policies: impl IntoIterator<Item = &'a str>) -> Vec<usi
             let colour = (colour + more) % GREY;
             (0..N_DASHES).map(move |step| colour + (dash + step) % N_DASHES * PALETTE_LENGTH)
         });
-        let mut all = dashes.chain(colours);
+        // The same policy of two folders must be told apart at a glance.
+        let is_of_folder = policy.contains(" (");
+        let n_own = if is_of_folder { 1 } else { N_DASHES };
+        let mut all = dashes.clone().take(n_own).chain(colours).chain(dashes.skip(n_own));
         let free = all.find(|style| !taken.contains(style));
         taken.push(free.unwrap_or(colour + dash * PALETTE_LENGTH));
     }
@@ -69,7 +72,8 @@ fn own(policy: &str) -> (usize, usize) {
 
 fn by_name(part: &str) -> usize {
     let name = part.rsplit(['/', '\\']).next().unwrap_or(part);
-    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash as usize % GREY
 }
 
@@ -95,6 +99,8 @@ mod tests {
         different.dedup();
         assert_eq!(different.len(), drawn.len());
         assert!(drawn.iter().all(|style| style % PALETTE_LENGTH != GREY), "grey is for limits");
+        let [before, after] = styles(["las (before)", "las (after)"])[..] else { panic!("two") };
+        assert_ne!(before % PALETTE_LENGTH, after % PALETTE_LENGTH, "folders differ in colour");
     }
 
     #[test]

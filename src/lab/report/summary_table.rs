@@ -258,7 +258,10 @@ mod tests {
         (oracle.meta.exact_estimates, oracle.meta.reads_estimates) = (true, true);
         let table = SummaryTable::new(&results(vec![blind, oracle]));
         assert_eq!((table.n_names, table.headings[0].name), (1, "policy"));
-        assert_eq!((table.rows[0][0].text.as_str(), table.rows[1][0].text.as_str()), ("las", "srtf (oracle)"));
+        assert_eq!(
+            (table.rows[0][0].text.as_str(), table.rows[1][0].text.as_str()),
+            ("las", "srtf (oracle)")
+        );
     }
 
     #[test]
@@ -267,7 +270,8 @@ mod tests {
         long.summary.makespan_s = Some(1e7);
         let results = results(vec![long]);
         let units = |table: &SummaryTable| -> Vec<&str> {
-            let is_time = |heading: &&Heading| ["s", "min", "h"].contains(&heading.unit) && heading.name != "wall";
+            let is_time =
+                |heading: &&Heading| ["s", "min", "h"].contains(&heading.unit) && heading.name != "wall";
             table.headings.iter().filter(is_time).map(|heading| heading.unit).collect()
         };
         let (short, detailed) = (SummaryTable::new(&results), SummaryTable::detailed(&results));

@@ -69,7 +69,8 @@ fn data(run: &RunResult) -> Value {
         })
         .collect();
     let name = |node: usize| run.nodes.get(node).cloned().unwrap_or_else(|| node.to_string());
-    let jobs: Vec<Value> = run.jobs.iter().map(|job| json!([&*job.job_id, &*job.model, job.gpus, &*job.tenant])).collect();
+    let jobs: Vec<Value> =
+        run.jobs.iter().map(|job| json!([&*job.job_id, &*job.model, job.gpus, &*job.tenant])).collect();
     let from = stretches.iter().map(|stretch| stretch.from.0).min().unwrap_or(0);
     let to = stretches.iter().map(|stretch| stretch.to.0).max().unwrap_or(0).max(from + 1_000_000);
     json!({

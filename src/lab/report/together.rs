@@ -31,7 +31,7 @@ fn to_html(folders: &[(String, Results)]) -> Result<String, ReportError> {
 /// All runs as of one folder, each named after its policy and where it is from.
 fn together(folders: &[(String, Results)]) -> Results {
     let mut all = Results {
-        title: folders.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "),
+        title: title(folders),
         version: folders.first().map(|(_, results)| results.version.clone()).unwrap_or_default(),
         ..Results::default()
     };
@@ -46,6 +46,18 @@ fn together(folders: &[(String, Results)]) -> Results {
     }
     all.inputs.dedup();
     all
+}
+
+/// Which folders, and what was run in the first.
+fn title(folders: &[(String, Results)]) -> String {
+    match folders {
+        [] => String::new(),
+        [(name, results)] => format!("{name}: {}", results.title),
+        [(base, results), others @ ..] => {
+            let others: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{} against {base}: {}", others.join(", "), results.title)
+        }
+    }
 }
 
 fn differences(folders: &[(String, Results)]) -> Markup {
@@ -77,7 +89,9 @@ fn settings_list(base: &Results, other: &Results) -> Markup {
     let names: BTreeSet<&String> = of_base.keys().chain(of_other.keys()).collect();
     let row = |name: &String| {
         let (a, b) = (of_base.get(name), of_other.get(name));
-        let text = |value: Option<&String>| Cell::Plain(value.map_or("–", |value| value.trim_matches('"')).to_owned());
+        let text = |value: Option<&String>| {
+            Cell::Plain(value.map_or("–", |value| value.trim_matches('"')).to_owned())
+        };
         (a != b).then(|| vec![Cell::RowName(name.replace('_', " ")), text(a), text(b)])
     };
     let rows: Vec<Vec<Cell>> = names.into_iter().filter_map(row).collect();
@@ -190,7 +204,10 @@ const PARTS: [&str; 6] =
     ["deadline_ratio", "gpu_util", "gpu_util_loaded", "cpu_util", "cluster_efficiency", "data_hit_ratio"];
 
 fn figure_is_count(figure: &str) -> bool {
-    !figure.ends_with("_s") && !PARTS.contains(&figure) && !figure.contains("slowdown") && !figure.contains("ratio")
+    !figure.ends_with("_s")
+        && !PARTS.contains(&figure)
+        && !figure.contains("slowdown")
+        && !figure.contains("ratio")
 }
 
 /// Runs of the same policy, load and seed; where each folder has one run, these two whatever they are.
@@ -231,7 +248,8 @@ mod tests {
         changed.summary.avg_jct_s = Some(193.5);
         let mut after = results(vec![changed]);
         after.inputs[0].sha256 = "0".repeat(64);
-        let script = |text: &str| Input { text: Some(text.into()), ..Input::of_bytes("policy", "./mine.rhai", b"") };
+        let script =
+            |text: &str| Input { text: Some(text.into()), ..Input::of_bytes("policy", "./mine.rhai", b"") };
         let mut before = before;
         before.inputs.push(script("fn order(jobs, now) {\n    rank(jobs.gpus)\n}\n"));
         after.inputs.push(script("fn order(jobs, now) {\n    rank(-jobs.gpus)\n}\n"));

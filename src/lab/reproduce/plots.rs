@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::evidence::{Asked, Story, said};
 use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, Told};
-use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH};
+use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
@@ -120,7 +120,8 @@ fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
         let own = lines.iter().filter(|line| line.at == at);
         let mut names = Vec::new();
         let (mut bars, mut markers) = (Vec::new(), Vec::new());
-        for (colour, line) in own.enumerate() {
+        let styles = styles(own.clone().map(|line| line.policy));
+        for (line, colour) in own.zip(styles) {
             let [published, original, shipped] = line.values;
             for (story, value) in [(Story::Original, original), (Story::Shipped, shipped)] {
                 let is_bare = story == Story::Shipped && original.is_none();
@@ -134,7 +135,7 @@ fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
                     (_, None) => format!("published {}", of.text(published.unwrap_or_default())),
                     _ => of.text(value),
                 };
-                bars.push(Bar { colour: colour % GREY, value: scaled(of, value), text });
+                bars.push(Bar { colour, value: scaled(of, value), text });
             }
         }
         let values = bars.iter().map(|bar| bar.value).chain(markers.iter().map(|marker| marker.value));

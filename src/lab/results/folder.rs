@@ -176,7 +176,12 @@ fn tables(dir: &Path, suffix: &str, n_runs: usize) -> Result<Vec<Tables>, Result
     let path = dir.join(format!("timeline{suffix}.csv"));
     let timelines =
         if path.exists() { timeline::read(&path, &jobs)? } else { vec![Default::default(); n_runs] };
-    Ok(jobs.into_iter().zip(rounds).zip(timelines).map(|((jobs, rounds), line)| (jobs, rounds, line)).collect())
+    Ok(jobs
+        .into_iter()
+        .zip(rounds)
+        .zip(timelines)
+        .map(|((jobs, rounds), line)| (jobs, rounds, line))
+        .collect())
 }
 
 fn read_summary(dir: &Path) -> Result<SummaryFile, ResultsError> {

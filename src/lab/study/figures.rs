@@ -51,6 +51,14 @@ fn setting_name(name: &str) -> String {
     name.trim_start_matches("set.").replace('_', " ")
 }
 
+/// As a sentence begins.
+fn begin_large(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
 /// What tells a group from the others, in words.
 fn label(group: &Group, names: &[String]) -> String {
     let told = |name: &String| match name.as_str() {
@@ -132,7 +140,7 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
     Some(Figure {
         name: figure.trim_end_matches("_s").replace('_', "-"),
         section: "Figures".into(),
-        title: format!("{heading} against {}", setting_name(against)),
+        title: begin_large(&format!("{heading} against {}", setting_name(against))),
         caption: format!("{points}{}{left_out}", y.note()),
         x: Axis::at_values(setting_name(against), &drawn.values),
         y,
@@ -166,7 +174,7 @@ fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit) -> Option
     Some(Figure {
         name: figure.trim_end_matches("_s").replace('_', "-"),
         section: "Figures".into(),
-        title: heading.to_owned(),
+        title: begin_large(heading),
         caption: format!("Means over seeds, ± half of the 95 % confidence interval.{left_out}"),
         x: if kind(figure) == Kind::Part { Axis::percent(label) } else { Axis::from_zero(label, highest) },
         y: Axis::names(&labels),
@@ -181,13 +189,15 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
         let mut alike = pairs.iter().filter(|other| other.settings == pair.settings);
         pair.figure == figure && alike.next().map(|other| &other.baseline) == Some(&pair.baseline)
     };
-    let shown: Vec<&Pair> = pairs.iter().filter(is_first).filter(|pair| pair.comparison.ratio.mean.is_finite()).collect();
+    let shown: Vec<&Pair> =
+        pairs.iter().filter(is_first).filter(|pair| pair.comparison.ratio.mean.is_finite()).collect();
     let heading = figure_name(figure);
     // What is compared with may be called otherwise where something else was asked.
     let is_one = shown.iter().all(|pair| pair.baseline == first.baseline);
     let baseline = if is_one { first.baseline.as_str() } else { "the first" };
     let setting = |pair: &Pair, name: &str| {
-        let found = pair.variant.iter().find(|(key, _)| key == name).map(|(_, setting)| setting_text(setting));
+        let found =
+            pair.variant.iter().find(|(key, _)| key == name).map(|(_, setting)| setting_text(setting));
         found.and_then(|text| text.parse::<f64>().ok())
     };
     let mut drawn = Lines::default();
@@ -196,22 +206,29 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
             let ratio = &pair.comparison.ratio;
             // A parameter on the axis is part of what its policy is called.
             let policy = pair.variant.iter().find(|(key, _)| key == "policy").map(|(_, p)| setting_text(p));
-            let label = if is_of_policy(name) { policy.clone().unwrap_or_default() } else { pair.policy.clone() };
+            let label =
+                if is_of_policy(name) { policy.clone().unwrap_or_default() } else { pair.policy.clone() };
             let x = setting(pair, name)?;
             drawn.add(label, policy.unwrap_or_default(), (x, ratio.mean), Some((ratio.low, ratio.high)));
         }
     }
     let left_out = drawn.finish();
     let caption = format!(
-        "{heading} over that of {baseline} on the same seeds, with 95 % confidence intervals of the ratio; an interval that holds 1 shows no clear difference.{left_out}"
+        "{} over that of {baseline} on the same seeds, with 95 % confidence intervals of the ratio; an interval that holds 1 shows no clear difference.{left_out}",
+        begin_large(heading)
     );
     let name = format!("{}-ratio", figure.trim_end_matches("_s").replace('_', "-"));
-    let title = format!("{heading} relative to {baseline}");
+    let title = begin_large(&format!("{heading} relative to {baseline}"));
     let section = "Compared on the same seeds".to_owned();
     if drawn.values.len() > 1 {
         let (least, highest) = extremes(&drawn.lines, &drawn.whiskers);
         let ends = [drawn.values[0], drawn.values[drawn.values.len() - 1]];
-        let one = Line { label: String::new(), colour: GREY, has_dots: false, points: ends.map(|x| (x, 1.0)).to_vec() };
+        let one = Line {
+            label: String::new(),
+            colour: GREY,
+            has_dots: false,
+            points: ends.map(|x| (x, 1.0)).to_vec(),
+        };
         drawn.lines.insert(0, one);
         return Some(Figure {
             name,
@@ -232,7 +249,13 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
     let styles = styles(shown.iter().map(|pair| pair.policy.as_str()));
     let ratio = |(pair, colour): (&&Pair, usize)| {
         let ratio = &pair.comparison.ratio;
-        Ratio { colour, mean: ratio.mean, low: ratio.low, high: ratio.high, text: format!("{:.3}", ratio.mean) }
+        Ratio {
+            colour,
+            mean: ratio.mean,
+            low: ratio.low,
+            high: ratio.high,
+            text: format!("{:.3}", ratio.mean),
+        }
     };
     let ratios: Vec<Ratio> = shown.iter().zip(styles).map(ratio).collect();
     let least = ratios.iter().map(|ratio| ratio.low).fold(f64::INFINITY, f64::min);

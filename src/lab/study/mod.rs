@@ -102,8 +102,26 @@ pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -
         watch.say("the script stopped; waiting for the runs that it asked for");
     }
     let (title, remarks, runs) = batch.finish();
-    let title = title.unwrap_or_else(|| order.file.to_owned());
+    let title = title.unwrap_or_else(|| default_title(order.file, &runs));
     Ok(Study { title, remarks, runs, stopped: ran.err().map(|error| error.to_string()) })
+}
+
+/// More policies than this are counted, not named.
+const MOST_NAMED: usize = 4;
+
+/// What a study without a title is called: its file and who was run.
+fn default_title(file: &str, runs: &[Ran]) -> String {
+    let mut policies: Vec<String> = Vec::new();
+    for policy in runs.iter().map(|run| run.setting("policy")) {
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    match policies.len() {
+        0 => file.to_owned(),
+        1..=MOST_NAMED => format!("{file}: {}", policies.join(", ")),
+        n => format!("{file}: {n} policies"),
+    }
 }
 
 /// Runs these settings without a script; what is in the folder's cache is not run again. The answers are in the order of

@@ -30,19 +30,34 @@ pub struct Pair {
 /// Every comparison that the seeds allow: at least two that both policies ran.
 pub fn pairs(runs: &[Ran]) -> Vec<Pair> {
     let groups = groups(runs);
+    let named = Variant::all(&groups);
     let mut pairs = Vec::new();
-    for (at, baseline) in groups.iter().enumerate() {
-        let alike = groups.iter().filter(|other| asked_of(other) == asked_of(baseline));
-        let is_first = alike.clone().next() == Some(baseline);
-        if !is_first && alike.count() > MAX_ALL {
+    for (at, baseline) in named.iter().enumerate() {
+        let is_alike = |other: &&Variant<'_>| other.asked == baseline.asked;
+        let is_first = !named[..at].iter().any(|other| is_alike(&other));
+        if !is_first && named.iter().filter(is_alike).count() > MAX_ALL {
             continue;
         }
-        for other in groups[at + 1..].iter().filter(|other| asked_of(other) == asked_of(baseline))
-        {
-            pairs.extend(FIGURES.iter().filter_map(|(figure, _)| pair(runs, &groups, baseline, other, figure)));
+        for other in named[at + 1..].iter().filter(is_alike) {
+            pairs.extend(FIGURES.iter().filter_map(|(figure, _)| pair(runs, baseline, other, figure)));
         }
     }
     pairs
+}
+
+/// A group with what it was asked and what it is called.
+struct Variant<'a> {
+    group: &'a Group,
+    asked: Settings,
+    name: String,
+}
+
+impl<'a> Variant<'a> {
+    fn all(groups: &'a [Group]) -> Vec<Self> {
+        let named =
+            |group: &'a Group| Variant { group, asked: asked_of(group), name: variant_name(group, groups) };
+        groups.iter().map(named).collect()
+    }
 }
 
 /// Whether a setting says who decides, not what is asked.
@@ -58,15 +73,16 @@ pub(super) fn asked_of(group: &Group) -> Settings {
 /// Who decided: the policy, with those parameters that are not the same wherever it was run.
 pub(super) fn variant_name(group: &Group, groups: &[Group]) -> String {
     let policy = group.setting("policy");
-    let alike = || groups.iter().filter(|other| other.setting("policy") == policy);
-    let mut names: Vec<&str> = alike()
+    let alike: Vec<&Group> = groups.iter().filter(|other| other.setting("policy") == policy).collect();
+    let mut names: Vec<&str> = alike
+        .iter()
         .flat_map(|other| &other.settings)
         .map(|(name, _)| name.as_str())
         .filter(|name| name.starts_with("set."))
-        .filter(|name| alike().any(|other| other.setting(name) != group.setting(name)))
         .collect();
     names.sort_unstable();
     names.dedup();
+    names.retain(|name| alike.iter().any(|other| other.setting(name) != group.setting(name)));
     let told = |name: &&str| {
         let (short, value) = (name.trim_start_matches("set."), group.setting(name));
         if value.is_empty() { format!("{short} as it is") } else { format!("{short} {value}") }
@@ -74,16 +90,10 @@ pub(super) fn variant_name(group: &Group, groups: &[Group]) -> String {
     std::iter::once(policy.clone()).chain(names.iter().map(told)).collect::<Vec<_>>().join(", ")
 }
 
-fn pair(
-    runs: &[Ran],
-    groups: &[Group],
-    baseline: &Group,
-    other: &Group,
-    figure: &'static str,
-) -> Option<Pair> {
+fn pair(runs: &[Ran], baseline: &Variant<'_>, other: &Variant<'_>, figure: &'static str) -> Option<Pair> {
     let (mut of_baseline, mut of_other) = (Vec::new(), Vec::new());
-    for (seed, at) in &baseline.seeds {
-        let twin = other.seeds.iter().find(|(other_seed, _)| other_seed == seed).map(|(_, twin)| *twin);
+    for (seed, at) in &baseline.group.seeds {
+        let twin = other.group.seeds.iter().find(|(other_seed, _)| other_seed == seed).map(|(_, twin)| *twin);
         if let Some((base, value)) =
             runs[*at].figure(figure).zip(twin.and_then(|twin| runs[twin].figure(figure)))
         {
@@ -93,10 +103,10 @@ fn pair(
     }
     let comparison = compare(&of_baseline, &of_other).filter(|comparison| comparison.difference.n > 1)?;
     Some(Pair {
-        settings: asked_of(baseline),
-        baseline: variant_name(baseline, groups),
-        policy: variant_name(other, groups),
-        variant: other.settings.clone(),
+        settings: baseline.asked.clone(),
+        baseline: baseline.name.clone(),
+        policy: other.name.clone(),
+        variant: other.group.settings.clone(),
         figure,
         comparison,
     })
@@ -158,21 +168,22 @@ impl Best {
 /// The best of every three or more that were asked the same, by average completion time.
 pub(super) fn best(runs: &[Ran], groups: &[Group]) -> Vec<Best> {
     const FIGURE: &str = "avg_jct_s";
-    let mut asked: Vec<Settings> = Vec::new();
-    groups.iter().map(asked_of).for_each(|settings| {
-        if !asked.contains(&settings) {
-            asked.push(settings);
+    let named = Variant::all(groups);
+    let mut asked: Vec<&Settings> = Vec::new();
+    for one in &named {
+        if !asked.contains(&&one.asked) {
+            asked.push(&one.asked);
         }
-    });
+    }
     let of = |settings: &Settings| {
-        let mut alike: Vec<(f64, &Group)> = groups
+        let mut alike: Vec<(f64, &Variant<'_>)> = named
             .iter()
-            .filter(|group| asked_of(group) == *settings)
-            .filter_map(|group| Some((group.figure(FIGURE)?.mean.mean, group)))
+            .filter(|one| one.asked == *settings)
+            .filter_map(|one| Some((one.group.figure(FIGURE)?.mean.mean, one)))
             .collect();
         alike.sort_by(|a, b| a.0.total_cmp(&b.0));
         let [(_, first), (_, second), _, ..] = alike.as_slice() else { return None };
-        let pair = pair(runs, groups, first, second, FIGURE)?;
+        let pair = pair(runs, first, second, FIGURE)?;
         Some(Best {
             settings: settings.clone(),
             name: pair.baseline,
@@ -181,7 +192,7 @@ pub(super) fn best(runs: &[Ran], groups: &[Group]) -> Vec<Best> {
             n: alike.len(),
         })
     };
-    asked.iter().filter_map(of).collect()
+    asked.into_iter().filter_map(of).collect()
 }
 
 /// What a comparison was asked, for people: the settings that tell it from the others.
@@ -218,7 +229,11 @@ mod tests {
         assert_eq!(pair.comparison.difference.n, 2);
         assert_eq!((pair.comparison.difference.mean, pair.comparison.ratio.mean), (-7.5, 0.5));
         assert_eq!(pair.comparison.n_smaller, 2);
-        assert_eq!(asked(&pair.settings, [&pair.settings].into_iter()), "", "there is nothing to tell it from");
+        assert_eq!(
+            asked(&pair.settings, [&pair.settings].into_iter()),
+            "",
+            "there is nothing to tell it from"
+        );
         assert_eq!(asked(&pair.settings, [&pair.settings, &Vec::new()].into_iter()), "jobs_per_hour 4");
     }
 
@@ -226,7 +241,8 @@ mod tests {
     fn values_of_a_parameter_are_compared_like_policies() {
         let with = |value: i64, seed, jct| {
             let mut run = done("mine", 4.0, seed, jct);
-            run.settings.push(("set".into(), Setting::Pairs(vec![("patience".into(), Setting::Whole(value))])));
+            run.settings
+                .push(("set".into(), Setting::Pairs(vec![("patience".into(), Setting::Whole(value))])));
             run
         };
         let runs = [
@@ -239,7 +255,10 @@ mod tests {
         ];
         let pairs = pairs(&runs);
         assert_eq!(pairs.len(), 3, "{pairs:?}");
-        assert_eq!((pairs[0].baseline.as_str(), pairs[0].policy.as_str()), ("mine, patience 1", "mine, patience 2"));
+        assert_eq!(
+            (pairs[0].baseline.as_str(), pairs[0].policy.as_str()),
+            ("mine, patience 1", "mine, patience 2")
+        );
         assert_eq!(pairs[0].comparison.ratio.mean, 0.5);
         let best = best(&runs, &groups(&runs));
         assert_eq!((best.len(), best[0].name.as_str(), best[0].n), (1, "mine, patience 2", 3));

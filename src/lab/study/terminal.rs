@@ -132,25 +132,51 @@ pub(super) fn cell(group: &Group, figure: &str, unit: TimeUnit) -> String {
     }
 }
 
+/// Comparisons of one question up to which all are said; beyond, only those that show a difference.
+const MAX_SAID: usize = 12;
+
 /// Each policy against the first that was asked the same, by the first figure that both have.
 fn comparisons(pairs: &[Pair]) -> String {
-    let mut text = String::new();
-    let mut seen: Vec<(String, &str)> = Vec::new();
+    let mut shown: Vec<&Pair> = Vec::new();
     for pair in pairs {
-        let what = (asked_by(pair, pairs), pair.policy.as_str());
-        let is_first =
-            pairs.iter().find(|other| other.settings == pair.settings).map(|first| &first.baseline);
-        if is_first != Some(&pair.baseline) || seen.contains(&what) {
-            continue;
+        let is_alike = |other: &&Pair| other.settings == pair.settings;
+        let first = pairs.iter().find(is_alike).map(|first| &first.baseline);
+        let is_new = !shown.iter().any(|other| is_alike(other) && other.policy == pair.policy);
+        if first == Some(&pair.baseline) && is_new {
+            shown.push(pair);
         }
-        seen.push(what);
-        if seen.len() > MAX_ROWS {
-            text.push_str("more comparisons are in pairs.csv\n");
-            break;
+    }
+    let mut text = String::new();
+    for question in shown.chunk_by(|a, b| a.settings == b.settings) {
+        let is_told = |pair: &&&Pair| question.len() <= MAX_SAID || verdict(pair) != UNCLEAR;
+        let told: Vec<&&Pair> = question.iter().filter(is_told).collect();
+        for pair in told.iter().take(MAX_ROWS) {
+            let _ = writeln!(text, "{}", sentence(pair, pairs));
         }
-        let _ = writeln!(text, "{}", sentence(pair, pairs));
+        if told.len() < question.len() {
+            let n = question.len() - told.len();
+            let _ = writeln!(
+                text,
+                "  of {} others, {n} show no clear difference to {}",
+                question.len(),
+                question[0].baseline
+            );
+        }
+        if told.len() > MAX_ROWS {
+            text.push_str("  more comparisons are in pairs.csv\n");
+        }
     }
     if text.is_empty() { text } else { format!("\nCompared on the same seeds:\n{text}") }
+}
+
+const UNCLEAR: &str = "no clear difference";
+
+fn verdict(pair: &Pair) -> &'static str {
+    match &pair.comparison.ratio {
+        ratio if ratio.high < 1.0 => "lower",
+        ratio if ratio.low > 1.0 => "higher",
+        _ => UNCLEAR,
+    }
 }
 
 /// What a comparison was asked that the others were not.
@@ -163,11 +189,7 @@ pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     let ratio = &pair.comparison.ratio;
     let (name, asked) = (figure_name(pair.figure), asked_by(pair, all));
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
-    let verdict = match ratio {
-        ratio if ratio.high < 1.0 => "lower",
-        ratio if ratio.low > 1.0 => "higher",
-        _ => "no clear difference",
-    };
+    let verdict = verdict(pair);
     format!(
         "  {name} of {} is {:.3} x that of {} [{:.3}, {:.3}] on {} seeds: {verdict}{asked}",
         pair.policy, ratio.mean, pair.baseline, ratio.low, ratio.high, pair.comparison.difference.n

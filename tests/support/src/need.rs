@@ -164,7 +164,8 @@ pub fn dataframes() -> Option<String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
     let made = target.join("test-venv/bin/python").display().to_string();
-    let has_them = |python: &String| succeeds(Command::new(python).args(["-c", "import pandas, pyarrow, polars"]));
+    let has_them =
+        |python: &String| succeeds(Command::new(python).args(["-c", "import pandas, pyarrow, polars"]));
     let python = [made, python_name()].into_iter().find(has_them);
     let missing = || Lack::Missing("Python has no pandas, pyarrow and polars (./dev setup tests)".to_owned());
     found(Thing::Dataframes, python.ok_or_else(missing))

@@ -96,7 +96,8 @@ fn plots_are_written_as_svg_png_and_pdf_in_the_size_asked_for() {
     for figure in figures(&results) {
         let png = std::fs::read(dir.path().join(format!("plots/{}.png", figure.name))).expect("a file");
         assert_eq!(png[..4], [0x89, b'P', b'N', b'G']);
-        let svg = std::fs::read_to_string(dir.path().join(format!("plots/{}.svg", figure.name))).expect("SVG");
+        let svg =
+            std::fs::read_to_string(dir.path().join(format!("plots/{}.svg", figure.name))).expect("SVG");
         assert!(svg.contains("width=\"7.0000in\""), "{}", &svg[..200]);
         let pdf = std::fs::read(dir.path().join(format!("plots/{}.pdf", figure.name))).expect("PDF");
         let pdf = String::from_utf8_lossy(&pdf);

@@ -114,7 +114,10 @@ fn runs_that_a_policy_does_not_tell_apart_get_longer_names() {
     let names = suffixes(&runs.iter().collect::<Vec<_>>());
     assert_eq!(names, ["-las-2-per-hour-seed1", "-las-4-per-hour-seed1", "-srtf", "-a_b", "-policy"]);
     assert_eq!(suffixes(&[&runs[0], &runs[0]]), ["-las-2-per-hour-seed1-1", "-las-2-per-hour-seed1-2"]);
-    assert_eq!((suffixes(&[&runs[0]]), suffixes_by_run(&[&runs[0]])), (vec!["-las".to_owned()], vec![String::new()]));
+    assert_eq!(
+        (suffixes(&[&runs[0]]), suffixes_by_run(&[&runs[0]])),
+        (vec!["-las".to_owned()], vec![String::new()])
+    );
 }
 
 #[test]
