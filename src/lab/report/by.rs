@@ -200,7 +200,7 @@ mod tests {
         let of_two: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("2 ")).collect();
         assert_eq!(of_two.len(), 2, "{text}");
         assert!(
-            of_two[0].contains("las") && of_two[0].contains("150.3") && of_two[0].contains("20.0"),
+            of_two[0].contains("las") && of_two[0].contains("150.2") && of_two[0].contains("20.00"),
             "{text}"
         );
         assert!(by_text(&results(vec![run("las", 1, None)]), By::Model).contains("of one kind"));

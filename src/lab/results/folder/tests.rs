@@ -14,8 +14,8 @@ fn jobs_are_written_with_exact_times_and_empty_gaps() {
     let expected = "\
 run,policy,jobs_per_hour,seed,job_id,tenant,model,gpus,arrival_s,start_s,finish_s,jct_s,to_first_gpu_s,status,deadline_s,met,service_gpu_s,preemptions,reason,run_s,wait_s,alone_s,slowdown,finish_time_ratio,speed_of_best,cpus_per_gpu,cpus_wanted,mem_gb_per_gpu,mem_gb_wanted
 1,las+tune,,1,job-0,vision,resnet18,1,1000,1000,1050,50,0,finished,,,50,1,,50,0,1,50,50,,,,,
-1,las+tune,,1,job-1,\"speech, and more\",resnet18,2,1010,1030,1160.25,150.25,20,finished,1110,0,260.5,1,,130.25,20,1,150.25,128.803858,,,,,
-1,las+tune,,1,job-2,vision,resnet18,3,1020,1030,1110,90,10,finished,,,240,1,,80,10,1,90,33.333333,,,,,
+1,las+tune,,1,job-1,\"speech, and more\",resnet18,2,1010,1030,1160.25,150.25,20,finished,1110,0,260.5,1,,130.25,20,1,150.25,104.878339,,,,,
+1,las+tune,,1,job-2,vision,resnet18,3,1020,1030,1110,90,10,finished,,,240,1,,80,10,1,90,33.230769,,,,,
 1,las+tune,,1,job-3,\"speech, and more\",resnet18,4,1030,,,,,declined,1130,0,0,0,\"3 GPUs short at 1130 s, \"\"see\"\" <timeline>\",0,,1,,,,,,,
 1,las+tune,,1,job-4,vision,resnet18,1,1040,,,,,unfinished,,,0,0,,0,,1,,,,,,,
 ";
