@@ -96,7 +96,7 @@ fn a_result_folder_holds_every_file_and_is_replaced_by_the_next() {
     accepted(dir.path(), run);
     let files = ["config.toml", "jobs.csv", "report.html", "rounds.csv", "summary.json", "timeline.csv"];
     assert_eq!(names(&dir.path().join("results")), files);
-    accepted(dir.path(), "simulate -p fifo,las --workload small --out results");
+    accepted(dir.path(), "simulate -p fifo,las --workload small --out results --overwrite");
     assert_eq!(names(&dir.path().join("results")), files, "the same files for two policies as for one");
     let jobs = fs::read_to_string(dir.path().join("results/jobs.csv")).expect("jobs.csv");
     assert!(jobs.starts_with("run,policy,jobs_per_hour,seed,job_id,"), "{jobs}");
@@ -189,7 +189,7 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     (
         "simulate -p las+tune --set compat=artifact --defect edf-width",
         1,
-        &["--defect edf-width", "ElasticFlow's original", "las+tune is Synergy's"],
+        &["--defect edf-width", "a defect of ElasticFlow", "las+tune is a policy of Synergy"],
     ),
     (
         "simulate -p las --set compat=artifact --defect none,late-ends",

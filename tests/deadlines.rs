@@ -80,7 +80,7 @@ fn compat_writes_its_rounds_and_what_was_asked_of_it() {
         "chronus",
     ] {
         let args = format!(
-            "simulate -q -p {policy} --trace jobs.csv --round 60s --set compat=artifact --defect none --out out"
+            "simulate -q -p {policy} --trace jobs.csv --round 60s --set compat=artifact --defect none --out out --overwrite"
         );
         said(&rota(folder.path(), &args));
         let rounds = std::fs::read_to_string(folder.path().join("out/rounds.csv")).expect("rounds.csv");
@@ -111,7 +111,7 @@ fn a_defect_alone_is_the_difference_it_says() {
     assert_eq!(met("joint-admission"), Some(0));
     assert_eq!(met("growth-sign,planned-end"), Some(1));
     let list = said(&rota(folder.path(), "simulate --defect list"));
-    assert!(list.contains("joint-admission") && list.contains("mended: "), "{list}");
+    assert!(list.contains("joint-admission") && list.contains("fixed: "), "{list}");
 }
 
 #[test]
@@ -120,7 +120,9 @@ fn compat_refuses_what_the_original_has_not() {
     let said = |more: &str| {
         refused(&rota(folder.path(), &format!("simulate --trace jobs.csv --set compat=artifact {more}")))
     };
-    assert!(said("-p edf --window 0..1").contains("--window: the original of edf has nothing like it"));
+    assert!(
+        said("-p edf --window 0..1").contains("--window: the original program of edf has no such option")
+    );
     assert!(said("-p nobody").contains("ElasticFlow's original has ef-accessctrl, ef, edf"));
     assert!(said("-p edf --round 1500ms").contains("a slot of 1.5 s: the original needs whole seconds"));
 }

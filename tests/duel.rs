@@ -390,7 +390,7 @@ fn the_program_finds_the_same_on_any_number_of_threads() {
 fn the_program_refuses_what_makes_no_sense() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let refused = |line: &str| refused(&rota(dir.path(), line));
-    assert!(refused("policy duel tune --property fair").contains("there are ends, conserves"));
+    assert!(refused("policy duel tune --property fair").contains("the properties are ends, conserves"));
     assert!(refused("policy duel tune --against tune").contains("against itself"));
     assert!(refused("policy duel tune --against greedy --set colour=red").contains("colour"));
     assert!(refused("policy duel tune --against greedy --case nothing.scn").contains("nothing.scn"));

@@ -99,10 +99,7 @@ fn a_run_that_cannot_be_had_again_says_why() {
     let text = std::fs::read_to_string(&trace).expect("the trace");
     std::fs::write(&trace, text.replace("late,10", "late,11")).expect("changed");
     let text = said(&rota(folder.path(), "explain out late"));
-    assert!(
-        text.contains("What it needed is not known: trace jobs.csv is not what the run was made with"),
-        "{text}"
-    );
+    assert!(text.contains("What it needed is not known: trace jobs.csv has changed since the run"), "{text}");
     assert!(text.contains("What it held:"), "the folder is enough for that: {text}");
 }
 
@@ -163,7 +160,12 @@ fn the_best_of_a_gang_is_said_to_be_that_on_few_nodes() {
     let text = said(&rota(folder.path(), "explain out gang"));
     assert!(text.contains("of its best speed on as few nodes as can hold it (spread over more"), "{text}");
     let text = said(&rota(folder.path(), "solve --at 0 out"));
-    assert!(text.contains("(a gang counts with what it could use on as few nodes as can hold it"), "{text}");
+    assert!(
+        text.contains(
+            "(the bound assumes that a job with several GPUs runs on the fewest nodes that can hold it)"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -194,9 +196,10 @@ fn neighbours_above_their_share_are_named() {
 fn an_unknown_job_run_or_folder_is_refused_by_name() {
     let folder = ran();
     let dir = folder.path();
-    assert!(refused(&rota(dir, "explain out 1")).contains("several runs: say which with --policy"));
+    assert!(refused(&rota(dir, "explain out 1")).contains("several runs: choose one with --policy"));
     assert!(
-        refused(&rota(dir, "explain out 1 -p las")).contains("--policy las: the folder holds edf-admission")
+        refused(&rota(dir, "explain out 1 -p las"))
+            .contains("--policy las: the runs of the folder are edf-admission")
     );
     assert!(refused(&rota(dir, "explain out nobody -p edf-admission")).contains("has no job `nobody`"));
     assert!(refused(&rota(dir, "explain nothing 1")).contains("nothing"));

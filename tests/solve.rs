@@ -268,7 +268,7 @@ fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looke
         String::from_utf8_lossy(&look.stderr)
     );
     let decision = bounds(&out.join("rounds-srtf+tune.csv"))[40];
-    assert!(text.contains(&format!("{:.3} by the policy", decision.0)), "{decision:?}\n{text}");
+    assert!(text.contains(&format!("{:.3} with the policy", decision.0)), "{decision:?}\n{text}");
     let wrong = rota()
         .args(["solve", "--at", "999999", "--policy", "srtf+tune"])
         .arg(&out)
@@ -276,7 +276,7 @@ fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looke
         .expect("rota runs");
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("--at 999999: the run has"));
     let several = rota().args(["solve", "--at", "1"]).arg(&out).output().expect("rota runs");
-    assert!(String::from_utf8_lossy(&several.stderr).contains("say which with --policy"));
+    assert!(String::from_utf8_lossy(&several.stderr).contains("choose one with --policy"));
 }
 
 #[test]

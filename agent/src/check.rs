@@ -18,7 +18,7 @@ use crate::ranges::Ranges;
 
 /// How long the head may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// With less room than this a directory is called full.
+/// A directory with less free space than this counts as full.
 const LEAST_FREE_BYTES: u64 = 1_000_000_000;
 /// The first moment of 2025: a clock before that was never set.
 const LEAST_UNIX_S: u64 = 1_735_689_600;
@@ -248,7 +248,7 @@ async fn head(options: &DaemonOptions) -> Verdict {
         Ok::<(), String>(())
     };
     match tokio::time::timeout(PATIENCE, connect).await {
-        Ok(Ok(())) => Verdict::good("head", format!("{address} answers and takes this certificate")),
+        Ok(Ok(())) => Verdict::good("head", format!("{address} answers and accepts this certificate")),
         Ok(Err(why)) => Verdict::bad("head", why, advice),
         Err(_) => Verdict::bad("head", format!("{address} does not answer within {PATIENCE:?}"), advice),
     }

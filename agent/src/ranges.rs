@@ -13,7 +13,7 @@ pub struct Ranges(Vec<u32>);
 
 /// A text that is not a list of numbers and ranges.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{part}` in `{text}` is no number or range up to {MOST}: write lists such as `0-3,8`")]
+#[error("`{part}` in `{text}` is not a number or range up to {MOST}: write lists such as `0-3,8`")]
 pub struct RangesError {
     text: String,
     part: String,

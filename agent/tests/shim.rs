@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{Launched, eventually, spec};
 use rota_agent::clock::now_ms;
 use rota_agent::job::JobClient;
-use rota_agent::job::protocol::JobHears;
+use rota_agent::job::protocol::ToJob;
 use rota_agent::launch::spec::{LaunchSpec, Limits, LogCaps, OnHeadLost, Rendezvous, Work};
 use rota_agent::launch::survivors;
 use rota_agent::shim::control::ToShim;
@@ -190,15 +190,15 @@ fn progress_and_checkpoints_of_a_job_that_speaks_are_told() {
     let mut control = launched.control();
     control.hear_until(|state| state.phase == ShimPhase::Running);
     let mut job = JobClient::connect(&launched.dir.path().join("job.sock"), 0).expect("connected");
-    let welcome = eventually("a welcome", || job.hear(Duration::from_millis(50)).into_iter().next());
-    assert!(matches!(welcome, JobHears::Welcome { job: 7, iterations: 100.0, .. }), "{welcome:?}");
+    let welcome = eventually("a welcome", || job.receive(Duration::from_millis(50)).into_iter().next());
+    assert!(matches!(welcome, ToJob::Welcome { job: 7, iterations: 100.0, .. }), "{welcome:?}");
     job.progress(12.0);
     job.checkpointed(10.0);
     let told = control.hear_until(|state| state.iterations == 12.0 && state.checkpointed == 10.0);
     assert!(told.speaks);
     control.send(&ToShim::Checkpoint);
     eventually("a request", || {
-        job.hear(Duration::from_millis(50)).contains(&JobHears::Checkpoint).then_some(())
+        job.receive(Duration::from_millis(50)).contains(&ToJob::Checkpoint).then_some(())
     });
     job.progress(f64::NAN);
     job.progress(-5.0);
@@ -206,7 +206,7 @@ fn progress_and_checkpoints_of_a_job_that_speaks_are_told() {
     control.hear_until(|state| state.iterations == 13.0);
     control.send(&ToShim::Stop { grace_ms: 200, keep_work: true });
     eventually("an order to stop", || {
-        job.hear(Duration::from_millis(50)).into_iter().find(|heard| matches!(heard, JobHears::Stop { .. }))
+        job.receive(Duration::from_millis(50)).into_iter().find(|heard| matches!(heard, ToJob::Stop { .. }))
     });
     let (_, state) = launched.end();
     assert_eq!((state.iterations, state.checkpointed), (13.0, 10.0));

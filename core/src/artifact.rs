@@ -7,7 +7,7 @@ use crate::table::{Field, JobTable};
 use crate::time::Time;
 use crate::timeline::Timeline;
 
-/// Overwrites rows of the job table. No time is counted and no invariant between columns is kept up.
+/// Overwrites rows of the job table. No time is counted, and invariants between columns are not maintained.
 pub trait OverwriteJobs {
     /// Replaces one number of a row.
     fn set(&mut self, row: usize, field: Field, value: f64);
@@ -52,7 +52,7 @@ pub enum Kept {
 pub enum Givers {
     /// Those that have some of what is needed, as in the shipped policies.
     Useful,
-    /// The most richly served first, also when they have nothing of what is needed.
+    /// The most richly served first, even if they have nothing of what is needed.
     Anyone,
 }
 

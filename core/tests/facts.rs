@@ -216,11 +216,11 @@ fn a_plan_that_cannot_be_is_refused_and_says_why() {
         (vec![take(1, 1, 0b110000)], "job 1: is given GPUs [4, 5] of node 1: it has fewer"),
         (
             vec![keep(0), take(1, 0, 0b110)],
-            "node 0: GPU 1 is given away beyond its whole, at the latest to job 1",
+            "node 0: GPU 1 is given away beyond its capacity, the last part of it to job 1",
         ),
         (
             vec![too_rich(take(1, 0, 0b11))],
-            "node 0: has 12 CPUs, 500 GB, 500 MB/s, the plan gives 99 CPUs, 1 GB, 1 MB/s, at the latest to job 1",
+            "node 0: has 12 CPUs, 500 GB, 500 MB/s, the plan gives 99 CPUs, 1 GB, 1 MB/s, the last of it to job 1",
         ),
     ];
     for (run, expected) in cases {

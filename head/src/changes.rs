@@ -1,5 +1,5 @@
-//! What changes of allocations cost on a live cluster, read off its journal: from the plan that took a job's GPUs to its
-//! last word, and from there to the moment every rank of the next launch runs. Nothing is forced on the cluster.
+//! What it costs to change an allocation on a live cluster, measured from its journal: the time from the plan that took
+//! the job's GPUs until its last rank had ended, and from there until every rank of the next launch runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Change {
     pub change: MeasuredChange,
 }
 
-/// How far a job is between two launches.
+/// Where a job stands between two launches.
 #[derive(Default)]
 struct Story {
     model: String,
@@ -29,7 +29,7 @@ struct Story {
     holds: Option<Allocation>,
     /// What it held before, and when that was taken from it.
     left: Option<(Allocation, Time)>,
-    /// When it was gone.
+    /// When its last rank had ended.
     gone: Option<Time>,
 }
 
@@ -69,7 +69,7 @@ fn planned(stories: &mut BTreeMap<JobId, Story>, at: Time, run: &[(JobId, Option
     let runs: BTreeSet<JobId> = run.iter().map(|(job, _)| *job).collect();
     for (job, story) in &mut *stories {
         if !runs.contains(job) {
-            // It waits: when it comes back, waiting cannot be distinguished from changing.
+            // The job has to wait, so the time until it runs again is more than the cost of the change.
             (story.holds, story.left, story.gone) = (None, None, None);
         }
     }

@@ -6,7 +6,7 @@ use rota_core::time::{Span, Time};
 
 use crate::state::Moment;
 
-/// Turns real time into the head's: from its time at the start, so many times as fast.
+/// Converts real time into the head's time, which starts at `base` and runs `scale` times as fast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     started: Instant,
@@ -20,24 +20,24 @@ impl Clock {
         Clock { started: Instant::now(), base, scale }
     }
 
-    /// Both times of this moment.
+    /// The current moment in real time and in the head's time.
     pub(crate) fn moment(&self) -> Moment {
         let real = self.started.elapsed().as_micros() as i64;
         Moment { now: self.base + Span((real as f64 * self.scale) as i64), real: Time(real) }
     }
 
-    /// Passes over a stretch of the head's time.
+    /// Skips a span of the head's time.
     pub(crate) fn jump(&mut self, span: Span) {
         self.base = self.base + span;
     }
 
-    /// How long a stretch of the head's time really takes.
+    /// The real time that a span of the head's time takes.
     pub(crate) fn to_real(self, span: Span) -> Span {
         Span((span.0 as f64 / self.scale) as i64)
     }
 }
 
-/// Microseconds of the calendar: read once at a start, to count the time in which no head ran.
+/// Wall-clock time in microseconds since 1970: read once at start-up, to count the time in which no head ran.
 pub(crate) fn calendar_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

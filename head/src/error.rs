@@ -34,7 +34,7 @@ pub enum HeadError {
         /// Why it cannot be used.
         error: Box<PolicyUseError>,
     },
-    /// Threads or signals that the system does not give.
+    /// The operating system refused a thread or a signal handler.
     #[error("the system refuses {what}: {error}")]
     System {
         /// The thing that the head needs, such as `a thread`.

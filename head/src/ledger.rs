@@ -1,4 +1,4 @@
-//! From a journal to the ledger of a run: what a deployed trace came to, in the same figures as a simulated one.
+//! From a journal to the ledger of a run, so that a deployed trace is reported in the same figures as a simulated one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::rules::Rules;
 pub struct Stint {
     /// The jobs' numbers.
     pub jobs: Range<u32>,
-    /// When it begins, in the head's time: what was before is not counted.
+    /// When it begins, in the head's time: earlier records are not counted.
     pub begin: Time,
     /// The moment from which times are counted.
     pub origin: Time,
 }
 
-/// The ledger of some jobs that had the cluster for themselves.
+/// The ledger of jobs that had the cluster to themselves.
 pub fn ledger_of(
     journal: &[(Time, Record)],
     rules: &Rules,

@@ -1,15 +1,15 @@
-//! How fast a job really is against its profile, from its reports: pure, so that the head only has to ask.
+//! How fast a job really is compared with its profile, computed from its reports without clock or I/O.
 
 use rota_core::time::Time;
 
-/// A profile is never thought to be off by more than this, either way: reports may be wrong too.
+/// The largest factor by which a profile is taken to be wrong, either way: reports may be wrong too.
 const MOST: f64 = 4.0;
-/// Corrections smaller than this part are left alone: reports come in steps.
+/// Smaller relative corrections are not made, because reports come in steps.
 const LEAST_CHANGE: f64 = 0.2;
-/// Reports that one correction rests on, at least.
+/// The fewest reports that a correction is based on.
 const LEAST_REPORTS: u32 = 8;
 
-/// A pace within what is believed.
+/// Limits a pace to what a profile can plausibly be wrong by.
 pub fn bounded(pace: f64) -> f64 {
     if pace.is_finite() { pace.clamp(1.0 / MOST, MOST) } else { 1.0 }
 }
@@ -20,7 +20,7 @@ pub struct PaceWatch {
     since: Option<Since>,
 }
 
-/// Where a stretch of reports at one expected speed began.
+/// The first of a series of reports at one expected speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Since {
     at: Time,
@@ -30,12 +30,12 @@ struct Since {
 }
 
 impl PaceWatch {
-    /// A report of `done` iterations, where the profile expects `expected` a second, and the job is thought to run at
-    /// `known` times that. Returns a better pace when there is reason to.
-    pub fn heard(&mut self, now: Time, done: f64, expected: f64, known: f64) -> Option<f64> {
+    /// Takes a report of `done` iterations. The profile expects `expected` iterations per second, and the job is assumed
+    /// to run at `known` times that. Returns a new pace when the reports contradict the assumed one.
+    pub fn report(&mut self, now: Time, done: f64, expected: f64, known: f64) -> Option<f64> {
         let fresh = Since { at: now, done, expected, n_reports: 0 };
         let since = match self.since {
-            // Other resources, or work that was lost: what was seen before says nothing.
+            // After a change of resources or a loss of work, earlier reports do not apply.
             Some(since) if since.expected == expected && done >= since.done => since,
             _ => {
                 self.since = Some(fresh);

@@ -48,8 +48,8 @@ fn spec(job: &JobRecord, origin: Time, has_own_names: bool) -> JobSpec {
     spec
 }
 
-/// What a job needed: the iterations it did, or for one without a profile the seconds it ran. One that did not finish
-/// is taken at its word.
+/// What a job needed: the iterations it did, or the seconds it ran if it has no profile. For a job that did not finish,
+/// what its request says.
 fn work(job: &JobRecord, ran: Span) -> f64 {
     let needed = match (job.standing, job.request.model.as_str()) {
         (Standing::Finished, "") => ran.as_secs_f64(),

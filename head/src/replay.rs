@@ -1,4 +1,4 @@
-//! A journal played again: the same policy must give the same plans, another one shows what it would have done.
+//! A journal replayed: the same policy must give the same plans, and another one shows what it would have done.
 //!
 //! The rules of a round are those of the live head, because both call `rota_core::round`; everything else that the head
 //! adds to a decision is in the journal's records. A decision that led to no plan left no trace in the policy's memory,
@@ -14,7 +14,7 @@ use crate::error::ReplayError;
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Plans in the journal: decisions that were accepted.
@@ -23,12 +23,12 @@ pub struct Replayed {
     pub n_equal: u64,
     /// Rounds without a plan: the policy failed, or events overtook it.
     pub n_without: u64,
-    /// The first plan that came out different or does not fit, in words.
+    /// The first plan that came out different or does not fit, described in a sentence.
     pub first_difference: Option<String>,
 }
 
-/// Plays a journal, asking the policy at every round; `other` instead of the one that decided. The rules are those of
-/// the journal; `rules` are used until it names some.
+/// Replays a journal, asking the policy at every round, or `other` in place of the policy that decided. The rules are
+/// those of the journal; `rules` are used until it names some.
 pub fn replay(
     journal: &[(Time, Record)],
     rules: &Rules,
@@ -55,7 +55,7 @@ pub fn replay(
                 policy = Some(load(name, set, &memory.unwrap_or_default())?);
             }
             Record::HeadStarted { .. } if other.is_none() && !cluster.policy().name.is_empty() => {
-                // The decider that was asked before ended with its head.
+                // The decider that had been asked ended with its head.
                 replayed.n_without += u64::from(asked.take().is_some());
                 let known = cluster.policy();
                 policy = Some(load(&known.name, &known.set, &known.memory)?);
@@ -87,7 +87,7 @@ fn load(name: &str, set: &[(String, String)], memory: &str) -> Result<LoadedPoli
     LoadedPolicy::load(name, set, memory, None).map_err(failed)
 }
 
-/// A head that starts by other rules folds all that was written before by them.
+/// A head that starts with other rules applies them to all earlier records.
 fn folded(rules: &Rules, journal: &[(Time, Record)]) -> Result<ClusterState, ReplayError> {
     let mut cluster = ClusterState::new(rules)?;
     for (time, record) in journal {
@@ -134,17 +134,18 @@ fn differs(theirs: &PlanRecord, mine: &PlanRecord, is_there: impl Fn(JobId) -> b
     let others = mine.run.iter().filter(|(job, _)| is_there(*job));
     let is_theirs = |job: &JobId| theirs.run.iter().any(|(theirs, _)| theirs == job);
     if let Some((job, _)) = others.into_iter().find(|(job, _)| !is_theirs(job)) {
-        return Some(format!("job {job} did not run, and would"));
+        return Some(format!("job {job} did not run, but would have"));
     }
     for (job, allocation) in &theirs.run {
         match mine.run.iter().find(|(mine, _)| mine == job) {
-            None => return Some(format!("job {job} ran, and would not")),
+            None => return Some(format!("job {job} ran, but would not have")),
             Some((_, mine)) if mine != allocation => {
-                return Some(format!("job {job} ran with {allocation:?}, and would with {mine:?}"));
+                return Some(format!("job {job} ran with {allocation:?}, but would have run with {mine:?}"));
             }
             Some(_) => {}
         }
     }
     let verdict = theirs.verdicts.iter().find(|verdict| !mine.verdicts.contains(verdict));
-    verdict.map(|(job, verdict)| format!("job {job} was given the verdict {verdict:?}, and would not"))
+    verdict
+        .map(|(job, verdict)| format!("job {job} was given the verdict {verdict:?}, but would not have been"))
 }

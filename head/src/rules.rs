@@ -23,7 +23,7 @@ pub struct Rules {
     pub is_on_grid: bool,
     /// Seconds of jobs' time in a real second.
     pub time_scale: f64,
-    /// Whether time may be passed over in which nothing happens.
+    /// Whether time in which nothing happens may be skipped.
     #[serde(default)]
     pub may_jump: bool,
     /// A job that has run for less is not preempted.
@@ -35,7 +35,7 @@ pub struct Rules {
     pub profiles: ProfileText,
 }
 
-/// A profile set as it was read: a file may be another one tomorrow.
+/// A profile set as it was read, because the file may change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileText {
     /// The name of a built-in set, or a path.

@@ -1,4 +1,4 @@
-//! A head from its start to its end: the journal is folded, the threads are started, the door is opened.
+//! A head from start to end: the journal is folded, the threads are started, connections are accepted.
 
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::settings::HeadSettings;
 use crate::state::{State, StateSettings};
 use crate::store::{Store, StoreError, Write};
 
-/// Inputs that may wait for the engine.
+/// How many inputs may be queued for the engine.
 const MOST_INPUTS: usize = 16_384;
-/// The policy of a head that was given none, now or before.
+/// The policy of a head for which none was ever chosen.
 const DEFAULT_POLICY: &str = "las+tune";
 /// Scripts and solvers recurse deeply.
 const DECIDER_STACK_BYTES: usize = 64 << 20;
@@ -73,7 +73,7 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     });
     let decider = decider.map_err(system("a thread"))?;
     runtime.block_on(attend(settings, credentials, engine, inputs, received))?;
-    // It may be deep in a decision whose answer is not needed any more: it ends with the process.
+    // It may still be deciding. Its answer is not needed any more, so it ends with the process.
     drop(decider);
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(())
@@ -112,7 +112,7 @@ async fn attend(
     Ok(())
 }
 
-/// Waits for a signal to end.
+/// Waits for a signal that asks the head to end.
 async fn signal() -> std::io::Result<&'static str> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
@@ -121,7 +121,7 @@ async fn signal() -> std::io::Result<&'static str> {
     }
 }
 
-/// The first thing that the decider is asked: the policy to begin with. One that does not even compile ends the start.
+/// The first request to the decider: load the policy to start with. A head whose policy does not compile does not start.
 fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, HeadError> {
     let known = cluster.policy().clone();
     let (policy, set, memory) = match &settings.policy {
@@ -135,11 +135,11 @@ fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, 
     }
 }
 
-/// What was found when the journal was read.
+/// What reading the journal showed.
 struct Folded {
     /// The time of its last record.
     last: Time,
-    /// Plans that did not fit, in words: they are logged, and noted in the journal for those who look there.
+    /// A sentence for each plan that did not fit: they are logged, and noted in the journal as well.
     refused: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ fn fold(store: &Store, cluster: &mut ClusterState) -> Result<Folded, StoreError>
     }
 }
 
-/// The head's time now: since its state directory was made, the hours of its absence included.
+/// The head's time now: counted from the making of its state directory, including the time in which no head ran.
 fn start_time(store: &Store, last: Time, scale: f64) -> Result<Time, StoreError> {
     let now_us = clock::calendar_us();
     let born_us = match store.meta("born_us")?.and_then(|text| text.parse::<i64>().ok()) {
@@ -173,7 +173,7 @@ fn start_time(store: &Store, last: Time, scale: f64) -> Result<Time, StoreError>
         }
     };
     let by_calendar = Time(((now_us - born_us).max(0) as f64 * scale) as i64);
-    // A calendar that was set back must not turn time back.
+    // The head's time does not go back, even if the wall clock was set back.
     Ok(by_calendar.max(last))
 }
 

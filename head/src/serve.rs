@@ -1,4 +1,4 @@
-//! The head's door: takes connections in and carries messages between them and the engine.
+//! Accepts connections, and carries messages between them and the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 
 use crate::engine::{Input, failed};
 
-/// Messages to an agent that may wait for it.
+/// How many messages to one agent may be queued.
 const MOST_WAITING: usize = 8_192;
-/// Answers to a user that may wait.
+/// How many answers to one user may be queued.
 const MOST_ANSWERS: usize = 100_000;
-/// A peer that says nothing for this long after it was let in is sent away.
+/// A peer that sends nothing for this long after it connected is disconnected.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Serves until the listener is closed.
@@ -40,7 +40,7 @@ pub(crate) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) 
                     let _ = engine.send(Input::CertificatesChanged).await;
                 }
                 Ok(false) => {}
-                Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one holds: {error}"),
+                Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one stays in force: {error}"),
             },
         }
     }
@@ -71,7 +71,7 @@ async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64) {
 }
 
 async fn attend_agent(peer: &Peer, link: u64, engine: &mpsc::Sender<Input>) -> Result<(), ChannelError> {
-    let gone = |_| ChannelError::Closed { why: "it said nothing".into() };
+    let gone = |_| ChannelError::Closed { why: "it sent nothing".into() };
     let mut channel = tokio::time::timeout(FIRST_WORD, peer.accept()).await.map_err(gone)??;
     let name = peer.identity().name.clone();
     let first =

@@ -25,7 +25,7 @@ pub struct HeadSettings {
     pub least_gap: Span,
     /// Agents that must be there before the first round.
     pub wait_for: usize,
-    /// Lease and heartbeat that it agrees on with agents.
+    /// Lease and heartbeat that it gives its agents.
     pub terms: Terms,
     /// Whether checkpoints are copied to the node that a job moves to.
     pub copies_checkpoints: bool,

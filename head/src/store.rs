@@ -85,7 +85,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a state directory, or makes one, and keeps others out.
+    /// Opens a state directory, or makes one, and locks it against other heads.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let file_error = |path: &Path, error| StoreError::File { path: path.to_owned(), error };
         std::fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
@@ -118,7 +118,7 @@ impl Store {
         self.database.execute(query, [key, value]).map(|_| ()).map_err(|e| self.error(e))
     }
 
-    /// A higher epoch than any before, on the disk before it is used.
+    /// An epoch higher than any before; it is on the disk before it is used.
     pub fn next_epoch(&self) -> Result<Epoch, StoreError> {
         let last = self.meta("epoch")?.and_then(|text| text.parse().ok()).map_or(Epoch(0), Epoch);
         self.set_meta("epoch", &last.next().to_string())?;
@@ -144,7 +144,7 @@ impl Store {
                         .map_err(wrong)?;
                 }
                 Write::Seen(name, seen) => {
-                    // SQLite's integers have a sign: the bits are kept, not the number.
+                    // SQLite's integers are signed: the bits are stored, not the number.
                     let (boot, last) = (seen.boot.0 as i64, seen.last.0 as i64);
                     transaction
                         .prepare_cached(

@@ -30,7 +30,7 @@ pub enum ModelError {
     DuplicateName {
         /// Variable or row.
         item: Item,
-        /// The name.
+        /// The name that both have.
         name: String,
     },
     /// A name no file format could carry.
@@ -38,7 +38,7 @@ pub enum ModelError {
     BadName {
         /// Variable or row.
         item: Item,
-        /// The name.
+        /// The name as it was given.
         name: String,
         /// What is wrong with it.
         why: &'static str,
@@ -56,7 +56,7 @@ pub enum ModelError {
     EmptyRange {
         /// Variable or row.
         item: Item,
-        /// Its name.
+        /// Name of the variable or row.
         name: String,
         /// The lower bound.
         lower: f64,
@@ -86,7 +86,7 @@ pub enum ModelError {
     NotLpName {
         /// Variable or row.
         item: Item,
-        /// The name.
+        /// The name as it was given.
         name: String,
         /// What is wrong with it.
         why: &'static str,

@@ -1,12 +1,15 @@
-//! `rota conform`.
+//! `rota conform`: recorded outputs of the original programs against ours. The cases with inputs of our own are built in.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
+use include_dir::{Dir, include_dir};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rota_core::time::{Span, Time};
+use tempfile::TempDir;
 
 use rota_lab::conform::{self, Options};
 use rota_lab::shared::shared_folder;
@@ -14,30 +17,51 @@ use rota_lab::shared::shared_folder;
 /// Runs shorter than this show no progress.
 const QUIET_FOR: Duration = Duration::from_secs(1);
 
-/// Run golden cases of the original programs, compare, and name the first difference.
+const ABOUT_GOLDEN: &str = "\
+A golden case is an input and what an original program (Synergy's, ElasticFlow's or Chronus' simulator) did with it: when each job started and ended, which jobs were admitted, or the optimum of a model. Rota runs the same input by the original's rules (compat=artifact) and names the first difference. Cases with inputs of our own are built in; those with the originals' own inputs are not shipped.
+
+Try:
+  rota conform                       everything that is there
+  rota conform synergy --out cases   with a result folder for every case";
+
+/// The golden cases whose inputs are our own.
+static CARRIED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/tests/data");
+
+/// Which cases to run, and how to report.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = ABOUT_GOLDEN)]
 pub(super) struct ConformArgs {
-    /// Systems to check; all that have a folder when none is named.
+    /// Systems to check [default: all]
     #[arg(value_name = "SYSTEM", value_parser = PossibleValuesParser::new(conform::SYSTEMS.map(|system| system.name)))]
     systems: Vec<String>,
-    /// Parent of the system folders [default: $ROTA_SHARED/golden, else ../shared/golden].
+    /// Folder with a subfolder of golden cases for each system [default: $ROTA_SHARED/golden or ../shared/golden, else the
+    /// built-in cases]
     #[arg(long, value_name = "DIR")]
     golden: Option<PathBuf>,
-    /// Write a result folder for every case: DIR/SYSTEM/CASE/jobs.csv.
+    /// Write a result folder for every case, DIR/SYSTEM/CASE [default: not written]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print the report as JSON.
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// First round of every Synergy case, whatever its mode says: 0, 1s, 5m.
+    /// Time of the first round of every Synergy case, such as 0, 1s or 5m [default: as the case says]
     #[arg(long, value_name = "T", value_parser = Span::parse)]
     first_round: Option<Span>,
 }
 
 /// Runs the command: the report on stdout, progress on stderr, 1 if anything failed.
 pub(super) fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
+    // Kept until the end: the built-in cases are unpacked into it.
+    let unpacked;
+    let golden = match args.golden.or_else(found_golden) {
+        Some(golden) => golden,
+        None => {
+            unpacked = carried()?;
+            unpacked.path().to_owned()
+        }
+    };
     let options = Options {
-        golden: args.golden.unwrap_or_else(default_golden),
+        golden,
         systems: args.systems,
         out: args.out,
         first_round: args.first_round.map(|span| Time::ZERO + span),
@@ -58,6 +82,17 @@ pub(super) fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn default_golden() -> PathBuf {
-    shared_folder().join("golden")
+fn found_golden() -> Option<PathBuf> {
+    Some(shared_folder().join("golden")).filter(|folder| folder.is_dir())
+}
+
+/// The built-in cases in a folder that is removed at the end.
+fn carried() -> anyhow::Result<TempDir> {
+    eprintln!(
+        "no folder {}: running the built-in golden cases, recorded outputs of the original programs on inputs of our own",
+        shared_folder().join("golden").display()
+    );
+    let folder = tempfile::Builder::new().prefix("rota-conform-").tempdir()?;
+    CARRIED.extract(folder.path()).context("cannot unpack the built-in cases")?;
+    Ok(folder)
 }

@@ -33,21 +33,21 @@ use rota_lab::results::{Results, RunMeta, RunResult, Timing};
 pub(crate) struct DeployArgs {
     #[command(flatten)]
     pub run: RunArgs,
-    /// The head, as host:port [default: $ROTA_HEAD, else what `rota up` wrote]
-    #[arg(long, value_name = "HOST:PORT", help_heading = "The head")]
+    /// Address of the head [default: $ROTA_HEAD, else what `rota up` wrote]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Live cluster")]
     pub head: Option<String>,
     /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
-    #[arg(long, value_name = "DIR", help_heading = "The head")]
+    #[arg(long, value_name = "DIR", help_heading = "Live cluster")]
     pub credentials: Option<PathBuf>,
-    /// How a job becomes a launch: a job file as for `rota submit`, in which {model}, {batch}, {iterations}, {gpus} and {name}
-    /// stand for the job's own [default: emulated jobs]
-    #[arg(long, value_name = "F", help_heading = "The head")]
+    /// Job file as for `rota submit`, with which every job is launched; {model}, {batch}, {iterations}, {gpus} and {name} are
+    /// replaced by the job's values [default: jobs are emulated]
+    #[arg(long, value_name = "FILE", help_heading = "Live cluster")]
     pub template: Option<PathBuf>,
-    /// Let every launch do this many iterations of its own, then jump to the next thing that happens, as ElasticFlow's
-    /// testbed does; the head must be started with --fast-forward
-    #[arg(long, value_name = "N", help_heading = "The head")]
+    /// Let every launch run this many iterations, then jump to the next event, as ElasticFlow's testbed does; the head must be
+    /// started with --fast-forward [default: time does not jump]
+    #[arg(long, value_name = "N", help_heading = "Live cluster")]
     pub fast_forward: Option<u32>,
-    /// Simulate the same jobs on the same nodes afterwards, and print how far the two are apart
+    /// Simulate the same jobs on the same nodes afterwards, and print how much the results differ
     #[arg(long, help_heading = "Output")]
     pub compare_simulation: bool,
 }
@@ -56,12 +56,10 @@ pub(crate) struct DeployArgs {
 pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     refuse_what_only_simulations_have(&args.run)?;
     run::try_out_dir(&args.run)?;
+    run::refuse_any_results(&args.run)?;
     let inputs = run::prepared(&args.run)?;
-    let policies = match args.run.policies.as_slice() {
-        [] => vec!["las+tune".to_owned()],
-        given => given.to_vec(),
-    };
-    run::check_set(&policies, &args.run.set)?;
+    let policies = &args.run.policies;
+    run::check_set(policies, &args.run.set)?;
     let template = Template::read(args.template.as_deref())?;
     let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
     let mut client = Client::new(&head)?;
@@ -71,7 +69,7 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     let meter = Meter::new(n_jobs * policies.len() as u64, n_runs, args.run.quiet || args.run.json);
     let (mut runs, mut comparisons) = (Vec::new(), Vec::new());
     for load in &inputs.loads {
-        for policy in &policies {
+        for policy in policies {
             let set = PolicyArgs { policy: policy.clone(), set: run::own_set(policy, &args.run.set)? };
             choose_policy(&mut client, &set)?;
             let (result, cluster) =
@@ -103,21 +101,21 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     Ok(())
 }
 
-/// Options that a live cluster cannot follow are not passed over in silence.
+/// Refuses options that have no effect on a live cluster.
 fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
     let estimates = (args.estimate_bias, args.estimate_noise) != (1.0, 0.0);
     let refused = [
-        (args.mtbf.is_some(), "--mtbf", "nodes of a live cluster fail by themselves"),
-        (estimates, "--estimate-bias and --estimate-noise", "the head goes by what jobs are said to need"),
-        (args.bound, "--bound", "give it to `rota simulate`"),
+        (args.mtbf.is_some(), "--mtbf", "only simulated nodes fail on demand"),
+        (estimates, "--estimate-bias and --estimate-noise", "only simulations have wrong estimates"),
+        (args.bound, "--bound", "only `rota simulate` and `rota compare` compute it"),
         (args.min_run.is_some(), "--min-run", "it is an option of the head"),
         (!args.quota.is_empty(), "--quota", "it is an option of the head"),
         (
             args.set.iter().any(|set| set.starts_with("compat")),
             "--set compat",
-            "the originals' programs only simulate",
+            "the rules of the original programs are only simulated",
         ),
-        (!args.defects.is_empty(), "--defect", "the originals' programs only simulate"),
+        (!args.defects.is_empty(), "--defect", "the rules of the original programs are only simulated"),
     ];
     match refused.iter().find(|(is_given, _, _)| *is_given) {
         Some((_, option, why)) => bail!("{option}: {why}"),
@@ -125,22 +123,22 @@ fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
     }
 }
 
-/// Asks how the head decides, and says where that is not what the options say.
+/// Asks the head for its rules, and prints where they differ from the options.
 fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rules> {
     let status = client.status()?;
     if !status.is_ready {
-        bail!("the head is not ready: it waits for agents");
+        bail!("the head is not ready: it is waiting for agents");
     }
     if status.n_running + status.n_waiting > 0 {
         bail!(
-            "{} other jobs are on the cluster: a trace needs it for itself",
+            "the cluster has {} other jobs: deploy a trace on a cluster without jobs",
             status.n_running + status.n_waiting
         );
     }
     let text = client.text(&FromUser::Rules)?;
     let rules: Rules = serde_json::from_str(&text).context("the head's rules")?;
     if args.fast_forward.is_some() && !rules.may_jump {
-        bail!("--fast-forward: this head's time does not jump, start it with --fast-forward too");
+        bail!("--fast-forward: the head must be started with --fast-forward too");
     }
     let say = |text: String| {
         if !args.run.quiet {
@@ -149,28 +147,31 @@ fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rule
     };
     if rules.round != args.run.round {
         say(format!(
-            "the head holds rounds every {} s, --round says {} s: the head's hold",
+            "the head decides every {} s, not every {} s as --round says: the head's value is used",
             rules.round, args.run.round
         ));
     }
     if args.compare_simulation && !rules.is_on_grid {
-        say("the head decides as soon as something happens, a simulation when rounds are due: start it with --on-grid".into());
+        say("the head decides as soon as something happens, a simulation only when a round is due: start the head with --on-grid to compare them".into());
     }
     let jobs = || inputs.loads.iter().flat_map(|load| &load.workload.jobs);
     if jobs().any(|job| matches!(job.deadline, Deadline::Soft(_))) {
-        say("soft deadlines are deployed as their first step".into());
+        say("soft deadlines are deployed as strict ones, with the first of their steps".into());
     }
     if jobs().any(|job| job.dataset.is_some()) {
-        say("data sets are not deployed: jobs find their data themselves".into());
+        say("data sets of the trace are not copied to the nodes".into());
     }
     let (live, expected) = (status.n_gpus_up, inputs.cluster.n_gpus());
     if live != expected {
-        say(format!("the live cluster has {live} GPUs up, the one of the trace {expected}"));
+        say(format!("the live cluster has {live} GPUs up, the cluster of the trace has {expected}"));
     }
     Ok(rules)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one deployment is told everything that is known of it")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a deployment needs all of these, and they belong to no common type"
+)]
 fn deployed(
     client: &mut Client,
     args: &DeployArgs,
@@ -208,7 +209,8 @@ fn deployed(
 
 pub(crate) fn read_journal(client: &mut Client) -> Result<Vec<(Time, Record)>> {
     let text = client.text(&FromUser::Journal)?;
-    let line =
-        |line: &str| serde_json::from_str(line).with_context(|| format!("a line of the journal: {line}"));
+    let line = |line: &str| {
+        serde_json::from_str(line).with_context(|| format!("cannot read a line of the journal: {line}"))
+    };
     text.lines().map(line).collect()
 }

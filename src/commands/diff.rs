@@ -1,4 +1,4 @@
-//! `rota diff`: two runs of result folders, and the first decision in which they differ.
+//! `rota diff`: the first decision in which two runs differ.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,11 +12,11 @@ use rota_lab::results::{Results, RunResult};
 /// Which runs.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DiffArgs {
-    /// A run: a result folder, or `FOLDER:POLICY` where it holds several
+    /// First run: a result folder, or FOLDER:POLICY where the folder has several runs
     pub a: String,
-    /// Another; a folder of several runs without `:POLICY` means the one of A's policy
+    /// Second run; without :POLICY, the run with the first one's policy
     pub b: String,
-    /// Print JSON instead of sentences
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
 }
@@ -44,12 +44,12 @@ fn chosen(text: &str, otherwise: Option<&str>) -> Result<(RunResult, toml::Table
     };
     match (found, policy) {
         (Some(at), _) => Ok((results.runs.swap_remove(at), results.settings)),
-        (None, Some(policy)) => bail!("{}: no run `{policy}`, there are {}", dir.display(), names.join("; ")),
-        (None, None) => bail!(
-            "{0} holds several runs: say which as {0}:POLICY, one of {1}",
-            dir.display(),
-            names.join("; ")
-        ),
+        (None, Some(policy)) => {
+            bail!("{}: no run `{policy}`; the runs are {}", dir.display(), names.join("; "))
+        }
+        (None, None) => {
+            bail!("{0} has several runs: choose one as {0}:POLICY from {1}", dir.display(), names.join("; "))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `rota policy duel`: looks for cases in which a policy is worse than another, or breaks a property.
+//! `rota policy duel`: searches for cases in which a policy is worse than another, or violates a property.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,26 +14,26 @@ use rota_lab::duel::{
 };
 use rota_lab::results::replace_file;
 
-/// Who meets whom, and on what.
+/// Which policies are compared, and on which cases.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DuelArgs {
-    /// The policy in question: an allocation (tune), an order (srtf), a placement, a script, or a whole policy
+    /// Policy to test: an allocation (tune), an order (srtf), a placement, a script, or a whole policy
     ///
-    /// What it lacks is completed alike on both sides: an order that one side names holds for both, else the orders of
-    /// --order take turns; --with adds further parts.
+    /// Parts that it lacks are the same on both sides: an order named by one side is used for both, otherwise the orders of
+    /// --order are used in turn; --with adds further parts.
     #[arg(value_name = "P")]
     pub policy: String,
-    /// The policy to measure it by: greedy, opt, las+proportional, ./mine.rhai, …
+    /// Policy to compare it with: greedy, opt, las+proportional, ./mine.rhai, … [default: none, with --property]
     #[arg(long, value_name = "Q", required_unless_present = "property", conflicts_with = "property")]
     pub against: Option<String>,
-    /// Look for a breach of a property instead, or of `all`: see below
+    /// Search for violations of a property instead: one of those below, or `all`
     #[arg(long, value_name = "NAME")]
     pub property: Vec<String>,
-    /// Orders that take turns where neither side has one
+    /// Orders to use in turn where neither side names one
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_values = ["fifo", "srtf", "las"])]
     pub order: Vec<String>,
-    /// Parts for both sides, e.g. `--with tune+consolidate`
+    /// Parts added to both sides, e.g. `--with tune+consolidate` [default: none]
     #[arg(long, value_name = "PARTS")]
     pub with: Option<String>,
     /// Set a parameter of P
@@ -43,54 +43,51 @@ pub(crate) struct DuelArgs {
     #[arg(long = "set-against", value_name = "KEY=VALUE", requires = "against")]
     pub set_against: Vec<String>,
 
-    /// How many cases are tried
+    /// Number of cases to try
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Cases")]
     pub cases: u64,
-    /// Seed they are drawn from
+    /// Seed from which the cases are drawn
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Cases")]
     pub seed: u64,
-    /// The most nodes
+    /// The most nodes of a case
     #[arg(long, value_name = "N", default_value_t = Sizes::default().nodes, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Cases")]
     pub nodes: u32,
     /// The most GPUs of a node
     #[arg(long, value_name = "N", default_value_t = Sizes::default().gpus, value_parser = clap::value_parser!(u32).range(1..=16), help_heading = "Cases")]
     pub gpus: u32,
-    /// The most jobs
+    /// The most jobs of a case
     #[arg(long, value_name = "N", default_value_t = Sizes::default().jobs, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Cases")]
     pub jobs: u32,
-    /// All jobs are there from the beginning
+    /// All jobs arrive at the beginning
     #[arg(long = "static", help_heading = "Cases")]
     pub is_static: bool,
-    /// All nodes are alike, and gangs lose nothing on several
+    /// All nodes are equal, and jobs are not slower on several nodes
     #[arg(long, help_heading = "Cases")]
     pub plain: bool,
-    /// Look at the cluster and jobs of a scenario file instead of drawing any
+    /// Use the cluster and jobs of a scenario file [default: cases are drawn]
     #[arg(long, value_name = "FILE.scn", conflicts_with = "out", help_heading = "Cases")]
     pub case: Option<PathBuf>,
 
-    /// How much worse P may be [default: 5 %; of a property what its table says]
+    /// How much worse P may be [default: 5%; for a property, its own margin]
     #[arg(long, value_name = "PERCENT", value_parser = parse_margin)]
     pub margin: Option<f64>,
-    /// Compare the speed of all jobs after the first decision instead of completion times
+    /// Compare the speed of all jobs after the first decision, not completion times
     #[arg(long, conflicts_with = "property")]
     pub first_round: bool,
 
-    /// Write the counterexample here as scenarios; `rota policy test FILE.scn` runs them again
+    /// Write the counterexamples as scenarios, which `rota policy test FILE.scn` runs again [default: not written]
     #[arg(short, long, value_name = "FILE.scn", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Print JSON instead of tables
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// No progress
+    /// Show no progress
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
 }
 
 const EXAMPLES: &str = "\
-Small clusters and workloads are drawn at random; both policies run each of them. The case in which P is worst by mean
-completion time is shrunk to the least that still shows it, printed as a scenario, and its first bad decision is explained:
-the policy decides up to some round, the other from there on, and where the other can mend much less is where it was lost.
-Exit status: 0 nothing beyond the margin, 1 a counterexample was found.
+Small clusters and workloads are drawn at random, and both policies run each of them. The case in which P has the worst mean completion time is reduced to the smallest one that still shows it and printed as a scenario. To find the decision that caused the loss, P decides up to some round and the other policy from there on: the first round after which the other policy can no longer make up for the loss is explained. The exit code is 0 when nothing exceeds the margin, 1 when a counterexample was found.
 
 Properties (--property):
   ends       every job that is not refused ends
@@ -99,10 +96,10 @@ Properties (--property):
   share      no job runs with less than its proportional share (or its demand, if that is less) of anything
   tops       no job runs below its demand while its own nodes could give it all of it
   leaves     nothing that would speed a running job up is left on its nodes
-  roams      no job that moves for nothing runs below its demand while another node has room for all of it
-  steady     passing over rounds in which nothing changed changes nothing
-  capacity   one node more, or half as many CPUs or as much memory again, does not raise the mean completion time
-  fewer      one job less does not raise the mean completion time of the others
+  roams      no job that can move at no cost runs below its demand while another node has room for all of it
+  steady     skipping rounds in which nothing changed does not change the result
+  capacity   one more node, or half as many CPUs or half as much memory again, does not raise the mean completion time
+  fewer      removing a job does not raise the mean completion time of the others
 
 Try:
   rota policy duel tune --against greedy                 under fifo, srtf and las in turn
@@ -111,8 +108,8 @@ Try:
   rota policy duel consolidate --against first-fit --with fifo+tune
   rota policy duel tune --property share --property conserves
   rota policy duel tune --against greedy --out worst.scn
-  rota policy test worst.scn                             does it still come out so?
-  rota policy duel tune --against opt --case worst.scn   what would another do?";
+  rota policy test worst.scn                             is the result still the same?
+  rota policy duel tune --against opt --case worst.scn   what would another policy do?";
 
 /// Searches and reports; 1 when a counterexample was found.
 pub(crate) fn run(args: &DuelArgs) -> Result<ExitCode> {
@@ -144,7 +141,7 @@ pub(crate) fn run(args: &DuelArgs) -> Result<ExitCode> {
     Ok(if is_refuted { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Judges and explains the case of a scenario file; 1 when it is beyond the margin for anyone.
+/// Compares the policies on the case of a scenario file; 1 when it exceeds the margin under any order.
 fn one_case(args: &DuelArgs, path: &Path) -> Result<ExitCode> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let scenarios = scenario::parse(&text).with_context(|| path.display().to_string())?;
@@ -179,7 +176,7 @@ fn questions(args: &DuelArgs) -> Result<Vec<Question>> {
     let found = |name: &String| {
         let property = Property::find(name);
         property.map(Question::Property).with_context(|| {
-            format!("--property {name}: there is none of that name; there are {} and all", names())
+            format!("--property {name}: unknown; the properties are {}, and `all` for all of them", names())
         })
     };
     args.property.iter().map(found).collect()
@@ -207,12 +204,14 @@ fn findings(args: &DuelArgs, question: Question) -> Result<Findings> {
     Ok(findings)
 }
 
-/// Who meets whom; nobody meets itself.
+/// The pairs of policies; a policy is not compared with itself.
 fn sides(args: &DuelArgs) -> Result<Vec<Match>> {
     let found = matches(&args.policy, args.against.as_deref(), &args.order, args.with.as_deref())?;
     let set = set(args)?;
     match found.iter().find(|of| of.against.as_ref() == Some(&of.policy) && set.policy == set.against) {
-        Some(of) => bail!("{} against itself: name two policies, or parameters, that differ", of.policy),
+        Some(of) => {
+            bail!("{} against itself: name two different policies, or set different parameters", of.policy)
+        }
         None => Ok(found),
     }
 }
@@ -245,7 +244,7 @@ fn parse_margin(text: &str) -> Result<f64, String> {
         None => (text.trim(), 1.0),
     };
     let margin = number.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-    margin.map(|margin| margin / whole).ok_or_else(|| format!("`{text}` is no margin: write 5% or 0.05"))
+    margin.map(|margin| margin / whole).ok_or_else(|| format!("`{text}` is not a margin: write 5% or 0.05"))
 }
 
 #[cfg(test)]

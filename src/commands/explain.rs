@@ -14,13 +14,13 @@ use rota_lab::results::{Results, RunResult};
 /// Which job of which run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Result folder (what `--out` wrote) and job, as the trace names it; a job's number alone asks the live head
+    /// Result folder (written with --out) and the job's name in the trace; or only the number of a live job
     #[arg(value_name = "[RESULT] JOB", num_args = 1..=2, required = true)]
     pub which: Vec<String>,
-    /// The run to look at, where the folder holds several
+    /// Run to use, where the folder has several [default: the only one]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
-    /// Only what the folder holds: the run is not simulated again, and what was missing when is not said
+    /// Use only the files in the folder: without simulating the run again, the explanation does not say what was missing when
     #[arg(long)]
     pub recorded: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
         [job] => {
             let number = job.parse().with_context(|| {
                 format!(
-                    "`{job}` is no number of a live job; for a simulated one give its result folder first"
+                    "`{job}` is not the number of a live job; for a simulated job, give its result folder first"
                 )
             })?;
             return live::explain_job(&args.head, number);

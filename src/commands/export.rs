@@ -32,13 +32,13 @@ impl From<SystemName> for System {
 /// What, and in whose format.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
-    /// Whose format
+    /// Program whose formats to write
     #[arg(value_enum)]
     pub system: SystemName,
-    /// Result folder (what `--out` wrote)
+    /// Result folder, written with --out
     #[arg(value_name = "RESULT")]
     pub result: PathBuf,
-    /// Folder to write into
+    /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -14,41 +14,42 @@ use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules,
 use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::{BadRows, DroppedRow};
-use rota_traces::source::Source;
+use rota_traces::source::{STANDARD_INPUT_PATH, Source};
 use rota_traces::{cluster, generate::WorkloadFile};
 
+use super::help::names;
 use rota_lab::results::Input;
 
 /// What is run, and on what.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name
-    ///
-    /// Built in: default (16 x 8 GPUs), philly (64 x 8), small, cpu4, cpu5, cpu6, a100, t4, mixed, data. Default: the
-    /// one the workload was made for. A cluster-spec .csv has the GPUs that the profiles were measured on.
-    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    /// Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name [default: the one the workload was made
+    /// for, `default` for most traces]
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs", long_help = cluster_help())]
     pub cluster: Option<String>,
-    /// Trace to run instead of a generated workload; the format is recognised
+    /// Trace to run; `-` reads standard input [default: a workload is drawn]
+    ///
+    /// The format is recognised by the first line. [default: none, a workload is drawn]
     #[arg(long, value_name = "FILE", conflicts_with = "workload", help_heading = "Inputs")]
     pub trace: Option<PathBuf>,
-    /// Format of the trace, where recognising it fails: `rota trace formats` lists them
-    #[arg(long, value_name = "NAME", help_heading = "Inputs")]
+    /// Format of the trace [default: recognised by its first line]
+    #[arg(long, value_name = "NAME", help_heading = "Inputs", long_help = format_help())]
     pub format: Option<String>,
-    /// Workload to generate: a .toml file or a built-in name (default, small, multi, static, deadlines,
-    /// elasticflow, or synergy-artifact: the jobs that Synergy's own program draws)
-    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    /// Workload to draw: a .toml file or a built-in name [default: default]
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs", long_help = workload_help())]
     pub workload: Option<String>,
-    /// Model profiles: a .toml file or a built-in set (synergy, synergy-cpu4, -cpu5, -cpu6, elasticflow-a100, -t4)
-    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs")]
+    /// Model profiles: a .toml file or a built-in set [default: those the workload was made with, `synergy` for most]
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs", long_help = profiles_help())]
     pub profiles: Option<String>,
-    /// Drop rows of the trace that make no sense, and list them, instead of refusing the file
+    /// Drop invalid rows of the trace, and list them, instead of refusing the file
     #[arg(long, help_heading = "Inputs")]
     pub skip_bad_rows: bool,
 
-    /// Number of jobs
+    /// Number of jobs [default: the workload's (2000 in `default`), or all of the trace]
     #[arg(long, value_name = "N", value_parser = some_jobs, help_heading = "Workload")]
     pub jobs: Option<usize>,
-    /// Arrivals per hour; several values run one after another: `--jobs-per-hour 4,6,8`
+    /// Arrivals per hour; with several values, one run for each: `--jobs-per-hour 4,6,8` [default: the workload's (10 in
+    /// `default`)]
     #[arg(
         long,
         value_name = "L[,L…]",
@@ -57,7 +58,7 @@ pub(crate) struct InputArgs {
         help_heading = "Workload"
     )]
     pub jobs_per_hour: Vec<f64>,
-    /// Percentages of vision, language and speech models
+    /// Percentages of vision, language and speech models [default: the workload's (20,70,10 in `default`)]
     #[arg(long, value_name = "V,L,S", help_heading = "Workload")]
     pub split: Option<Split>,
     /// Draw jobs of 1, 2, 4 and 8 GPUs instead of 1; with a Philly log, keep its GPU counts
@@ -66,33 +67,67 @@ pub(crate) struct InputArgs {
     /// All jobs arrive at once
     #[arg(long = "static", help_heading = "Workload")]
     pub is_static: bool,
-    /// Draw short jobs: half an hour to eight hours (Synergy's small trace)
+    /// Draw short jobs, half an hour to eight hours (Synergy's small trace), instead of half an hour to a week
     #[arg(long, help_heading = "Workload")]
     pub short: bool,
-    /// Durations of a trace's jobs: from the trace, or drawn
+    /// Take the durations of a trace's jobs from the trace, or draw them [default: trace]
     #[arg(long, value_name = "drawn|trace", help_heading = "Workload")]
     pub durations: Option<Origin>,
-    /// Arrivals of a trace's jobs: from the trace, or drawn at --jobs-per-hour
+    /// Take the arrivals of a trace's jobs from the trace, or draw them at --jobs-per-hour [default: trace]
     #[arg(long, value_name = "drawn|trace", help_heading = "Workload")]
     pub arrivals: Option<Origin>,
-    /// Only jobs of a Philly log submitted between these hours of it, e.g. 2400..3000
+    /// Use only jobs of a Philly log submitted between these hours of it, e.g. 2400..3000 [default: the whole log]
     #[arg(long, value_name = "LO..HI", value_parser = parse_hours, help_heading = "Workload")]
     pub log_hours: Option<(f64, f64)>,
-    /// Part of the jobs drawn without a deadline, where the workload has deadlines, e.g. 0.3
+    /// Part of the jobs drawn without a deadline, from 0 to 1, where the workload has deadlines [default: the workload's]
     #[arg(long, value_name = "PART", value_parser = parse_part, help_heading = "Workload")]
     pub best_effort: Option<f64>,
-    /// Seed of everything drawn
+    /// Seed of everything drawn at random [default: the workload's, 1 where it names none]
     #[arg(long, value_name = "N", help_heading = "Workload")]
     pub seed: Option<u64>,
-    /// Time each restart of a job costs, for all jobs, e.g. 30s
+    /// Time that each restart of a job costs, for all jobs, e.g. 30s [default: as the profiles say]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Workload")]
     pub restart_cost: Option<Span>,
-    /// Jobs write a checkpoint this often: a failure loses what came after the last one
+    /// Time between a job's checkpoints; a failure loses the work since the last one [default: as the profiles say]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Workload")]
     pub checkpoint_every: Option<Span>,
 }
 
-/// Resolved inputs: everything a run is fed.
+fn cluster_help() -> String {
+    format!(
+        "Cluster: a file (.toml, Synergy's .ini, a cluster-spec .csv) or a built-in name\n\n\
+         Built in: {}. `default` has 16 servers with 8 GPUs each, `philly` 64. The servers of a cluster-spec .csv have the GPUs \
+         that the profiles were measured on. [default: the cluster that the workload was made for, `default` for most traces]",
+        names(&cluster::BUILT_IN)
+    )
+}
+
+fn workload_help() -> String {
+    format!(
+        "Workload to draw: a .toml file or a built-in name\n\n\
+         Built in: {}. `synergy-artifact` draws the jobs that Synergy's own program draws. [default: default]",
+        names(&generate::BUILT_IN)
+    )
+}
+
+fn profiles_help() -> String {
+    format!(
+        "Model profiles: a .toml file or a built-in set\n\n\
+         Built in: {} (`rota profile list` describes them). [default: those that the workload was made with, `synergy` for most]",
+        names(&profile::BUILT_IN)
+    )
+}
+
+fn format_help() -> String {
+    let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
+    format!(
+        "Format of the trace, where it is not recognised: {}. `rota trace formats` describes them \
+         [default: recognised by the first line]",
+        names.join(", ")
+    )
+}
+
+/// Resolved inputs: everything a run needs.
 pub(crate) struct Inputs {
     /// The cluster.
     pub cluster: Arc<Cluster>,
@@ -149,15 +184,15 @@ impl InputArgs {
         let options = self.options(file.as_ref());
         let (name, mut loads) = match (&self.trace, &source, &file) {
             (Some(path), Some(source), _) => {
-                files.push(Input::of_file("trace", path)?);
-                (path.display().to_string(), self.read_trace(source, format, &cluster, &profiles, &options)?)
+                files.push(trace_input(path, source)?);
+                (source.name.clone(), self.read_trace(source, format, &cluster, &profiles, &options)?)
             }
             (_, _, Some(file)) => {
                 let name = self.workload.as_deref().unwrap_or("default");
                 files.push(input("workload", name, &generate::BUILT_IN)?);
                 (file.name.clone(), self.draw(file, &cluster, &profiles, &options)?)
             }
-            _ => unreachable!("a workload file stands in where no trace is given"),
+            _ => unreachable!("a workload file is used where no trace is given"),
         };
         for load in &mut loads {
             self.charge_costs(Arc::make_mut(&mut load.workload));
@@ -166,8 +201,7 @@ impl InputArgs {
         Ok(Inputs { cluster, loads, profiles, seed: options.seed, options, files, name })
     }
 
-    /// Everything that is read, with checksums, and nothing drawn: cheap, for who only wants to know what a result
-    /// depends on.
+    /// Everything that is read, with checksums. Nothing is drawn, so this is a cheap way to learn what a result depends on.
     pub(crate) fn files(&self) -> Result<Vec<Input>> {
         let workload = match &self.trace {
             Some(_) => None,
@@ -182,6 +216,11 @@ impl InputArgs {
             input("cluster", cluster, &cluster::BUILT_IN)?,
             input("profiles", profiles, &profile::BUILT_IN)?,
         ];
+        if self.trace.as_deref().is_some_and(is_standard_input) {
+            bail!(
+                "--trace -: this command reads its trace several times, and standard input can be read once: write it to a file"
+            );
+        }
         files.extend(self.trace.as_ref().map(|path| Input::of_file("trace", path)).transpose()?);
         files.extend(workload.map(|name| input("workload", name, &generate::BUILT_IN)).transpose()?);
         Ok(files)
@@ -279,7 +318,7 @@ impl InputArgs {
 
 fn some_jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("there would be nothing to run: expected at least 1".into()),
+        Ok(0) => Err("expected at least 1 job".into()),
         Ok(jobs) => Ok(jobs),
         Err(error) => Err(error.to_string()),
     }
@@ -287,13 +326,13 @@ fn some_jobs(text: &str) -> Result<usize, String> {
 
 fn parse_part(text: &str) -> Result<f64, String> {
     let part = text.parse::<f64>().ok().filter(|part| (0.0..=1.0).contains(part));
-    part.ok_or_else(|| format!("`{text}` is no part of a whole: write a number from 0 to 1"))
+    part.ok_or_else(|| format!("`{text}` is not a part: write a number from 0 to 1"))
 }
 
 fn parse_hours(text: &str) -> Result<(f64, f64), String> {
     let parts = text.split_once("..").and_then(|(lo, hi)| Some((lo.parse().ok()?, hi.parse().ok()?)));
     let range = parts.filter(|(lo, hi): &(f64, f64)| lo < hi && hi.is_finite());
-    range.ok_or_else(|| format!("`{text}` is no range of hours: write LO..HI, as in 2400..3000"))
+    range.ok_or_else(|| format!("`{text}` is not a range of hours: write LO..HI, as in 2400..3000"))
 }
 
 /// A format by its name.
@@ -301,8 +340,21 @@ pub(crate) fn parse_format(name: &str) -> Result<Format> {
     let found = Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(format, _, _)| *format);
     found.with_context(|| {
         let names: Vec<_> = Format::ALL.iter().map(|(_, n, _)| *n).collect();
-        format!("`{name}` is no trace format: there are {}", names.join(", "))
+        format!("`{name}` is not a trace format; the formats are {}", names.join(", "))
     })
+}
+
+/// Whether a path means standard input.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path == Path::new(STANDARD_INPUT_PATH)
+}
+
+/// The checksum of a trace. Standard input can be read once, so its text is what was read.
+fn trace_input(path: &Path, source: &Source) -> Result<Input> {
+    match is_standard_input(path) {
+        true => Ok(Input::of_bytes("trace", STANDARD_INPUT_PATH, source.text.as_bytes())),
+        false => Ok(Input::of_file("trace", path)?),
+    }
 }
 
 /// The checksum of something read by name: built in, or a file.

@@ -1,13 +1,17 @@
 //! What the user types. Commands are thin: they resolve options and call the rooms that do the work.
 
+mod broken_pipe;
 mod conform;
 mod deploy;
 mod diff;
+mod doctor;
 mod duel;
 mod explain;
 mod export;
+mod help;
 mod inputs;
 mod live;
+mod man;
 mod plots;
 mod policy;
 mod profile;
@@ -22,36 +26,40 @@ mod trace;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::{Context as _, Result};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-/// A GPU-cluster scheduler for deep-learning training: simulator, laboratory and runtime
+/// A GPU-cluster scheduler for deep-learning training: simulator, lab, live cluster
 #[derive(Parser)]
-#[command(name = "rota", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "rota", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXAMPLES: &str = "\
-Try:
-  rota compare                       the shipped policies on 128 GPUs, in seconds
-  rota simulate -p las+tune --out out --plot
-  rota policy new mine.rhai          a policy of your own, ready to run
-  rota compare -p fifo+tune,./mine.rhai+tune
-  rota compare --jobs-per-hour 4,6,8,9 --out sweep
-  rota trace stats traces/data/synergy-100.csv
-  rota up 2                          a live cluster of emulated GPUs on this machine, then: rota submit, rota top";
+/// What `rota simulate` runs by default.
+const SIMULATED: [&str; 2] = ["las+proportional", "las+tune"];
 
+/// What `rota compare` runs by default.
+const COMPARED: [&str; 6] =
+    ["fifo+proportional", "fifo+tune", "srtf+proportional", "srtf+tune", "las+proportional", "las+tune"];
+
+/// What `rota deploy` runs by default.
+const DEPLOYED: [&str; 1] = ["las+tune"];
+
+// A description is one line of `rota --help`: a test keeps it short.
 #[derive(Subcommand)]
 enum Command {
     /// Run a workload under one or more policies
+    #[command(mut_arg("policies", |arg| arg.default_values(SIMULATED)))]
     Simulate(run::RunArgs),
-    /// Run several policies side by side: one table, one report
+    /// Run several policies on the same workload: one table, one report
+    #[command(mut_arg("policies", |arg| arg.default_values(COMPARED)))]
     Compare(run::RunArgs),
-    /// Run a workload on the live cluster: the same options and the same result folder as simulate
+    /// Run a workload on the live cluster, with the options of simulate
+    #[command(mut_arg("policies", |arg| arg.default_values(DEPLOYED)))]
     Deploy(Box<deploy::DeployArgs>),
-    /// List, show, check, test and measure policies, or start one
+    /// List, show, check, test and time policies, or start your own
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// Import, generate, check, describe and convert traces
@@ -60,39 +68,54 @@ enum Command {
     /// Measure, import, compare and show model profiles
     #[command(subcommand)]
     Profile(profile::ProfileCommand),
-    /// Draw the report of result folders again
+    /// Write the report page of result folders again
     Report(report::ReportArgs),
-    /// Run the golden cases of the original programs and name every difference
+    /// Compare Rota with recorded outputs of the original programs
     Conform(conform::ConformArgs),
-    /// Say why a job was declined, waited, was scaled or missed its deadline
+    /// Explain why a job was declined, waited, was scaled or was late
     Explain(explain::ExplainArgs),
-    /// Name the first decision in which two runs differ, with the state around it
+    /// Find the first decision in which two runs differ
     Diff(diff::DiffArgs),
     /// Write results in the log formats of the original programs
     Export(export::ExportArgs),
-    /// Run the papers' figures again, published numbers beside ours
+    /// Run the papers' figures again, next to the published numbers
     #[command(subcommand)]
     Reproduce(reproduce::ReproduceCommand),
-    /// Run a scripted batch: policies x loads x seeds, on all cores, resumable, with intervals of confidence
+    /// Run a batch from a script: many runs, confidence intervals
     Study(Box<study::StudyArgs>),
     /// The live cluster
     #[command(flatten)]
     Live(live::LiveCommand),
-    /// Solve an optimisation model
+    /// Solve an optimisation model, or one decision of a finished run
     Solve(solve::SolveArgs),
-    /// The other end of a solve that can be killed: a request on standard input, the answer on standard output
+    /// Serve one solve for another process: request on standard input, answer on standard output
     #[command(hide = true)]
     SolveChild,
-    /// Print shell completions: `rota completions bash > /etc/bash_completion.d/rota`
+    /// Check this installation: versions, solver, containers, GPUs
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Try:\n  rota completions bash > /etc/bash_completion.d/rota")]
     Completions {
-        /// The shell
+        /// Shell to write the script for
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of all commands into a folder
+    Man {
+        /// Folder for rota.1, rota-simulate.1 and so on
+        #[arg(value_name = "DIR")]
+        folder: std::path::PathBuf,
     },
 }
 
 /// Parses the command line, runs the command, prints errors as people want to read them.
 pub fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    broken_pipe::end_quietly();
+    let matches = help::grouped(Cli::command()).get_matches();
+    match Cli::from_arg_matches(&matches)
+        .map(|cli| cli.command)
+        .map_err(anyhow::Error::from)
+        .and_then(dispatch)
+    {
         Ok(code) => code,
         Err(error) => {
             eprintln!("rota: {}", in_one_line(&error));
@@ -110,18 +133,7 @@ pub(crate) fn in_one_line(error: &anyhow::Error) -> String {
 
 fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Simulate(args) => run::run(&args, &["las+proportional", "las+tune"])?,
-        Command::Compare(args) => run::run(
-            &args,
-            &[
-                "fifo+proportional",
-                "fifo+tune",
-                "srtf+proportional",
-                "srtf+tune",
-                "las+proportional",
-                "las+tune",
-            ],
-        )?,
+        Command::Simulate(args) | Command::Compare(args) => run::run(&args)?,
         Command::Deploy(args) => deploy::run(&args)?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,
@@ -137,8 +149,12 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => rota_lab::solve::serve()?,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "rota", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rota", &mut script);
+            print!("{}", String::from_utf8(script).context("the completions")?);
         }
+        Command::Doctor(args) => return doctor::run(&args),
+        Command::Man { folder } => man::write(&folder, Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `rota policy`: look at policies, check, test and time them, start one of your own.
+//! `rota policy`: list, check, test and time policies, or start one of your own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,47 +15,47 @@ use super::live::{self, HeadArgs, PolicyArgs};
 pub(crate) enum PolicyCommand {
     /// List the scripts that come with Rota
     List,
-    /// Show what a policy is made of: sources, stages, parameters
+    /// Show the sources, stages and parameters of a policy
     Show {
-        /// The policy, such as las+tune or ./mine.rhai+tune
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
-    /// Compile a policy and try it on a few made-up clusters
+    /// Compile a policy and try it on a few generated clusters
     Check {
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
-    /// Write a commented script that runs
+    /// Write a commented script to start from
     New {
-        /// The file to write, ending in .rhai
+        /// File to write; its name ends in .rhai
         file: PathBuf,
     },
     /// Run the scenarios in a script's comments or in the .scn file next to it
     Test {
-        /// The script
+        /// Script (.rhai) or scenario file (.scn)
         file: PathBuf,
     },
-    /// Time decisions of a policy on made-up clusters
+    /// Time the decisions of a policy on generated clusters
     Bench {
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
-    /// Search for small cases in which a policy is worse than another, or breaks a property
+    /// Search for small cases in which a policy is worse than another, or violates a property
     Duel(Box<DuelArgs>),
     /// Switch the live cluster to another policy
     Set {
         #[command(flatten)]
         head: HeadArgs,
-        /// The policy
+        /// Policy, such as las+tune or ./mine.rhai+tune
         #[arg(value_name = "P")]
         policy: String,
-        /// Set a parameter of it
+        /// Set a parameter of the policy
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },
     /// Make the live cluster read its policy's scripts again
     Reload(HeadArgs),
-    /// Print a Rhai definition file from which editors complete Rota's names
+    /// Print a Rhai definition file, with which editors complete Rota's names
     Defs,
 }
 

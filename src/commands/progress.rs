@@ -1,4 +1,4 @@
-//! A progress bar that stays away from runs shorter than a second.
+//! A progress bar, shown only in runs that take longer than a second.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Meter {
         }
     }
 
-    /// So many more jobs have ended. Cheap: in a short run the bar is touched once in a while.
+    /// More jobs have ended. Cheap to call: in a short run the bar is updated only now and then.
     pub(crate) fn advance(&self, n_jobs: u64) {
         let pending = self.pending.fetch_add(n_jobs, Relaxed) + n_jobs;
         if pending >= 256 || (n_jobs > 0 && self.started.elapsed() > PATIENCE) {
@@ -53,7 +53,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! `rota report`: the page of a result folder, drawn again, or one page of several.
+//! `rota report`: writes the page of a result folder again, or one page of several.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use rota_lab::results::Results;
 /// Which folders.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
-    /// Result folders written by --out
+    /// Result folders, written with --out
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
-    /// Put all folders on one page, the first as what the others are compared with
+    /// Write one page for all folders, which compares the others with the first [default: one page for each folder]
     #[arg(long, value_name = "FILE")]
     pub together: Option<PathBuf>,
     /// Also write every plot as SVG, PNG and PDF into DIR/plots

@@ -4,6 +4,7 @@ mod all;
 mod attribute;
 mod figure;
 mod gpemu;
+mod list;
 mod live;
 mod local_cluster;
 mod stories;
@@ -21,18 +22,20 @@ use rota_lab::reproduce::papers::{Paper, paper};
 /// A paper.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ReproduceCommand {
-    /// ElasticFlow (ASPLOS'23): Figures 6 to 11, its functional test, its admission beside a model's
+    /// ElasticFlow (ASPLOS'23): Figures 6 to 11, its functional test, its admission compared with an optimal one
     Elasticflow(ElasticflowArgs),
     /// Synergy (OSDI'22): Figures 1, 6 to 12
     Synergy(SynergyArgs),
-    /// Chronus (SoCC'21): deadlines missed and best-effort completion times beside its baselines, on its traces
+    /// Chronus (SoCC'21): missed deadlines and best-effort completion times, compared with its baselines on its traces
     Chronus(HowArgs),
-    /// GPEmu's Synergy run: forty jobs deployed on emulated agents, beside GPEmu's completion times and the paper's
+    /// GPEmu's Synergy run: forty jobs deployed on emulated agents, compared with GPEmu's completion times and the paper's
     Gpemu(gpemu::GpemuArgs),
     /// Every figure of every paper, and the list of all claims with their verdicts
     All(AllArgs),
-    /// The claims of every figure, each with the name that verdicts carry; runs nothing
+    /// List the claims of every figure, each with the name that verdicts carry; runs nothing
     Claims,
+    /// List the figures: the command for each, how long it takes, and which need files; runs nothing
+    List,
 }
 
 /// How a figure is run.
@@ -52,7 +55,7 @@ pub(crate) struct HowArgs {
     /// `compat=artifact` runs the original's rules only, `compat=none` the shipped policies only.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// The original's rules with these of its defects only; `none` mends all of them (`rota simulate --defect list`)
+    /// The original's rules with these of its defects only; `none` fixes all of them (`rota simulate --defect list`)
     ///
     /// Without it the original is run as it is, and the page shows what each defect alone does to the figure.
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',')]
@@ -149,6 +152,10 @@ pub(crate) fn run(command: &ReproduceCommand) -> Result<ExitCode> {
         }
         ReproduceCommand::Gpemu(args) => gpemu::run(args),
         ReproduceCommand::All(args) => all::run(args),
+        ReproduceCommand::List => {
+            print!("{}", list::list_of_figures());
+            Ok(ExitCode::SUCCESS)
+        }
         ReproduceCommand::Claims => {
             print!("{}", all::list_of_claims());
             Ok(ExitCode::SUCCESS)

@@ -1,7 +1,8 @@
-//! A finished run once more: its options from what `config.toml` keeps, and its decisions, simulated again.
+//! Simulates a finished run again, with the options in its `config.toml`, to see its decisions.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +12,7 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::Simulation;
 use rota_core::snapshot::Snapshot;
 
+use super::inputs::is_standard_input;
 use super::run::{self, RunArgs};
 use rota_lab::results::{Input, Results, RunMeta, RunResult};
 
@@ -43,7 +45,7 @@ pub(super) fn decisions(
     Ok(simulation.progress().n_decisions)
 }
 
-/// Shows every decision to somebody.
+/// Shows every decision to `watch`.
 struct Watched<'a> {
     inner: &'a mut dyn Policy,
     watch: &'a mut dyn FnMut(&Snapshot, &Plan) -> ControlFlow<()>,
@@ -70,12 +72,16 @@ pub(super) fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&
     match (policy, results.runs.as_slice()) {
         (None, [run]) => Ok(run),
         (None, _) => {
-            bail!("the folder holds several runs: say which with --policy, one of {}", names.join("; "))
+            bail!("the folder has several runs: choose one with --policy from {}", names.join("; "))
         }
         (Some(policy), runs) => {
             let found =
                 runs.iter().zip(&names).find(|(run, name)| *name == policy || run.meta.policy == policy);
-            Ok(found.with_context(|| format!("--policy {policy}: the folder holds {}", names.join("; ")))?.0)
+            Ok(found
+                .with_context(|| {
+                    format!("--policy {policy}: the runs of the folder are {}", names.join("; "))
+                })?
+                .0)
         }
     }
 }
@@ -83,7 +89,13 @@ pub(super) fn chosen<'a>(results: &'a Results, policy: Option<&str>) -> Result<&
 /// The options a run was made with.
 fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     if meta.parameters.get("compat").is_some() {
-        bail!("a run with compat=artifact has no decisions of the engine");
+        bail!("the run was made with compat=artifact, whose decisions cannot be simulated again");
+    }
+    let is_piped = |input: &Input| input.role == "trace" && is_standard_input(Path::new(&input.name));
+    if results.inputs.iter().any(is_piped) {
+        bail!(
+            "the run read its trace from standard input, so it cannot be simulated again: run it with --trace FILE"
+        );
     }
     let mut line: Vec<String> =
         vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];
@@ -120,7 +132,7 @@ fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     if let Some(window) = meta.window {
         line.extend(["--window".into(), window.to_string()]);
     }
-    Ok(Line::try_parse_from(line).context("config.toml does not say a run of this version")?.args)
+    Ok(Line::try_parse_from(line).context("config.toml does not describe a run of this version")?.args)
 }
 
 /// Options with a value: its name in `config.toml`, and on the command line.
@@ -167,7 +179,7 @@ fn same_inputs(results: &Results, now: &[Input]) -> Result<()> {
         match same {
             Some(input) if input.sha256 == then.sha256 => {}
             _ => bail!(
-                "{} {} is not what the run was made with: its checksum was {}",
+                "{} {} has changed since the run: its checksum was {}",
                 then.role,
                 then.name,
                 then.sha256

@@ -23,9 +23,11 @@ use rota_core::simulation::{Progress, RunSettings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Fault, Workload};
+use rota_scripts::shipped::Role;
 use rota_traces::estimates::{ErrorPer, EstimateError};
 use rota_traces::faults::{FaultLaw, FaultModel};
 
+use super::help::scripts;
 use super::inputs::{InputArgs, Inputs, Load};
 use super::plots::PlotArgs;
 use super::progress::Meter;
@@ -33,75 +35,80 @@ use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report::{self, By};
+use rota_lab::results::{Request, refuse_other_results, refuse_results};
 use rota_lab::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
 const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
 
+/// Written into every result folder.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// How policies are run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub inputs: InputArgs,
-    /// Policy: parts joined by `+`, each a shipped script or a path; give it several times to run several
-    ///
-    /// An order (fifo, srtf, las, ftf, drf, tetris, srsf), an allocation (proportional, greedy, tune) and a placement
-    /// (first-fit, consolidate, local-data): `las+tune`, `./mine.rhai+tune+consolidate`. `rota policy list` shows all.
-    #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies")]
+    /// Policy: parts joined by `+`, each the name of a shipped script or a path; several policies are separated by commas
+    #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies", long_help = policy_help())]
     pub policies: Vec<String>,
-    /// Set a parameter (`rota policy show P` lists them) of those policies that have it, or `compat=artifact`
+    /// Set a parameter of every policy that has it (`rota policy show P` lists them), or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
-    /// Defects that an original shall have, with compat=artifact; the others are mended
+    /// With compat=artifact, the defects that the original program shall have; the others are fixed [default: all]
     ///
-    /// Names with commas between them or given one by one; `all` is the original as it is and the default, `none` mends
-    /// everything that has a name, `no-NAME` mends that one alone, `list` shows the names with what each does.
+    /// Names separated by commas. `all` is the original as it is, `none` fixes every defect that has a name, `no-NAME` fixes
+    /// that one alone. `list` prints the names and what each defect does. [default: all]
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',', help_heading = "Policies")]
     pub defects: Vec<String>,
-    /// Time between rounds
+    /// Time between scheduling rounds
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "5m", help_heading = "Rounds and guards")]
     pub round: Span,
     /// Time of the first round
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0", help_heading = "Rounds and guards")]
     pub first_round: Span,
-    /// Ask the policy at every round, even where its answer cannot have changed (the result is the same)
+    /// Ask the policy at every round, even where its answer cannot have changed; slower, with the same result
     #[arg(long, help_heading = "Rounds and guards")]
     pub every_round: bool,
-    /// A job that has run for less is not preempted
+    /// Do not preempt a job that has run for less than this [default: 0]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Rounds and guards")]
     pub min_run: Option<Span>,
     /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
     #[arg(long, value_name = "TENANT=GPUS", help_heading = "Rounds and guards")]
     pub quota: Vec<String>,
-    /// Mean time between failures of a node; without it nodes do not fail
+    /// Mean time between failures of a node [default: nodes do not fail]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Faults and estimates")]
     pub mtbf: Option<Span>,
-    /// Mean time until a failed node is back
+    /// Mean time to repair a failed node
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h", help_heading = "Faults and estimates")]
     pub mttr: Span,
-    /// Policies see every duration this many times too long
+    /// Multiply every duration that policies see by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, help_heading = "Faults and estimates")]
     pub estimate_bias: f64,
-    /// Policies see durations with this spread (standard deviation of the logarithm; 0.7 doubles or halves one in three)
+    /// Spread of the durations that policies see: the standard deviation of their logarithm (0.7: one in three is more than
+    /// twice or less than half the true one)
     #[arg(long, value_name = "SIGMA", default_value_t = 0.0, help_heading = "Faults and estimates")]
     pub estimate_noise: f64,
-    /// Who errs alike: each job by itself, as users guess, or all jobs of a model, as a profile that is off
+    /// Draw the error of an estimate for each job, as users guess, or for each model, as a wrong profile would
     #[arg(long, value_name = "job|model", default_value = "job", value_parser = parse_per, help_heading = "Faults and estimates")]
     pub estimate_per: ErrorPer,
-    /// Ask the solver at each decision what throughput the jobs that run could have at most; needs one solve each
+    /// At each decision, compute the most throughput that the running jobs could have; one solve each
     #[arg(long, help_heading = "Output")]
     pub bound: bool,
-    /// Jobs whose numbers count for the averages, by place in the trace; the run ends when all of them have
+    /// Jobs that count for the averages, by position in the trace; the run ends when all of them have ended [default: all jobs]
     #[arg(long, value_name = "LO..HI", help_heading = "Rounds and guards")]
     pub window: Option<Window>,
-    /// Jobs of the window go first in every order that respects priorities
+    /// Give the jobs of the window a higher priority
     #[arg(long, requires = "window", help_heading = "Rounds and guards")]
     pub prioritize: bool,
-    /// Write the result folder here
+    /// Write a result folder; a folder that holds results of another run is refused [default: only print the table]
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Also write every plot as SVG, PNG and PDF into DIR/plots (without --out: into ./rota-out)
+    /// Replace the results of another run in that folder
+    #[arg(long, help_heading = "Output")]
+    pub overwrite: bool,
+    /// Also write every plot as SVG, PNG and PDF into DIR/plots; without --out, DIR is rota-out
     #[arg(long, help_heading = "Output")]
     pub plot: bool,
     #[command(flatten)]
@@ -109,19 +116,30 @@ pub(crate) struct RunArgs {
     /// Also show results by GPUs asked for, by model or by tenant
     #[arg(long, value_name = "gpus|model|tenant", value_delimiter = ',', help_heading = "Output")]
     pub by: Vec<By>,
-    /// Record what ran where, also in very large runs
+    /// Record which job ran on which GPUs even in runs of more than 20,000 jobs
     #[arg(long, help_heading = "Output")]
     pub timeline: bool,
     /// Print summary.json instead of a table
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// No progress, no table
+    /// Print nothing: no progress bar and no table
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
 }
 
+fn policy_help() -> String {
+    format!(
+        "Policy: parts joined by `+`, each the name of a shipped script or a path; several policies are separated by commas\n\n\
+         A part is an order or a whole policy ({}), an allocation of CPUs and memory ({}) or a placement ({}): `las+tune`, \
+         `./mine.rhai+tune+consolidate`. `rota policy list` describes them.",
+        scripts(Role::Policy),
+        scripts(Role::Allocation),
+        scripts(Role::Placement)
+    )
+}
+
 /// Runs everything and reports it.
-pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
+pub(crate) fn run(args: &RunArgs) -> Result<()> {
     if compat::asks_for_list(args) {
         print!("{}", compat::list());
         return Ok(());
@@ -129,32 +147,37 @@ pub(crate) fn run(args: &RunArgs, default_policies: &[&str]) -> Result<()> {
     try_out_dir(args)?;
     args.plots.options()?;
     let inputs = prepared(args)?;
-    let policies = match args.policies.as_slice() {
-        [] => default_policies.iter().map(|p| (*p).to_owned()).collect(),
-        given => given.to_vec(),
-    };
+    let policies = &args.policies;
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
-    let compat = Compat::of(args, &policies)?;
+    let compat = Compat::of(args, policies)?;
     if matches!(compat, Compat::None) {
-        parameters::check(&policies, &args.set)?;
+        parameters::check(policies, &args.set)?;
     }
     settings_of_all(args, &inputs)?;
+    let settings = record::settings(args, &inputs);
+    let files: Vec<_> = inputs.files.iter().cloned().chain(record::scripts(policies)?).collect();
+    let cells: Vec<_> =
+        inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
+    if let Some(dir) = out_dir(args).filter(|_| !args.overwrite) {
+        let runs = cells.iter().map(|(load, policy)| (policy.as_str(), load.jobs_per_hour)).collect();
+        let request =
+            Request { version: VERSION, settings: &settings, inputs: &files, runs, window: args.window };
+        refuse_other_results(&dir, &request)?;
+    }
     if !args.quiet {
         say_what_was_dropped(&inputs);
     }
     let started = Instant::now();
-    let cells: Vec<_> =
-        inputs.loads.iter().flat_map(|load| policies.iter().map(move |policy| (load, policy))).collect();
     let n_jobs = cells.iter().map(|(load, _)| load.workload.jobs.len() as u64).sum();
     let meter = Meter::new(n_jobs, cells.len(), args.quiet || args.json);
     let runs: Result<Vec<_>> =
         cells.par_iter().map(|(load, policy)| one(args, compat, &inputs, load, policy, &meter)).collect();
     meter.finish();
     let results = Results {
-        title: record::title(&policies, &inputs),
-        version: env!("CARGO_PKG_VERSION").into(),
-        settings: record::settings(args, &inputs),
-        inputs: inputs.files.iter().cloned().chain(record::scripts(&policies)?).collect(),
+        title: record::title(policies, &inputs),
+        version: VERSION.into(),
+        settings,
+        inputs: files,
         runs: runs?,
     };
     write(args, &results)?;
@@ -196,7 +219,7 @@ fn parse_per(text: &str) -> Result<ErrorPer, String> {
     match text {
         "job" => Ok(ErrorPer::Job),
         "model" => Ok(ErrorPer::Model),
-        _ => Err("`job` or `model` is expected".to_owned()),
+        _ => Err("write `job` or `model`".to_owned()),
     }
 }
 
@@ -239,6 +262,11 @@ fn say_what_was_dropped(inputs: &Inputs) {
     if load.dropped.len() > 20 {
         eprintln!("  … and {} more", load.dropped.len() - 20);
     }
+}
+
+/// The same for a run that no other is equal to: any results in the folder would be lost.
+pub(super) fn refuse_any_results(args: &RunArgs) -> Result<()> {
+    Ok(out_dir(args).filter(|_| !args.overwrite).map_or(Ok(()), |dir| refuse_results(&dir))?)
 }
 
 /// A folder that cannot be written must not cost a run: this one is made and dropped again.
@@ -378,11 +406,11 @@ struct Ran {
     decide_s: f64,
     /// Parameters that held.
     parameters: toml::Table,
-    /// Empty when nobody asked.
+    /// Empty without `--bound`.
     bounds: Vec<RoundBound>,
     /// What some decisions left on the table.
     speed_gap: Option<SpeedGap>,
-    /// Who met its deadline, by job, where an original has rules of its own for that.
+    /// Which jobs met their deadlines, where an original has its own rule for that.
     is_met: Option<Vec<bool>>,
     /// Whether the policy looked at how long a job will take.
     reads_estimates: bool,
@@ -395,10 +423,10 @@ fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
     (ledger, decisions.iter().sum::<Duration>().as_secs_f64())
 }
 
-/// How the engine shall run.
+/// Settings of the engine.
 pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<RunSettings> {
     if args.round <= Span::ZERO {
-        bail!("--round {}: rounds must be apart", args.round);
+        bail!("--round {}: must be more than 0", args.round);
     }
     Ok(RunSettings {
         round: args.round,
@@ -437,13 +465,13 @@ fn quotas(given: &[String], workload: &Workload) -> Result<BTreeMap<TenantId, u3
         let index = workload.tenants.iter().position(|t| t == tenant);
         let index = index.with_context(|| {
             format!(
-                "--quota {text}: there is no tenant `{tenant}`; there are {}",
+                "--quota {text}: there is no tenant `{tenant}`; the tenants are {}",
                 workload.tenants.join(", ")
             )
         })?;
         Ok((
             TenantId::from(index),
-            gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is no number of GPUs"))?,
+            gpus.parse().with_context(|| format!("--quota {text}: `{gpus}` is not a number of GPUs"))?,
         ))
     };
     given.iter().map(quota).collect()

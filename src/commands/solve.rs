@@ -1,4 +1,4 @@
-//! `rota solve`: any model in a file, and a table of its answer; or one instant of a finished run (`at`).
+//! `rota solve`: a model in a file, or one decision of a finished run (`at`).
 
 mod at;
 
@@ -17,46 +17,46 @@ use rota_lab::solve::{Answer, ChildSolver, Fate};
 /// What to solve, and for how long.
 #[derive(Args, Clone, Debug)]
 pub(super) struct SolveArgs {
-    /// Model to solve: .mps or .lp, either also .gz; with --at, a result folder
+    /// Model to solve (.mps, .lp, .mps.gz or .lp.gz); with --at, a result folder
     #[arg(value_name = "MODEL|RESULT")]
     pub model: PathBuf,
-    /// Take the instant of this decision of a finished run (a row of its rounds.csv, 0 is the first) and show the
-    /// policy's allocation beside the best one, job by job
+    /// Show the policy's allocation at this decision of a finished run next to the best one, job by job; 0 is the first row of
+    /// rounds.csv [default: solve a model file]
     #[arg(long, value_name = "ROUND")]
     pub at: Option<u64>,
-    /// With --at, the policy whose run is looked at, where the folder holds several
+    /// With --at, the run to use, where the folder has several [default: the only one]
     #[arg(long, value_name = "P", requires = "at")]
     pub policy: Option<String>,
-    /// Stop when objective and bound are this close, relative to the objective; 0 proves the optimum
+    /// Relative gap between objective and bound at which to stop; 0 proves the optimum
     #[arg(long, value_name = "PART", default_value_t = 0.0, help_heading = "Limits")]
     pub gap: f64,
-    /// Most branch-and-bound nodes
+    /// The most branch-and-bound nodes
     #[arg(long, value_name = "N", default_value_t = 1_000_000, help_heading = "Limits")]
     pub nodes: u64,
-    /// Wall-clock time; a solver that overruns it by more than a tenth and 100 ms is killed
+    /// The most wall-clock time; a solver that exceeds it by more than 10 % and 100 ms is killed
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10m", help_heading = "Limits")]
     pub wall: Span,
-    /// Solver threads; more than one may give another of several optima
+    /// Number of solver threads; with more than one, the result may be another of several optima
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Limits")]
     pub threads: u32,
-    /// Seed of the solver's own random choices
+    /// Seed of the solver's random choices
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub seed: u32,
-    /// Solve in this process instead of a child: nothing can be killed then
+    /// Solve in this process, which cannot be killed at the time limit, instead of a child process
     #[arg(long, help_heading = "Limits")]
     pub in_process: bool,
-    /// Also write the model here: .mps or .lp, either also .gz
+    /// Also write the model to this file (.mps, .lp, .mps.gz or .lp.gz) [default: not written]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub write: Option<PathBuf>,
-    /// Show every variable that is not zero, not only the first 40
+    /// Print all variables that are not zero, not only the first 40
     #[arg(long, help_heading = "Output")]
     pub all: bool,
-    /// Print the answer as JSON
+    /// Print JSON instead of text
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
 
-/// Solves a model file, or looks at an instant. Exit code 1 when the solver failed; being infeasible is an answer.
+/// Solves a model file or one decision. The exit code is 1 when the solver failed; infeasible is an answer.
 pub(super) fn run(args: &SolveArgs) -> Result<ExitCode> {
     let wall = Duration::from_micros(u64::try_from(args.wall.0).unwrap_or(0));
     let limits = Limits { nodes: args.nodes, gap: args.gap, seed: args.seed, threads: args.threads, wall };

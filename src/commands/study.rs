@@ -81,13 +81,13 @@ pub(crate) struct BatchArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Several machines")]
 pub(crate) struct PartsArgs {
-    /// Run only a part of it, for several machines: part I of N
+    /// Run only part I of N, for several machines [default: all of it]
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// Where the runs are run: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes
     /// must see the folder of results, the inputs and this program
     #[arg(long, value_enum, default_value = "here", conflicts_with = "shard")]
-    pub on: Place,
+    pub on: RunsOn,
     /// Tasks, each of which runs its share
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub shards: u32,
@@ -107,7 +107,7 @@ pub(crate) struct PartsArgs {
 
 /// Where runs are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum RunsOn {
     /// On this machine
     Here,
     /// As a job array of Slurm
@@ -146,16 +146,16 @@ impl BatchArgs {
 
 /// Has others run the shards, if asked to; the folders they left.
 fn elsewhere(args: &BatchArgs, parts: &PartsArgs) -> Result<Vec<PathBuf>> {
-    if parts.on == Place::Here {
+    if parts.on == RunsOn::Here {
         return Ok(Vec::new());
     }
     // A script that cannot be read is refused here, not by every task.
     script(args.name()?)?;
     let shards = Shards::new(args, parts.shards)?;
     match parts.on {
-        Place::Here => {}
-        Place::Slurm => slurm::run(parts, &shards, args.quiet)?,
-        Place::Rota => cluster::run(parts, &shards, args.quiet)?,
+        RunsOn::Here => {}
+        RunsOn::Slurm => slurm::run(parts, &shards, args.quiet)?,
+        RunsOn::Rota => cluster::run(parts, &shards, args.quiet)?,
     }
     Ok(shards.present())
 }

@@ -1,6 +1,5 @@
 //! `rota trace`: traces in and out of every format, what they hold, and what is wrong with them.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,36 +22,69 @@ const ELASTICFLOW_PROFILES: &str = "elasticflow-a100";
 /// What to do with traces.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum TraceCommand {
-    /// Read a trace in any format and write it in Rota's
+    /// Read a trace in any format and write it as Rota's CSV
+    ///
+    /// Rota's CSV has one line for each job: when it arrives, how many GPUs it asks for, its model, how much work it has, and,
+    /// where there is one, its deadline. Import a trace once, and look at it or edit it in any tool; `rota simulate --trace`
+    /// reads both the original file and the imported one, with the same result.
+    #[command(after_help = IMPORT_EXAMPLES)]
     Import(WriteArgs),
-    /// Draw a workload and write it as a trace
+    /// Draw a workload at random and write it as a trace
+    ///
+    /// A workload is drawn from a recipe: number of jobs, arrivals per hour, mix of models, durations. The built-in recipes are
+    /// those of Synergy and ElasticFlow; a .toml file describes your own. The same options and the same seed always give the
+    /// same bytes. `rota simulate` draws the same workload by itself: write it to a file only to look at it, to edit it or to
+    /// give it to another program.
+    #[command(after_help = GENERATE_EXAMPLES)]
     Generate(WriteArgs),
     /// Write a trace or a drawn workload in Synergy's record/replay format
     Record(WriteArgs),
-    /// Write a trace in another format
+    /// Write a trace in the format of another program
+    ///
+    /// Use it to run the same jobs in Rota and in an original program. A format keeps what it has columns for, and no more:
+    /// Synergy's has no deadlines, Chronus' no models. `rota trace formats` lists what is read, `--to` what is written.
+    #[command(after_help = CONVERT_EXAMPLES)]
     Convert(WriteArgs),
-    /// Write only the jobs with places LO..HI
+    /// Write a part of a trace: the jobs at positions LO..HI
     Slice(SliceArgs),
-    /// Say what is odd or impossible about a trace on a cluster; exit 1 if a job can never run
+    /// Check a trace against a cluster; the exit code is 1 if a job can never run
     Check(ReadArgs),
-    /// Counts, percentiles and offered load
+    /// Print counts, percentiles and the offered load of a trace
     Stats(ReadArgs),
     /// List the formats that are read
     Formats,
 }
 
+const IMPORT_EXAMPLES: &str = "\
+Try:
+  rota trace import cluster_job_log -o philly.csv       Philly's job log
+  rota trace import cluster_job_log --log-hours 2400..3000 --skip-bad-rows -o part.csv
+  zcat jobs.csv.gz | rota trace import - | head";
+
+const GENERATE_EXAMPLES: &str = "\
+Try:
+  rota trace generate -o jobs.csv                       2,000 jobs, the default workload
+  rota trace generate --jobs 500 --jobs-per-hour 6 --multi-gpu --seed 7 -o jobs.csv
+  rota trace generate --workload deadlines | rota trace stats -";
+
+const CONVERT_EXAMPLES: &str = "\
+Try:
+  rota trace convert jobs.csv --to synergy -o jobs.trace
+  rota trace convert jobs.csv --to chronus -o chronus.csv --names users.csv
+  rota trace generate --workload elasticflow | rota trace convert - --to elasticflow";
+
 /// A trace to read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadArgs {
-    /// The trace; without it, a workload is drawn
+    /// The trace, `-` for standard input [default: a workload is drawn]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// List of users that Chronus needs beside a trace: `check` refuses one that lacks some
+    /// List of users that Chronus reads next to a trace; `check` refuses a list that lacks some [default: none]
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
 }
@@ -60,18 +92,18 @@ pub(crate) struct ReadArgs {
 /// A trace to read and where to write it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WriteArgs {
-    /// The trace; without it, a workload is drawn
+    /// The trace, `-` for standard input [default: a workload is drawn]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Format to write
+    /// Format to write [default: rota; synergy for `record`; `convert` needs it]
     #[arg(long, value_enum)]
     to: Option<Target>,
-    /// File to write; standard output when missing
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Also write the list of users that Chronus needs beside a trace
+    /// Also write the list of users that Chronus reads next to a trace [default: not written]
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
 }
@@ -79,7 +111,7 @@ pub(crate) struct WriteArgs {
 /// A part of a trace.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SliceArgs {
-    /// Places in the order of arrival, e.g. 0..1000
+    /// Positions in the order of arrival, from 0, without the last: 0..1000
     #[arg(long, value_name = "LO..HI")]
     jobs_range: String,
     #[command(flatten)]
@@ -97,7 +129,7 @@ pub(crate) enum Target {
     Chronus,
     /// Chronus' table in seconds, as ElasticFlow's port reads it
     ChronusSeconds,
-    /// ElasticFlow's table, with models and batches of --profiles; best-effort jobs stay best-effort
+    /// ElasticFlow's table, with models and batch sizes of --profiles; best-effort jobs stay best-effort
     Elasticflow,
 }
 
@@ -106,25 +138,28 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
     match command {
         TraceCommand::Import(args) => {
             let given = args.file.as_ref().or(args.inputs.trace.as_ref());
-            given.context("name the trace to import: rota trace import FILE")?;
+            given.context("which trace? `rota trace import FILE`, or `-` for standard input")?;
             write(args, args.to.unwrap_or(Target::Rota))
         }
         TraceCommand::Generate(args) => {
             if args.file.is_some() || args.inputs.trace.is_some() {
-                bail!("a generated workload has no input file: use `rota trace import` to convert one");
+                bail!(
+                    "`rota trace generate` reads no trace: use `rota trace import` or `rota trace convert`"
+                );
             }
             write(args, args.to.unwrap_or(Target::Rota))
         }
         TraceCommand::Record(args) => write(args, args.to.unwrap_or(Target::Synergy)),
         TraceCommand::Convert(args) => {
-            write(args, args.to.context("say which format, such as --to rota or --to chronus")?)
+            write(args, args.to.context("which format? For instance --to synergy or --to chronus")?)
         }
         TraceCommand::Slice(args) => slice(args),
         TraceCommand::Check(args) => check_trace(args),
         TraceCommand::Stats(args) => print_stats(args),
         TraceCommand::Formats => {
+            let width = Format::ALL.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
             for (_, name, about) in Format::ALL {
-                println!("{name:14}{}", about.trim());
+                println!("{name:width$}  {}", about.trim());
             }
             Ok(())
         }
@@ -144,7 +179,7 @@ fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
 fn write(args: &WriteArgs, target: Target) -> Result<()> {
     let inputs = resolve(args.file.as_ref(), &args.inputs)?;
     let [load] = inputs.loads.as_slice() else {
-        bail!("write one load at a time: --jobs-per-hour takes one value here")
+        bail!("--jobs-per-hour: a trace has one load, give one value")
     };
     if let Some(names) = &args.names {
         replace_file(names, write_chronus::write_names(&load.workload).as_bytes())?;
@@ -165,7 +200,7 @@ fn write_workload(workload: &Workload, inputs: &Inputs, target: Target, out: Opt
             replace_file(path, text.as_bytes())?;
             eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
         }
-        None => std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")?,
+        None => print!("{text}"),
     }
     Ok(())
 }
@@ -177,7 +212,7 @@ fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
     } else {
         measured = profile::load(ELASTICFLOW_PROFILES)?;
         eprintln!(
-            "the profiles {} lack its models: iterations are by {ELASTICFLOW_PROFILES}",
+            "the profiles {} do not have ElasticFlow's models: iterations are computed with {ELASTICFLOW_PROFILES}",
             inputs.profiles.name
         );
         &measured
@@ -185,7 +220,7 @@ fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
     let (text, n_replaced) = write_elasticflow::write(workload, &inputs.cluster, profiles)?;
     if n_replaced > 0 {
         eprintln!(
-            "{n_replaced} jobs of models nobody measured became resnet50, as ElasticFlow itself has it"
+            "{n_replaced} jobs of models that ElasticFlow does not have became resnet50, as in ElasticFlow's own program"
         );
     }
     Ok(text)
@@ -202,7 +237,7 @@ fn slice(args: &SliceArgs) -> Result<()> {
     let write = &args.write;
     let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let [load] = inputs.loads.as_slice() else {
-        bail!("write one load at a time: --jobs-per-hour takes one value here")
+        bail!("--jobs-per-hour: a trace has one load, give one value")
     };
     let all = &load.workload;
     let hi = hi.min(all.jobs.len());

@@ -1,5 +1,5 @@
-//! The laboratory: results of runs and all that is made of them. It knows no live head, no command line and no terminal
-//! width: `rota`, the package around it, has those.
+//! The laboratory: results of runs and everything that is made from them. It does not depend on the live head, the command
+//! line or the width of a terminal: those belong to `rota`, the package around it.
 
 pub mod conform;
 pub mod diff;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// `$ROTA_SHARED`, or `../shared` where it is not set.
+/// `$ROTA_SHARED`, or `../shared` if it is not set.
 pub fn shared_folder() -> PathBuf {
     std::env::var_os("ROTA_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
 }

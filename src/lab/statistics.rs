@@ -1,4 +1,4 @@
-//! Means, quantiles and how sure they are. Intervals are a percentile bootstrap (Efron, 1979) with a fixed seed, so the
+//! Means, quantiles and their confidence intervals. Intervals are a percentile bootstrap (Efron, 1979) with a fixed seed, so the
 //! same values always give the same interval.
 
 use rand::rngs::ChaCha8Rng;
@@ -7,10 +7,10 @@ use rota_scripts::study::{Comparison, Interval};
 
 const N_RESAMPLES: usize = 2_000;
 const SEED: u64 = 0x5EED;
-/// What lies outside the interval on either side.
+/// The probability outside the interval, on each side.
 const TAIL: f64 = 0.025;
 
-/// The 95 % confidence interval of a mean; `None` of nothing. A single value has an interval of no width.
+/// The 95 % confidence interval of a mean; `None` for no values. A single value has an interval of no width.
 pub fn interval(values: &[f64]) -> Option<Interval> {
     let mean = mean(values)?;
     let (low, high) = bounds(values.len(), |picked| picked.iter().map(|at| values[*at]).sum::<f64>());
@@ -19,7 +19,7 @@ pub fn interval(values: &[f64]) -> Option<Interval> {
 }
 
 /// A paired comparison: pairs are drawn, not values, so that what both share (a seed's workload) cancels out.
-/// `None` of nothing, and of lists that cannot be paired.
+/// `None` for no values, and for lists of different lengths.
 pub fn compare(baseline: &[f64], other: &[f64]) -> Option<Comparison> {
     if baseline.len() != other.len() {
         return None;
@@ -36,12 +36,12 @@ pub fn compare(baseline: &[f64], other: &[f64]) -> Option<Comparison> {
     })
 }
 
-/// The mean; `None` of nothing.
+/// The mean; `None` for no values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The `q`-quantile of ascending values, linear between neighbours at index `q * (n - 1)`; `None` of nothing.
+/// The `q`-quantile of ascending values, linear between neighbours at index `q * (n - 1)`; `None` for no values.
 pub(crate) fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     let last = ascending.len().checked_sub(1)?;
     let at = q.clamp(0.0, 1.0) * last as f64;
@@ -49,7 +49,7 @@ pub(crate) fn quantile(ascending: &[f64], q: f64) -> Option<f64> {
     Some(below + (above - below) * at.fract())
 }
 
-/// The standard deviation of a sample; `None` of fewer than two values.
+/// The standard deviation of a sample; `None` for fewer than two values.
 pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -6,6 +6,7 @@ mod elastic;
 mod faults;
 mod gpemu;
 mod journal;
+mod memory;
 mod network;
 mod oracle;
 mod profile;
@@ -94,7 +95,7 @@ fn commands_answer_and_refuse_in_plain_words() {
         (&["logs", "77"], "no such job"),
         (&["drain", "nowhere"], "no such node"),
         (&["policy", "set", "nonsense"], "nonsense"),
-        (&["submit", "--emulate", "--gpus", "1"], "how much work"),
+        (&["submit", "--emulate", "--gpus", "1"], "amount of work"),
         (&["submit", "--emulate", "--model", "nonsense", "--iterations", "9"], "no model `nonsense`"),
     ];
     for (args, word) in refused {

@@ -8,7 +8,7 @@ use crate::figure;
 
 /// A figure that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FoundFigure {
     /// Where it stands in the text.
     pub(crate) range: Range<usize>,
     /// Whether a plus is written.
@@ -16,13 +16,13 @@ pub(crate) struct Place {
 }
 
 /// The figures that a pattern points at. It must fit exactly one place of the text.
-pub(crate) fn find(text: &str, pattern: &str) -> Result<Vec<Place>, String> {
+pub(crate) fn find(text: &str, pattern: &str) -> Result<Vec<FoundFigure>, String> {
     let pieces = pieces(pattern);
     let first = pieces.first().map_or("", |piece| piece.0);
     let Some(start) = first.trim_start().chars().next() else {
         return Err(format!("`{pattern}` must begin with text: a figure alone is found everywhere"));
     };
-    let found: Vec<Vec<Place>> =
+    let found: Vec<Vec<FoundFigure>> =
         text.match_indices(start).filter_map(|(at, _)| fit(text, at, &pieces)).collect();
     match found.as_slice() {
         [one] => Ok(one.clone()),
@@ -67,14 +67,14 @@ fn pieces(pattern: &str) -> Vec<(&str, Option<Mark>)> {
     }
 }
 
-fn fit(text: &str, start: usize, pieces: &[(&str, Option<Mark>)]) -> Option<Vec<Place>> {
+fn fit(text: &str, start: usize, pieces: &[(&str, Option<Mark>)]) -> Option<Vec<FoundFigure>> {
     let (mut at, mut places) = (start, Vec::new());
     for (index, (words, figure)) in pieces.iter().enumerate() {
         at = after(text, at, if index == 0 { words.trim_start() } else { words })?;
         if let Some(mark) = figure {
             let written = figure::prefix(&text[at..])?;
             if *mark != Mark::NotMeant {
-                places.push(Place { range: at..at + written.len(), is_signed: *mark == Mark::Signed });
+                places.push(FoundFigure { range: at..at + written.len(), is_signed: *mark == Mark::Signed });
             }
             at += written.len();
         }

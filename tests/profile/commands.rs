@@ -67,7 +67,7 @@ fn an_emulated_job_profiled_for_real_returns_its_profile() {
     );
     let (is_good, text) = said(&output);
     assert!(is_good, "{text}");
-    assert!(text.contains("ask for 9 CPUs for each GPU") && text.contains("ask for 62.5 GB"), "{text}");
+    assert!(text.contains("request 9 CPUs for each GPU") && text.contains("request 62.5 GB"), "{text}");
     let file = folder.path().join("out/profile.toml");
     let mine = load(file.to_str().expect("a path")).expect("a profile");
     let (mine, shipped) = (mine.entry("res18").expect("there").clone(), load("synergy").expect("built in"));
@@ -110,7 +110,7 @@ fn commands_that_go_wrong_say_how_and_leave_nothing() {
             "says-other",
             &["--pattern", "(?<iteration>\\d+)"],
             "echo hello",
-            "no line of its output fits --pattern",
+            "no line of its output matches --pattern",
         ),
         ("needs-more", &["--memory", "0.1GB"], hog, "it needed more than the 0.1 GB it was given"),
     ];
@@ -169,7 +169,7 @@ fn partial_results_are_kept_when_the_budget_is_spent_and_the_sweep_goes_on_later
     assert!(!is_good && text.contains("budget of 0.001 s is spent"), "{text}");
     let (is_good, text) = run("10m");
     assert!(is_good, "{text}");
-    assert!(text.contains("going on after 1 runs"), "{text}");
+    assert!(text.contains("continuing after 1 runs"), "{text}");
     assert!(folder.path().join("profile-steps/profile.toml").exists());
 }
 
@@ -199,7 +199,7 @@ fn a_dry_run_says_what_it_costs_and_runs_nothing() {
     assert!(is_good, "{text}");
     for part in [
         "python train.py --batch-size 32 --workers 8 --max-iterations 50",
-        "its own `-b 8` gives way to the profiler's",
+        "its own `-b 8` is replaced by the profiler's",
         "6 to 8 runs of 50 iterations (the full grid has 16)",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -90,5 +90,5 @@ fn the_printed_figure_needs_no_command() {
     let (is_good, text) = said(&rota(folder.path(), &["overhead", "--published"]));
     assert!(is_good && text.contains("549.8") && text.contains("8 GPUs to another node"), "{text}");
     let (is_good, text) = said(&rota(folder.path(), &["overhead"]));
-    assert!(!is_good && text.contains("what shall run?"), "{text}");
+    assert!(!is_good && text.contains("nothing to run"), "{text}");
 }

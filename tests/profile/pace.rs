@@ -19,7 +19,7 @@ fn at(seconds: f64) -> Time {
 fn paces(rate: f64, n_reports: u32, known: f64) -> Vec<f64> {
     let mut watch = PaceWatch::default();
     let reports = (0..n_reports).map(|n| f64::from(n) * 10.0);
-    reports.filter_map(|seconds| watch.heard(at(seconds), seconds * rate, 10.0, known)).collect()
+    reports.filter_map(|seconds| watch.report(at(seconds), seconds * rate, 10.0, known)).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn corrections_have_bounds_and_begin_anew_with_other_resources() {
     for n in 0..40 {
         // Its resources change all the time, and with them what is expected.
         let expected = 10.0 + f64::from(n / 6);
-        assert_eq!(watch.heard(at(f64::from(n)), f64::from(n), expected, 1.0), None);
+        assert_eq!(watch.report(at(f64::from(n)), f64::from(n), expected, 1.0), None);
     }
 }
 

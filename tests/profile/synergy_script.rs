@@ -34,7 +34,7 @@ fn a_script_of_synergys_is_profiled_unchanged() {
     let command = ["--", "sh", "imagenet.sh", "--dali", "-b", "512"];
     let (is_good, text) = said(&rota(folder.path(), &[&sweep[..], &scale, &command].concat()));
     assert!(is_good, "{text}");
-    assert!(text.contains("its own `-b 512` gives way to the profiler's"), "{text}");
+    assert!(text.contains("its own `-b 512` is replaced by the profiler's"), "{text}");
     let set = load(folder.path().join("out/profile.toml").to_str().expect("a path")).expect("a profile");
     let entry = set.entry("res18").expect("there");
     let points = &entry.measured.as_ref().expect("measured").points;
@@ -59,7 +59,7 @@ fn a_script_that_leaves_no_file_and_a_batch_that_cannot_be_shared_are_named() {
         said(&rota(folder.path(), &[&sweep[..], words, &command].concat()))
     };
     let (is_good, text) = run(&["--env", "SAYS_NOTHING=1"]);
-    assert!(!is_good && text.contains("PERF_res18_gpu_1_cpu_1.txt: does it take --job-name?"), "{text}");
+    assert!(!is_good && text.contains("PERF_res18_gpu_1_cpu_1.txt: does it accept --job-name?"), "{text}");
     let (is_good, text) = run(&["--gpus", "3", "--batch", "64"]);
-    assert!(!is_good && text.contains("3 GPUs cannot share it evenly"), "{text}");
+    assert!(!is_good && text.contains("divisible by the number of GPUs, 3"), "{text}");
 }

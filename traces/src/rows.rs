@@ -48,7 +48,7 @@ pub(crate) struct Row<'r> {
 const MOST_SECONDS: f64 = 1e12;
 
 impl<'s> Rows<'s> {
-    /// A table with headings; `.txt` files are separated by blanks, all others by commas.
+    /// A table with headings.
     pub(crate) fn with_header(source: &'s Source) -> Result<Self, InputError> {
         let mut rows = Self::without_header(source, StringRecord::new());
         let mut header = StringRecord::new();
@@ -63,11 +63,10 @@ impl<'s> Rows<'s> {
 
     /// A table whose columns are fixed.
     pub(crate) fn without_header(source: &'s Source, header: StringRecord) -> Self {
-        let delimiter = if source.has_extension("txt") { b' ' } else { b',' };
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .delimiter(delimiter)
+            .delimiter(source.separator() as u8)
             .trim(csv::Trim::All)
             .from_reader(source.text.as_bytes());
         Rows { file: &source.name, header, reader }

@@ -19,26 +19,47 @@ pub struct Source {
 /// Nothing larger is read: a file past this is a mistake, not a trace.
 pub const MAX_BYTES: u64 = 4 << 30;
 
+/// The path that means standard input.
+pub const STANDARD_INPUT_PATH: &str = "-";
+
+/// What standard input is called in messages.
+pub const STANDARD_INPUT: &str = "standard input";
+
+/// The first bytes of whatever gzip packed.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 impl Source {
     /// A text that is already here.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Source { name: name.into(), text: text.into() }
     }
 
-    /// Reads a file; one that ends in `.gz` is unpacked.
+    /// Reads a file; one that ends in `.gz` is unpacked. `-` is standard input.
     pub fn open(path: &Path) -> Result<Self, InputError> {
+        if path == Path::new(STANDARD_INPUT_PATH) {
+            return Self::of_standard_input();
+        }
         let name = path.display().to_string();
         let unreadable = |e: std::io::Error| InputError::problem(&name, format!("cannot be read: {e}"));
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-        let mut reader: Box<dyn Read> =
-            if is_packed { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
-        let mut bytes = Vec::new();
-        reader.by_ref().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(InputError::expected(&name, format!("at most {MAX_BYTES} bytes")));
-        }
+        let bytes = if is_packed {
+            read_all(&name, flate2::read::MultiGzDecoder::new(file))?
+        } else {
+            read_all(&name, file)?
+        };
         Self::from_bytes(name, bytes)
+    }
+
+    /// Reads standard input to its end. It has no name that could end in `.gz`: packed bytes are known by how they begin.
+    fn of_standard_input() -> Result<Self, InputError> {
+        let bytes = read_all(STANDARD_INPUT, std::io::stdin().lock())?;
+        let bytes = if bytes.starts_with(&GZIP_MAGIC) {
+            read_all(STANDARD_INPUT, flate2::read::MultiGzDecoder::new(bytes.as_slice()))?
+        } else {
+            bytes
+        };
+        Self::from_bytes(STANDARD_INPUT, bytes)
     }
 
     /// A built-in by its name, or a file. The last three only word the error: `expected a FILE file or one of the built-in
@@ -95,10 +116,30 @@ impl Source {
         lower.trim_end_matches(".gz").ends_with(&format!(".{extension}"))
     }
 
+    /// What stands between the cells of a table: blanks in `.txt` files, commas in all others. Standard input has no extension, so
+    /// its first line decides.
+    pub(crate) fn separator(&self) -> char {
+        let first = || self.text.trim_start().lines().next().unwrap_or("");
+        let has_blanks = || self.name == STANDARD_INPUT && !first().contains(',') && first().contains(' ');
+        if self.has_extension("txt") || has_blanks() { ' ' } else { ',' }
+    }
+
     /// The last part of the name without extensions: what a thing read from it is called.
     pub(crate) fn stem(&self) -> String {
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         file.split('.').next().filter(|s| !s.is_empty()).unwrap_or(file).to_owned()
+    }
+}
+
+fn read_all(name: &str, reader: impl Read) -> Result<Vec<u8>, InputError> {
+    let mut bytes = Vec::new();
+    let read = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|e| InputError::problem(name, format!("cannot be read: {e}")))?;
+    match bytes.len() as u64 {
+        too_many if too_many > MAX_BYTES => {
+            Err(InputError::expected(name, format!("at most {MAX_BYTES} bytes")))
+        }
+        _ => Ok(bytes),
     }
 }
 
@@ -128,6 +169,14 @@ mod tests {
         assert!(read.is_ok_and(|s| s.has_extension("csv")));
         let error = Source::open(Path::new("/nowhere/at-all.csv")).expect_err("absent");
         assert!(error.to_string().starts_with("/nowhere/at-all.csv: cannot be read: "), "{error}");
+    }
+
+    #[test]
+    fn standard_input_is_separated_as_its_first_line_is() {
+        assert_eq!(Source::new(STANDARD_INPUT, "a b\n1 2\n").separator(), ' ');
+        assert_eq!(Source::new(STANDARD_INPUT, "a,b c\n1,2\n").separator(), ',');
+        assert_eq!(Source::new("t.csv", "a b\n1 2\n").separator(), ',');
+        assert_eq!(Source::new("t.txt.gz", "a,b\n").separator(), ' ');
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Messages on a stream: a length of four bytes, little end first, then that many bytes of postcard.
+//! Messages on a stream: a length of four bytes, little-endian, then that many bytes of postcard.
 //!
-//! A length past the cap is refused before anything is stored for it; a message with bytes left over is no message.
-//! Reading from a socket is not here: `Reader` is fed whatever arrived.
+//! A length over the limit is refused before memory is set aside for it, and a message with bytes left over is refused.
+//! Reading from a socket is not done here: `Reader` is given the bytes that arrived.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ pub const MOST_BYTES: usize = 1024 * 1024;
 
 const LENGTH_BYTES: usize = 4;
 
-/// A frame that cannot be.
+/// A frame that is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Longer than allowed.
@@ -24,7 +24,7 @@ pub enum FrameError {
         /// The longest allowed.
         most: usize,
     },
-    /// No message of the kind expected, or a value out of its range.
+    /// Not a message of the expected type, or a value in it is out of range.
     #[error("a frame of {n_bytes} bytes is no {kind}: {why}")]
     Malformed {
         /// What was expected.
@@ -34,7 +34,7 @@ pub enum FrameError {
         /// What is wrong with it.
         why: String,
     },
-    /// A message with something behind it.
+    /// A message with bytes left over.
     #[error("a frame with a {kind} has {n_bytes} bytes too many")]
     TrailingBytes {
         /// What was expected.
@@ -64,7 +64,7 @@ pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// The message of a frame's body: all of its bytes, or it is none.
+/// Decodes the body of a frame; all of its bytes must be used.
 pub fn decode<M: DeserializeOwned>(body: &[u8]) -> Result<M, FrameError> {
     match postcard::take_from_bytes::<M>(body) {
         Ok((message, [])) => Ok(message),
@@ -82,10 +82,10 @@ fn kind<M>() -> &'static str {
     std::any::type_name::<M>().rsplit("::").next().unwrap_or_default()
 }
 
-/// Cuts what arrives into frames.
+/// Splits the bytes that arrive into frames.
 #[derive(Debug)]
 pub struct Reader {
-    /// What has arrived and was not taken out.
+    /// Bytes that have arrived and were not taken out.
     arrived: Vec<u8>,
     most_bytes: usize,
 }
@@ -96,13 +96,12 @@ impl Reader {
         Reader { arrived: Vec::new(), most_bytes: MOST_BYTES_BEFORE_HELLO }
     }
 
-    /// The peer is known: longer frames are taken from now on.
+    /// The peer is known: longer frames are accepted from now on.
     pub fn trust(&mut self) {
         self.most_bytes = MOST_BYTES;
     }
 
-    /// Takes in bytes. The caller takes frames out after each call, so that no more than one frame and one read piles
-    /// up here.
+    /// Adds bytes. The caller takes frames out after each call, so that at most one frame and one read are buffered here.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.arrived.extend_from_slice(bytes);
     }

@@ -1,9 +1,9 @@
-//! What head, agents and users say to each other.
+//! What head, agents and users send each other.
 //!
-//! `message` holds what is said, `value` the checked values it is made of, `frame` how it lies on a stream,
-//! `session` the conversation without sockets or clocks, `measure` how one run of a command is
-//! ordered and watched, `identity` who is who, `quic` the wire itself, `logging` where the log of a head or an agent goes. Nothing a
-//! peer sends can make this crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
+//! `message` has the messages, `value` the checked values in them, `frame` their form on a stream, `session` the protocol
+//! between head and agent without sockets or clocks, `measure` how one run of a command is ordered and watched, `identity`
+//! the certificates, `quic` the wire itself, `logging` the log of a head or an agent. Nothing a peer sends can make this
+//! crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
 
 #![cfg_attr(
     not(test),

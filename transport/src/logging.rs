@@ -1,7 +1,7 @@
 //! The log of a daemon: lines on standard error, filtered by level and target.
 //!
 //! Head and agent write through `tracing`; the target of a line is the module that wrote it. Under systemd the journal
-//! stamps every line itself, so no time is printed there; colours are for terminals alone.
+//! adds the time to every line itself, so none is printed; colours are used on terminals only.
 
 use std::io::IsTerminal as _;
 use std::str::FromStr as _;
@@ -11,7 +11,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
-/// The filter of a daemon that was given no other.
+/// The filter of a daemon started without one.
 pub const DEFAULT_FILTER: &str = "info";
 
 /// Why no log was set up.
@@ -44,11 +44,11 @@ impl LogFilter {
         if text.trim().is_empty() {
             return Err(bad("is empty".into()));
         }
-        // A lone word that is no level would be taken for a target, and everything else would fall silent.
+        // A single word that is not a level would be taken as a target, and nothing else would be logged.
         let is_misspelt =
             |part: &str| !part.contains('=') && tracing::level_filters::LevelFilter::from_str(part).is_err();
         if let Some(part) = text.split(',').map(str::trim).find(|part| is_misspelt(part)) {
-            return Err(bad(format!("`{part}` is no level")));
+            return Err(bad(format!("`{part}` is not a level")));
         }
         Targets::from_str(text).map(LogFilter).map_err(|error| bad(error.to_string()))
     }
@@ -60,7 +60,7 @@ impl Default for LogFilter {
     }
 }
 
-/// Sends every line of this process that passes the filter to standard error. Once in a process.
+/// Sends every line of this process that passes the filter to standard error. To be called once in a process.
 pub fn init(filter: LogFilter) -> Result<(), LoggingError> {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -1,4 +1,4 @@
-//! What `rota profile` and `rota-agent measure` say to each other over a pipe: JSON, one object a line. The first line is
+//! What `rota profile` and `rota-agent measure` send each other over a pipe: JSON, one object per line. The first line is
 //! a [`MeasureSpec`], later ones are [`MeasureOrder`]s; the agent answers with [`MeasureEvent`]s until one is an end.
 //!
 //! Times are seconds of the kernel's monotonic clock.
@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 /// One run of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureSpec {
-    /// Which run this is: no two at a time have the same.
+    /// Identifies the run; no two runs at the same time have the same.
     pub number: u32,
     /// Program and arguments; `rota-agent` means the agent's own binary.
     pub command: Vec<String>,
-    /// What the command finds in its environment besides what Rota sets.
+    /// Environment variables besides those that Rota sets.
     pub environment: BTreeMap<String, String>,
-    /// Where it runs.
+    /// Working directory of the command.
     pub directory: PathBuf,
     /// Where the run's own files are kept until it has ended.
     pub run_dir: PathBuf,
     /// GPUs it gets.
     pub gpus: u32,
-    /// Their kind; empty takes what the driver says.
+    /// Type of the GPUs; if empty, the one that the driver reports.
     pub gpu_type: String,
     /// CPUs it gets, in millionths.
     pub cpu_micro: u64,
     /// Memory it gets; 0 is no limit.
     pub mem_bytes: u64,
-    /// Storage rate it is told of.
+    /// Storage rate that it is told it has.
     pub storage_bps: u64,
     /// Iterations to do in all.
     pub iterations: f64,
@@ -41,11 +41,11 @@ pub struct MeasureSpec {
     pub checkpoint_dir: PathBuf,
     /// A container to run in; none runs it as a process.
     pub container: Option<MeasureContainer>,
-    /// Whether the resources are real.
+    /// Whether it is limited to its resources.
     pub resources: MeasureResources,
-    /// It is stopped after so many seconds.
+    /// It is stopped after this many seconds.
     pub time_limit_s: f64,
-    /// It is stopped when it neither writes nor reports for so many seconds.
+    /// It is stopped when it neither writes nor reports for this many seconds.
     pub silence_limit_s: f64,
     /// Time between being asked to stop and being killed.
     pub grace_s: f64,
@@ -60,23 +60,23 @@ pub struct MeasureContainer {
     pub image: String,
     /// Folders of the host inside the container: (host, container).
     pub mounts: Vec<(PathBuf, PathBuf)>,
-    /// How GPUs are handed in; empty hands in none.
+    /// Option that gives the container GPUs; empty gives it none.
     pub gpu_flag: String,
     /// More options of `create`.
     pub options: Vec<String>,
 }
 
-/// Whether a run's resources are real.
+/// Whether a run is limited to its resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasureResources {
-    /// It gets what it is told and no more.
+    /// It is limited to what it is told it has.
     Held,
     /// It is told its resources, and nothing is limited: for commands that only pretend to compute.
     Told,
 }
 
-/// What may be asked of a run. The end of the input asks it to stop.
+/// A request to a run. The end of the input is a request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasureOrder {
@@ -86,7 +86,7 @@ pub enum MeasureOrder {
     Stop,
 }
 
-/// What a run tells.
+/// What a run reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasureEvent {
@@ -116,7 +116,7 @@ pub enum MeasureEvent {
         /// The line without its end.
         text: String,
     },
-    /// Nothing of it is left.
+    /// No process of it is left.
     Ended(MeasureEnd),
 }
 
@@ -125,7 +125,7 @@ pub enum MeasureEvent {
 pub struct MeasureEnd {
     /// When, on the kernel's monotonic clock.
     pub at_s: f64,
-    /// In which way.
+    /// Exit code, signal or the limit that it broke.
     pub how: MeasureEndHow,
     /// The most memory its processes were seen to use; 0 when it was not watched.
     pub peak_mem_bytes: u64,
@@ -133,7 +133,7 @@ pub struct MeasureEnd {
     pub warnings: Vec<String>,
 }
 
-/// In which way a run ended.
+/// How the processes of a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasureEndHow {
@@ -147,7 +147,7 @@ pub enum MeasureEndHow {
     NotStarted(String),
     /// It was stopped at its time limit.
     TooLong,
-    /// It was stopped because nothing was heard of it.
+    /// It was stopped because it neither wrote nor reported for too long.
     Silent,
     /// It used more memory than it was given.
     OverMemory,

@@ -1,7 +1,7 @@
-//! Values that exist only if they are in range: what a peer may say, as types.
+//! Values that exist only if they are in range, so that the types say what a peer may send.
 //!
-//! Decoding goes through the same constructors as code does, so that a message that decoded is a message that makes
-//! sense. What these values mean is not here: see `message`.
+//! Decoding uses the same constructors as code does, so a message that was decoded has only valid values. What the values
+//! mean is in `message`.
 
 use rota_core::allocation::{GpuSet, WHOLE_GPU};
 use rota_core::resources::Host;
@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 /// A value out of its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ValueError {
-    /// A name that is none.
-    #[error("`{text}` is no name: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")]
+    /// A text that is not a valid name.
+    #[error(
+        "`{text}` is not a valid name: 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
+    )]
     Name {
-        /// The beginning of what was said.
+        /// The beginning of the text.
         text: String,
     },
     /// A text that is too long or holds a NUL.
@@ -25,7 +27,7 @@ pub enum ValueError {
         /// The longest allowed.
         most: usize,
     },
-    /// Bytes that are too many.
+    /// Too many bytes.
     #[error("{n_bytes} bytes: at most {most} are allowed")]
     Bytes {
         /// Length of what was given.
@@ -65,7 +67,7 @@ pub enum ValueError {
 }
 
 fn in_range(what: &'static str, value: f64, least: f64, most: f64) -> Result<(), ValueError> {
-    // A value that is no number is in no range.
+    // NaN is in no range.
     if value >= least && value <= most { Ok(()) } else { Err(ValueError::Range { what, value, least, most }) }
 }
 
@@ -83,7 +85,7 @@ macro_rules! checked {
         }
 
         impl $name {
-            /// Checks that it is one.
+            /// Checks the text.
             pub fn new(inner: impl Into<$inner>) -> Result<Self, ValueError> {
                 let inner = inner.into();
                 let check: fn(&$inner) -> Result<(), ValueError> = $check;
@@ -332,7 +334,7 @@ impl HostAmount {
 }
 
 checked!(
-    /// A length of time between nothing and a hundred years.
+    /// A length of time from zero to a hundred years.
     Wait(Span),
     |span| in_range("microseconds", span.0 as f64, 0.0, 3.2e15)
 );

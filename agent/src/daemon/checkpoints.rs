@@ -1,8 +1,8 @@
 //! A job's checkpoint directory as one stream of bytes, for copying it to another node: what one agent reads piece by
 //! piece, another writes, and unpacks when it is whole. The head carries the pieces; it never looks inside.
 //!
-//! The stream is a row of files by name: the length of the name, the name, the length of the file, the file. Links,
-//! sockets and the like are left out. What arrives is checked like anything else that comes from outside.
+//! The stream is a sequence of files, sorted by name: the length of the name, the name, the length of the file, the file. Links,
+//! sockets and the like are left out. What arrives is checked like all input from outside.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -47,8 +47,8 @@ pub(super) enum CopyError {
         /// The byte that is due: the first one not yet kept.
         expected: u64,
     },
-    /// What arrived is no checkpoint.
-    #[error("what arrived is no checkpoint: {0}")]
+    /// What arrived is not a checkpoint.
+    #[error("what arrived is not a checkpoint: {0}")]
     Malformed(String),
 }
 
@@ -90,7 +90,7 @@ fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), Copy
     Ok((piece, is_end))
 }
 
-/// Keeps a piece of the stream; the last one replaces the folder by the content of the stream.
+/// Keeps a piece of the stream; after the last one, the content of the stream replaces the folder.
 pub(super) fn write(
     stream: &Path,
     folder: &Path,
@@ -156,7 +156,7 @@ fn header(name: &Path, n_bytes: u64) -> Vec<u8> {
     header
 }
 
-/// Adds what of `part`, which lies at `at` in the stream, belongs to a piece from `offset` on.
+/// Adds to a piece that starts at `offset` the bytes of `part`, which is at `at` in the stream.
 fn take(piece: &mut Vec<u8>, part: &[u8], at: u64, offset: u64, most: usize) {
     let wanted = offset + piece.len() as u64;
     let Some(rest) = wanted.checked_sub(at).and_then(|skip| part.get(usize::try_from(skip).ok()?..)) else {
@@ -212,7 +212,7 @@ fn next_name(source: &mut impl Read) -> Result<Option<PathBuf>, CopyError> {
     let name = PathBuf::from(std::ffi::OsString::from_vec(name));
     match name.components().all(|part| matches!(part, Component::Normal(_))) {
         true => Ok(Some(name)),
-        false => Err(CopyError::Malformed(format!("`{}` is no name below the folder", name.display()))),
+        false => Err(CopyError::Malformed(format!("`{}` is not a name below the folder", name.display()))),
     }
 }
 
@@ -280,11 +280,11 @@ mod tests {
         let outside = header(Path::new("../x"), 0);
         let cut = header(Path::new("x"), 9);
         for (bytes, word) in [
-            (absolute.as_slice(), "no name below"),
-            (&outside, "no name below"),
+            (absolute.as_slice(), "not a name below"),
+            (&outside, "not a name below"),
             (&cut, "ends too early"),
             (&[255; 9], "a name of"),
-            (&[1, 0, 0], "no checkpoint"),
+            (&[1, 0, 0], "not a checkpoint"),
         ] {
             let error = write(&stream, &to, 0, bytes, true).expect_err("refused");
             assert!(error.to_string().contains(word), "{error}");

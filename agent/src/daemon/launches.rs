@@ -33,7 +33,7 @@ pub(super) struct LiveLaunch {
     n_warnings_told: usize,
 }
 
-/// What the head should hear after news of a launch.
+/// What is reported to the head after a launch's state changed.
 #[derive(Default)]
 pub(super) struct Consequences {
     pub(super) facts: Vec<Fact>,

@@ -25,7 +25,7 @@ const MOST_UNSENT: usize = 8_192;
 pub(super) enum LinkError {
     #[error("the head at {0} does not answer")]
     NoAnswer(String),
-    #[error("the head hung up")]
+    #[error("the head closed the connection")]
     HungUp,
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -92,7 +92,7 @@ impl Link {
         Ok(Link { receiver: channel.receiver, sender, peer, writer })
     }
 
-    /// Sends without waiting; a head that does not keep up is hung up on.
+    /// Sends without waiting; if the head does not keep up, the connection is closed.
     pub(super) fn send(&self, message: ToHead) {
         if self.sender.try_send(message).is_err() {
             self.peer.close("the head does not keep up");
@@ -104,7 +104,7 @@ impl Link {
         self.receiver.receive().await?.ok_or(LinkError::HungUp)
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     pub(super) fn close(self, why: &str) {
         self.peer.close(why);
         self.writer.abort();

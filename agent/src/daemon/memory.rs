@@ -67,7 +67,7 @@ enum Line {
 }
 
 impl Fence {
-    /// A line without an end is one that a dying agent could not finish.
+    /// A line without a line end was being written when the agent died.
     fn read(text: &str, path: &Path) -> Result<Self, RecordError> {
         let mut fence = Fence::default();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -107,7 +107,7 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory if it is not there, and takes hold of it.
+    /// Makes the directory if it is not there, and locks it.
     pub fn open(run_dir: &Path) -> Result<Self, RunDirError> {
         let wrong = |path: &Path| {
             let path = path.to_owned();
@@ -238,7 +238,7 @@ mod tests {
         }
         run_dir.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
         drop(run_dir);
-        // A line that was not finished does not count.
+        // A line that was not finished is ignored.
         let mut file =
             fs::OpenOptions::new().append(true).open(folder.path().join("fence.jsonl")).expect("there");
         file.write_all(b"{\"forgot\":{\"job\":9,").expect("written");

@@ -1,11 +1,11 @@
-//! The daemon: obeys the head, watches launches, reports. It decides nothing.
+//! The daemon: carries out the head's orders, watches launches, reports. It decides nothing.
 //!
 //! ```text
 //! head ◀─ Link ─▶ AgentSession ─ orders ─▶ Daemon ─ ToShim ─▶ Watcher (one for each launch) ─▶ shim
 //!                      ▲                     │ ▲                  │
 //!                      └────── facts ────────┘ └───── News ───────┘
 //! ```
-//! One task owns all state; watchers and the link only carry. A daemon that ends leaves its launches running, and one
+//! One task owns all state; watchers and the link only pass messages. A daemon that ends leaves its launches running, and one
 //! that starts finds them again.
 
 mod checkpoints;
@@ -45,9 +45,9 @@ use watcher::News;
 
 /// How long to wait before connecting again after a connection was lost: random, and less than this.
 const LOST_WAIT: Duration = Duration::from_millis(500);
-/// The same after the head refused: somebody has to do something first.
+/// The same after the head refused the agent: longer, because an operator has to act first.
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
-/// Where an operator writes which pretended GPUs are bad.
+/// The file in which an operator marks emulated GPUs as bad.
 const BAD_GPUS_FILE: &str = "bad-gpus";
 
 /// All options of the agent.
@@ -81,7 +81,7 @@ pub enum DaemonError {
     /// GPUs or CPUs that are not there.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// Limits that were insisted on.
+    /// Limits were required, and cannot be enforced.
     #[error("limits cannot be enforced: {0}; `--limits auto` runs without where it must")]
     Limits(crate::launch::LaunchError),
     /// A system call failed.
@@ -187,7 +187,7 @@ impl Daemon {
         let open = |wait: Duration| {
             let (credentials, head, opened) = (credentials.clone(), head.to_owned(), opened.clone());
             tokio::spawn(async move {
-                // An agent that takes no link is ending.
+                // If the receiver is gone, the agent is ending.
                 let _ = opened.send(Link::open(&credentials, &head, wait, most).await).await;
             });
         };
@@ -199,10 +199,10 @@ impl Daemon {
                 _ = interrupt.recv() => break,
                 Some(link) = links.recv() => self.connected(link),
                 message = receive(&mut self.link) => match message {
-                    Ok(message) => self.hear(message),
+                    Ok(message) => self.take_message(message),
                     Err(error) => self.disconnected(&error.to_string()),
                 },
-                Some(news) = arrivals.recv() => self.hear_news(news),
+                Some(news) = arrivals.recv() => self.take_news(news),
                 Some((order, outcome)) = outcomes.recv() => {
                     self.act(|session, now, out| session.order_done(now, order, outcome, out));
                 }
@@ -243,7 +243,7 @@ impl Daemon {
         }
     }
 
-    fn hear(&mut self, message: ToAgent) {
+    fn take_message(&mut self, message: ToAgent) {
         let mut out = Vec::new();
         match self.session.handle(now(), message, &mut out) {
             Ok(()) => self.carry_out(out),
@@ -254,7 +254,7 @@ impl Daemon {
         }
     }
 
-    /// Lets the session act, and carries out what comes of it.
+    /// Runs a step of the session, and carries out what follows from it.
     fn act(&mut self, act: impl FnOnce(&mut AgentSession, Time, &mut Vec<AgentOutput>)) {
         let mut out = Vec::new();
         act(&mut self.session, now(), &mut out);
@@ -285,7 +285,7 @@ impl Daemon {
     }
 
     fn welcomed(&mut self, welcome: Welcome) {
-        // On disk before anything is obeyed: a head of a lower epoch is a ghost from now on.
+        // On disk before any order is carried out: from now on, heads of a lower epoch are refused.
         if let Err(error) = self.run_dir.set_terms(welcome.epoch, welcome.lease.span()) {
             error!("{error}");
             return self.hang_up(&error.to_string(), REFUSED_WAIT);
@@ -339,7 +339,7 @@ impl Daemon {
     }
 }
 
-/// The next message, or never without a link.
+/// The next message; waits for ever without a link.
 async fn receive(link: &mut Option<Link>) -> Result<ToAgent, LinkError> {
     match link {
         Some(link) => link.receive().await,

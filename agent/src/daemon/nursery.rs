@@ -1,5 +1,4 @@
-//! Where the daemon gets shims from: a process that forks them, started when the first is wanted and again when it is
-//! gone.
+//! How the daemon gets shims: from a process that forks them, started when the first is needed and again when it is gone.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -29,14 +28,14 @@ pub(super) enum NurseryError {
     AgentEnds,
 }
 
-/// The way to the nursery.
+/// The connection to the nursery.
 #[derive(Clone)]
 pub(super) struct Nursery {
     asks: mpsc::UnboundedSender<(ShimRequest, oneshot::Sender<ShimAnswer>)>,
 }
 
 impl Nursery {
-    /// Starts nothing before a shim is wanted. Needs a tokio runtime.
+    /// The nursery itself is started when the first shim is needed. Needs a tokio runtime.
     pub(super) fn new() -> Self {
         let (asks, asked) = mpsc::unbounded_channel();
         tokio::spawn(tend(asked));
@@ -51,7 +50,7 @@ impl Nursery {
     ) -> Result<Option<ShimProcess>, NurseryError> {
         let (reply, answer) = oneshot::channel();
         let request = ShimRequest { dir: dir.path().to_owned(), beginning };
-        // An agent that ends drops questions and answers alike.
+        // An agent that ends drops both channels.
         let _ = self.asks.send((request, reply));
         match answer.await {
             Ok(ShimAnswer::Started(mark)) => Ok(Some(ShimProcess(mark))),
@@ -62,7 +61,7 @@ impl Nursery {
     }
 }
 
-/// Carries questions and answers; a nursery that is gone is replaced.
+/// Passes requests and answers; a nursery that is gone is replaced.
 async fn tend(mut asked: mpsc::UnboundedReceiver<(ShimRequest, oneshot::Sender<ShimAnswer>)>) {
     let mut line: Option<Line> = None;
     while let Some((request, reply)) = asked.recv().await {
@@ -86,7 +85,7 @@ async fn tend(mut asked: mpsc::UnboundedReceiver<(ShimRequest, oneshot::Sender<S
     }
 }
 
-/// A nursery and the line to it.
+/// A nursery and the connection to it.
 struct Line {
     stream: BufReader<UnixStream>,
     _process: Child,
@@ -117,7 +116,7 @@ impl Line {
     }
 }
 
-/// A shim's process, which is no child of the agent.
+/// A shim's process, which is not a child of the agent.
 pub(super) struct ShimProcess(ProcessMark);
 
 impl ShimProcess {
@@ -126,7 +125,7 @@ impl ShimProcess {
         !self.0.is_alive()
     }
 
-    /// Waits until it is gone. Its end is heard on its socket before: there is no hurry.
+    /// Waits until it is gone. Its end is noticed on its socket first, so this need not be quick.
     pub(super) async fn gone(&self) {
         while !self.is_gone() {
             tokio::time::sleep(LOOK).await;
@@ -134,7 +133,7 @@ impl ShimProcess {
     }
 }
 
-/// This program, also when its file was replaced by a newer one meanwhile.
+/// This program, even if its file was replaced by a newer one meanwhile.
 fn own_program() -> PathBuf {
     let own = Path::new("/proc/self/exe");
     std::fs::read_link(own).ok().filter(|path| path.exists()).unwrap_or_else(|| own.to_owned())

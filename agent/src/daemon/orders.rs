@@ -67,7 +67,7 @@ impl Daemon {
     }
 
     /// Handles a new state that a watcher reports.
-    pub(super) fn hear_news(&mut self, news: News) {
+    pub(super) fn take_news(&mut self, news: News) {
         let log = self.run_dir.log(news.attempt);
         let Some(live) = self.launches.get_mut(news.attempt) else { return };
         let consequences = live.update(news.state, &log, now_ms());
@@ -85,7 +85,7 @@ impl Daemon {
         }
     }
 
-    /// Finds launches of an earlier agent: what runs is watched further on, what ended is kept for the inventory.
+    /// Finds launches of an earlier agent: those that run are watched, those that ended are kept for the inventory.
     pub(super) fn find_launches(&mut self) {
         for attempt in self.run_dir.attempts() {
             let dir = self.run_dir.attempt_dir(attempt);
@@ -96,7 +96,7 @@ impl Daemon {
                     self.cpus.bind(&spec.grant.pinned);
                     self.watch(spec, state, Origin::Found);
                 }
-                // Torn while it was written: nothing was started from it.
+                // It was not written completely, so nothing was started from it.
                 Err(error) => {
                     warn!(%attempt, "a launch that cannot be read is dropped: {error}");
                     let _ = std::fs::remove_dir_all(dir.path());
@@ -215,14 +215,14 @@ impl Daemon {
         tokio::task::spawn_blocking(move || {
             let outcome =
                 copy(&folder).unwrap_or_else(|error| Outcome::Failed(Text::cut(&error.to_string())));
-            // An agent that does not listen any more is ending: its successor is asked again.
+            // If the receiver is gone, the agent is ending; the head asks its successor again.
             let _ = finished.send((order, outcome));
         });
     }
 
     fn read_log(&mut self, order: OrderId, attempt: Attempt, offset: u64, n_bytes: u32) -> Outcome {
         let most = (n_bytes as usize).min(MOST_LOG_BYTES);
-        // Asked before reading: what a launch wrote last is in the log before it has ended.
+        // Checked before reading: what a launch wrote last is in the log before the launch has ended.
         let has_ended = self.launches.get_mut(attempt).is_none_or(|live| live.has_ended());
         let path = self.run_dir.log(attempt);
         match log::read(&path, offset, most) {

@@ -47,7 +47,7 @@ pub(super) fn attempt(attempt: wire::Attempt) -> Attempt {
     Attempt { job: attempt.job.0, incarnation: attempt.incarnation.0 }
 }
 
-/// The number of a launch as it travels.
+/// The number of a launch as messages carry it.
 pub(super) fn to_wire(attempt: Attempt) -> wire::Attempt {
     wire::Attempt { job: JobId(attempt.job), incarnation: Incarnation(attempt.incarnation) }
 }
@@ -202,7 +202,7 @@ pub(super) fn inventory(node: &Node, rack: u32, attempts: Vec<wire::AttemptInfo>
     }
 }
 
-/// A launch as an inventory shows it; none when its record makes no sense to a head.
+/// A launch as an inventory shows it; none when its record has values that no message can carry.
 pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Option<wire::AttemptInfo> {
     let places = spec.grant.gpus.as_slice().iter();
     let local = places.filter_map(|number| node.gpus.iter().position(|gpu| gpu.number == *number));

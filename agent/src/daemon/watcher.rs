@@ -18,7 +18,7 @@ use crate::shim::control::ToShim;
 use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, ProcessMark, ShimPhase, State};
 use crate::shim::{self, Beginning, ShimError};
 
-/// How often a socket is tried that is not there yet.
+/// How often to try a socket that does not exist yet.
 const RETRY: Duration = Duration::from_millis(2);
 /// Time between two checks whether something is gone.
 const LOOK: Duration = Duration::from_millis(20);
@@ -80,7 +80,7 @@ impl Watcher {
                 _ => {
                     self.clear_away().await;
                     self.tell_end(ExitHow::Unknown(Text::cut("its shim was ended from outside")));
-                    // Only now: a shim that comes late finds an end written down, and ends.
+                    // Only now: a shim that starts late finds the end recorded, and ends.
                     drop(lock);
                     return;
                 }
@@ -116,7 +116,7 @@ impl Watcher {
         None
     }
 
-    /// Passes on messages and states until the shim hangs up.
+    /// Passes on messages and states until the shim closes the connection.
     async fn converse(&mut self, stream: UnixStream) {
         let (reader, mut writer) = stream.into_split();
         let mut lines = BufReader::new(reader).lines();
@@ -134,7 +134,7 @@ impl Watcher {
                 word = self.words.recv(), if has_words => match word {
                     Some(word) => {
                         let line = serde_json::to_string(&word).unwrap_or_default() + "\n";
-                        // A shim that does not take it is about to hang up; reading then fails too.
+                        // A shim that does not take it is about to end; reading then fails too.
                         let _ = writer.write_all(line.as_bytes()).await;
                     }
                     None => has_words = false,
@@ -171,7 +171,7 @@ impl Watcher {
                 return;
             }
             for pid in left {
-                // One that ended meanwhile is what was wanted.
+                // It is no error if one has ended meanwhile.
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
             tokio::time::sleep(LOOK).await;
@@ -179,7 +179,7 @@ impl Watcher {
     }
 
     fn tell(&self, state: State) {
-        // An agent that does not listen is ending.
+        // If the receiver is gone, the agent is ending.
         let _ = self.news.send(News { attempt: self.spec.attempt, state });
     }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Load is dealt out in slices of this length.
+/// Load is generated in slices of this length.
 const SLICE: Duration = Duration::from_millis(10);
 
 /// What a job would use in full.

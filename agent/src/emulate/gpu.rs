@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use rota_traces::units::Bytes;
 use rustix::fs::{FlockOperation, flock};
 
-/// A GPU is dealt out in periods of this length.
+/// GPU time is shared in periods of this length.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
 /// A GPU that a job uses; memory is free again when this is dropped, or when the job dies.
 #[derive(Debug)]
 pub(super) struct EmulatedGpu {
     turn: File,
-    /// Locked as long as the job lives: a claim that can be locked is of a job that is gone.
+    /// Locked as long as the job lives: a claim that can be locked belongs to a job that is gone.
     _claim: Option<File>,
 }
 

@@ -1,4 +1,4 @@
-//! The life of an emulated job.
+//! Runs an emulated job from start to end.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::burn::{self, Load};
 use super::gpu::{EmulatedGpu, GpuError, PERIOD};
 use crate::clock::monotonic_s;
 use crate::job::JobClient;
-use crate::job::protocol::JobHears;
+use crate::job::protocol::ToJob;
 
 /// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
@@ -149,9 +149,9 @@ impl Job {
                 Some(gpu) if resumed <= Instant::now() => {
                     gpu.slice(self.around.share);
                     self.iterations += PERIOD.as_secs_f64() * self.time_scale * self.rate;
-                    self.hear(Duration::ZERO)
+                    self.receive(Duration::ZERO)
                 }
-                _ => self.hear(wait),
+                _ => self.receive(wait),
             };
             let now = Instant::now();
             if shared.is_none() && now > resumed {
@@ -181,7 +181,7 @@ impl Job {
         Ok(())
     }
 
-    /// Until the first of these: the end, the next report, the next checkpoint.
+    /// Time until the end, the next report or the next checkpoint, whichever comes first.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
         let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
         let every = self.around.report_every;
@@ -191,9 +191,9 @@ impl Job {
         end.min(every).min(checkpoint.unwrap_or(every))
     }
 
-    fn hear(&mut self, most: Duration) -> Vec<JobHears> {
+    fn receive(&mut self, most: Duration) -> Vec<ToJob> {
         match &mut self.client {
-            Some(client) => client.hear(most),
+            Some(client) => client.receive(most),
             None => {
                 std::thread::sleep(most);
                 Vec::new()
@@ -201,17 +201,17 @@ impl Job {
         }
     }
 
-    fn obey(&mut self, message: &JobHears) -> Result<Next, EmulateError> {
+    fn obey(&mut self, message: &ToJob) -> Result<Next, EmulateError> {
         match message {
-            JobHears::Checkpoint => self.checkpoint().map(|()| Next::GoOn),
-            JobHears::Stop { keep_work, .. } => {
+            ToJob::Checkpoint => self.checkpoint().map(|()| Next::GoOn),
+            ToJob::Stop { keep_work, .. } => {
                 if *keep_work {
                     self.checkpoint()?;
                 }
                 println!("stopped: {} iterations, {} in the checkpoint", self.iterations, self.checkpointed);
                 Ok(Next::Stop)
             }
-            JobHears::Resize { rate, .. } if *rate > 0.0 => {
+            ToJob::Resize { rate, .. } if *rate > 0.0 => {
                 self.rate = *rate;
                 Ok(Next::GoOn)
             }
@@ -247,7 +247,7 @@ impl Job {
         }
     }
 
-    /// Real time in which so much of the job's time passes.
+    /// The real time that a span of the job's time takes.
     fn real(&self, span: Span) -> Duration {
         Duration::try_from_secs_f64(span.as_secs_f64().max(0.0) / self.time_scale).unwrap_or_default()
     }
@@ -295,7 +295,7 @@ impl Surroundings {
         let visible = text("CUDA_VISIBLE_DEVICES").unwrap_or_else(|| "0".to_owned());
         Surroundings {
             rank: number("RANK").unwrap_or(0.0) as u32,
-            // All nodes of a job have the same number of GPUs: the head orders nothing else.
+            // All nodes of a job are ordered to use the same number of GPUs.
             n_gpus: n_gpus_here.saturating_mul(n_nodes),
             n_nodes,
             gpus: visible.split(',').map(str::to_owned).collect(),

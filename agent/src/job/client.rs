@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::protocol::{JobHears, JobSays, PROTOCOL};
+use super::protocol::{FromJob, PROTOCOL, ToJob};
 use crate::clock::monotonic_s;
 use crate::shim::lines::Lines;
 
@@ -28,7 +28,7 @@ impl JobClient {
     /// Connects and sends `hello` as a job that ends by itself when asked to stop.
     pub fn connect(path: &Path, rank: u32) -> io::Result<Self> {
         let mut client = JobClient { lines: Lines::new(UnixStream::connect(path)?)? };
-        client.lines.send(&JobSays::Hello { protocol: PROTOCOL, rank, stops: true });
+        client.lines.send(&FromJob::Hello { protocol: PROTOCOL, rank, stops: true });
         Ok(client)
     }
 
@@ -39,17 +39,17 @@ impl JobClient {
 
     /// The same, done at a time of `clock::monotonic_s`.
     pub fn progress_at(&mut self, iterations: f64, at_s: f64) {
-        self.lines.send(&JobSays::Progress { iterations, at_s: Some(at_s) });
+        self.lines.send(&FromJob::Progress { iterations, at_s: Some(at_s) });
     }
 
     /// Reports a checkpoint that is safely written, with the iterations in it.
     pub fn checkpointed(&mut self, iterations: f64) {
-        self.lines.send(&JobSays::Checkpointed { iterations });
+        self.lines.send(&FromJob::Checkpointed { iterations });
     }
 
     /// Asks how long the lease lasts; the answer comes as `Lease`.
     pub fn renew(&mut self) {
-        self.lines.send(&JobSays::Renew);
+        self.lines.send(&FromJob::Renew);
     }
 
     /// Whether the node still listens.
@@ -59,7 +59,7 @@ impl JobClient {
 
     /// Waits until messages arrive, at most for this time. Lines that are not understood are ignored: a newer agent may
     /// send other messages.
-    pub fn hear(&mut self, most: Duration) -> Vec<JobHears> {
+    pub fn receive(&mut self, most: Duration) -> Vec<ToJob> {
         let until = Instant::now() + most;
         loop {
             self.lines.flush();
@@ -74,7 +74,7 @@ impl JobClient {
             }
             let timeout = left.try_into().ok();
             let events = if self.lines.has_unsent() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            // An interrupted wait is a short one.
+            // An interrupted wait only ends early.
             let _ = poll(&mut [PollFd::new(&self.lines, events)], timeout.as_ref());
         }
     }

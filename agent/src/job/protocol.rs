@@ -1,4 +1,4 @@
-//! The messages between a job and its node: JSON objects, one a line, over the socket named in `ROTA_JOB_SOCKET`.
+//! The messages between a job and its node: JSON objects, one per line, over the socket named in `ROTA_JOB_SOCKET`.
 //!
 //! `docs/job-protocol.md` describes them for people. Unknown fields are ignored: old jobs run under new agents, and new
 //! jobs under old agents.
@@ -11,7 +11,7 @@ pub const PROTOCOL: u32 = 1;
 /// Messages from a job to its node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum JobSays {
+pub enum FromJob {
     /// The first line; answered with `welcome`.
     Hello {
         /// The job's version of the protocol.
@@ -22,27 +22,27 @@ pub enum JobSays {
         #[serde(default)]
         stops: bool,
     },
-    /// So many iterations are done, those of earlier launches included.
+    /// Progress.
     Progress {
         /// Iterations done by all launches of the job.
         iterations: f64,
-        /// When they were done, in seconds of the kernel's monotonic clock: exact where a message waits to be read.
+        /// When they were done, in seconds of the kernel's monotonic clock: exact even if the message is read later.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_s: Option<f64>,
     },
-    /// A checkpoint is written that holds so many iterations.
+    /// A checkpoint was written.
     Checkpointed {
         /// Iterations in the checkpoint, those of earlier launches included.
         iterations: f64,
     },
-    /// How long may I run? Answered with `lease`.
+    /// Asks how long the lease lasts. Answered with `lease`.
     Renew,
 }
 
 /// Messages from the node to a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum JobHears {
+pub enum ToJob {
     /// The answer to `hello`.
     Welcome {
         /// The node's version of the protocol.
@@ -57,7 +57,7 @@ pub enum JobHears {
         iterations: f64,
         /// Iterations in the checkpoint that this launch starts from.
         done: f64,
-        /// Seconds left of the lease; null lasts for ever.
+        /// Seconds left of the lease; null means for ever.
         lease_s: Option<f64>,
     },
     /// Write a checkpoint and go on.
@@ -78,7 +78,7 @@ pub enum JobHears {
     },
     /// The answer to `renew`.
     Lease {
-        /// Seconds left; null lasts for ever.
+        /// Seconds left; null means for ever.
         lease_s: Option<f64>,
     },
     /// What the job may use has changed.
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn lines_are_as_documented() {
-        let hello: JobSays =
+        let hello: FromJob =
             serde_json::from_str(r#"{"type":"hello","protocol":1,"rank":3,"language":"COBOL"}"#)
                 .expect("reads");
-        assert_eq!(hello, JobSays::Hello { protocol: 1, rank: 3, stops: false });
-        let stop = serde_json::to_string(&JobHears::Stop { grace_s: 2.5, keep_work: true }).expect("writes");
+        assert_eq!(hello, FromJob::Hello { protocol: 1, rank: 3, stops: false });
+        let stop = serde_json::to_string(&ToJob::Stop { grace_s: 2.5, keep_work: true }).expect("writes");
         assert_eq!(stop, r#"{"type":"stop","grace_s":2.5,"keep_work":true}"#);
-        let rescale = serde_json::to_string(&JobHears::Rescale { gpus: 8, world_size: 2 }).expect("writes");
+        let rescale = serde_json::to_string(&ToJob::Rescale { gpus: 8, world_size: 2 }).expect("writes");
         assert_eq!(rescale, r#"{"type":"rescale","gpus":8,"world_size":2}"#);
-        assert_eq!(serde_json::to_string(&JobHears::Checkpoint).expect("writes"), r#"{"type":"checkpoint"}"#);
+        assert_eq!(serde_json::to_string(&ToJob::Checkpoint).expect("writes"), r#"{"type":"checkpoint"}"#);
     }
 }

@@ -17,7 +17,7 @@ use super::spec::Grant;
 /// All groups are below this one.
 const PARENT: &str = "rota";
 const CONTROLLERS: [&str; 3] = ["cpu", "cpuset", "memory"];
-/// CPU time is dealt out in periods of this many microseconds.
+/// CPU time is limited in periods of this many microseconds.
 const PERIOD_US: u64 = 100_000;
 /// The least CPU time the kernel accepts in a period.
 const LEAST_QUOTA_US: i64 = 1_000;
@@ -75,7 +75,7 @@ impl Cgroup {
         self.folders().into_iter().map(open).collect()
     }
 
-    /// Whether the kernel killed something in here for want of memory.
+    /// Whether the kernel killed something in here for lack of memory.
     pub fn was_over_memory(&self) -> bool {
         let counts = |text: &str| {
             text.lines().any(|line| {
@@ -90,7 +90,7 @@ impl Cgroup {
 
     /// Removes the group; nothing may be in it any more.
     pub fn remove(self) {
-        // A group that cannot be removed holds no process of ours, costs a few kilobytes and goes with the machine.
+        // A group that cannot be removed holds no process of ours, costs a few kilobytes and is gone after a reboot.
         let _ = self.inner.delete();
     }
 

@@ -1,7 +1,8 @@
 //! Ranks in containers, through the command line of docker or podman, which agree on all that is needed here.
 //!
-//! The process that represents a rank is the attached client. It carries the output, but its life is not the
-//! container's: stopping, adopting and asking for the end all go to the runtime by the container's name.
+//! The process that represents a rank is the attached client. It carries the output, but the
+//! container can outlive it: stopping, adopting and asking for the exit status all go to the runtime, by the container's
+//! name.
 
 use std::os::fd::BorrowedFd;
 use std::process::{Command, Output, Stdio};
@@ -70,7 +71,7 @@ impl Container {
         command.args(words).output().map_err(|source| LaunchError::Start { program, source })
     }
 
-    /// Runs the client and insists that it succeeds.
+    /// Runs the client; it is an error if it fails.
     fn must(&self, words: &[&str]) -> Result<String, LaunchError> {
         let output = self.ask(words)?;
         if output.status.success() {
@@ -212,7 +213,7 @@ impl Launcher for Container {
 
     fn ask_to_stop(&mut self, _ranks: &[Rank]) {
         for (_, name) in self.names() {
-            // One that has ended is what was wanted; one that does not hear is killed later.
+            // It is no error if one has ended; one that does not react is killed later.
             let _ = self.ask(&["kill", "--signal=TERM", &name]);
         }
     }
@@ -261,7 +262,7 @@ impl Launcher for Container {
 
     fn clear(&mut self) {
         for (_, name) in self.names() {
-            // One that was never made cannot be removed.
+            // A container that was never made cannot be removed.
             let _ = self.ask(&["rm", "--force", &name]);
         }
     }

@@ -1,25 +1,25 @@
-//! The environment of a rank: what the job asked for, then Rota's variables, which win. Nothing of the agent's own
-//! environment but what programs cannot do without.
+//! The environment of a rank: what the job asked for, then Rota's variables, which take precedence. Of the agent's own
+//! environment, only what programs cannot do without.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::spec::{LaunchSpec, Rendezvous};
 
-/// Of the agent's environment, what jobs inherit.
+/// Variables that jobs inherit from the agent.
 const INHERITED: [&str; 8] = ["HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
 
 /// Marks every process of an attempt: survivors can be found even when their shim is gone.
 pub const ATTEMPT_VARIABLE: &str = "ROTA_ATTEMPT";
 
-/// Where the processes of a launch find what is theirs.
+/// Paths and addresses for the processes of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The agent's directory: two agents of one host never take each other's processes for their own.
     pub run_dir: &'a Path,
     /// The socket of the job protocol.
     pub job_socket: &'a Path,
-    /// Where ranks meet.
+    /// Where ranks find each other.
     pub rendezvous: &'a Rendezvous,
 }
 

@@ -1,4 +1,4 @@
-//! Ways to start a job and to be sure that it is gone: processes and containers behind one interface.
+//! Ways to start a job and to make sure that it is gone: processes and containers behind one interface.
 //!
 //! Launchers live in the shim, one shim for each launch. When to start and stop is not decided here.
 
@@ -20,7 +20,7 @@ use spec::{LaunchSpec, LauncherKind, Rendezvous};
 pub use container::Container;
 pub use process::Process;
 
-/// A way to start the ranks of a launch, to stop them and to be sure that nothing is left.
+/// A way to start the ranks of a launch, to stop them and to make sure that nothing is left.
 pub trait Launcher {
     /// Everything that may take long or fail before ranks start: directories, images, control groups.
     fn prepare(&mut self) -> Result<(), LaunchError>;

@@ -91,7 +91,7 @@ impl Launcher for Process {
 
     fn ask_to_stop(&mut self, ranks: &[Rank]) {
         for rank in ranks {
-            // A group that is gone has stopped.
+            // It is no error if the group is gone.
             let _ = rustix::process::kill_process_group(rank.pid, Signal::TERM);
         }
     }

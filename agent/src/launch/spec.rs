@@ -82,13 +82,13 @@ pub struct Gang {
     pub n_nodes: u32,
     /// The lowest rank on this node.
     pub first_rank: u32,
-    /// How many ranks are here: so many processes are started.
+    /// How many ranks are here; one process is started for each.
     pub n_ranks: u32,
     /// Ranks of the job on all nodes.
     pub world_size: u32,
 }
 
-/// Where ranks meet: rank 0 listens there.
+/// Where ranks find each other: rank 0 listens there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendezvous {
     /// Host name or address of the node with rank 0.
@@ -168,8 +168,8 @@ pub struct ContainerSpec {
     pub mounts: Vec<Mount>,
     /// Name of the network; `host` shares the host's.
     pub network: String,
-    /// How GPUs are handed in, `{gpus}` standing for their numbers: `--gpus=device={gpus}`. An option that takes one
-    /// GPU, such as `--device=nvidia.com/gpu={gpu}`, is repeated for each. Empty hands in none.
+    /// Option that gives the container GPUs; `{gpus}` stands for their numbers: `--gpus=device={gpus}`. An option that takes one
+    /// GPU, such as `--device=nvidia.com/gpu={gpu}`, is repeated for each. Empty gives it none.
     pub gpu_flag: String,
     /// More options of `run`, as they are.
     pub options: Vec<String>,
@@ -211,7 +211,7 @@ pub enum OnHeadLost {
 /// How much of a job's output is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCaps {
-    /// A file is put aside when it has this many bytes.
+    /// A new file is started when the current one has this many bytes.
     pub file_bytes: u64,
     /// Files kept, the current one included; the oldest goes first.
     pub n_files: u32,

@@ -23,7 +23,7 @@ pub fn children() -> Vec<Pid> {
 /// Kills all children of this process. What they leave behind becomes a child in turn: repeat until none is left.
 pub fn kill_children() {
     for child in children() {
-        // One that ended meanwhile is what was wanted.
+        // It is no error if one has ended meanwhile.
         let _ = rustix::process::kill_process(child, Signal::KILL);
     }
 }

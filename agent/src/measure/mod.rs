@@ -24,13 +24,13 @@ use crate::ranges::Ranges;
 use crate::shim::record::{AttemptDir, RecordError};
 use watch::Watch;
 
-/// A shim whose lease is not renewed for so long stops its launch.
+/// A shim whose lease is not renewed for this long stops its launch.
 const LEASE_MS: u64 = 10_000;
 
 /// A run that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The first line of the input is no order.
+    /// The first line of the input is not an order.
     #[error("standard input: {0}")]
     Spec(String),
     /// More than this machine has.
@@ -86,7 +86,7 @@ pub fn run() -> Result<(), MeasureError> {
     Watch::new(spec, prepared)?.run(&heard, tell)
 }
 
-/// A launch that is written down, and what is known of its limits.
+/// A launch whose record is written, and how its limits are enforced.
 struct Prepared {
     launch: LaunchSpec,
     dir: AttemptDir,

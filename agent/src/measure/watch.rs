@@ -19,7 +19,7 @@ use crate::shim::lines::Lines;
 use crate::shim::log;
 use crate::shim::record::{Exit, ExitCause, ExitHow, ShimPhase, State};
 
-/// How often the run is looked at.
+/// How often the run is checked.
 const TURN: Duration = Duration::from_millis(5);
 /// How often its memory is counted, and its lease renewed.
 const SLOW_TURN_S: f64 = 0.2;
@@ -77,7 +77,7 @@ impl Watch {
         let exit = loop {
             // Checked before reading: the last output of a run is written before its shim is gone.
             let is_gone = self.shim.try_wait().is_ok_and(|status| status.is_some());
-            let mut events = self.hear();
+            let mut events = self.receive();
             events.extend(self.read_progress());
             events.extend(self.read_output(is_gone));
             for event in &events {
@@ -108,7 +108,7 @@ impl Watch {
     }
 
     /// Events from the shim's messages; connects as soon as the shim listens.
-    fn hear(&mut self) -> Vec<MeasureEvent> {
+    fn receive(&mut self) -> Vec<MeasureEvent> {
         if self.control.is_none() {
             let stream = UnixStream::connect(self.prepared.dir.control_socket());
             self.control = stream.and_then(Lines::new).ok();
@@ -251,10 +251,10 @@ impl Watch {
     /// Ends whatever still carries the run's mark and removes its files.
     fn clear(&self) {
         for pid in survivors::marked(&self.mark) {
-            // One that ended meanwhile is what was wanted.
+            // It is no error if one has ended meanwhile.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
-        // A folder that stays costs nothing but its room.
+        // A folder that cannot be removed only takes up space.
         let _ = fs::remove_dir_all(self.prepared.dir.path());
     }
 }

@@ -1,7 +1,7 @@
-//! Which CPUs a launch is bound to. How many is the head's decision; which ones is a matter of wiring.
+//! Which CPUs a launch is bound to. The head decides how many; which ones depends on the machine's topology.
 //!
 //! Synergy's two ways (deployment of OSDI'22): plain takes the lowest free numbers, NUMA-aware the node with the fewest
-//! free CPUs that still holds all, near the GPUs where that can be, and else fills node after node.
+//! free CPUs that still holds all, near the GPUs where possible, and otherwise fills node after node.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::ranges::Ranges;
 pub struct Gpu {
     /// The number its driver gives it.
     pub number: u32,
-    /// Its own name, unique in the world.
+    /// Its globally unique identifier, from the driver.
     pub uuid: String,
     /// Its model, without the maker's name: `A100-SXM4-80GB`.
     pub model: String,
@@ -161,8 +161,8 @@ fn read(nvml: &Nvml, number: u32) -> Result<Gpu, NvmlError> {
     })
 }
 
-/// The GPU's memory: by the second version of the question, which drivers before 510 do not know, or by the first. One
-/// that knows neither has a GPU all the same.
+/// The GPU's memory: by the second version of the question, which drivers before 510 do not know, or by the first. A
+/// GPU whose driver knows neither is still usable.
 fn memory(nvml: &Nvml, device: &Device<'_>) -> Result<u64, NvmlError> {
     let answer = match device.memory_info().map(|info| info.total) {
         Err(error) if is_unknown(&error) => memory_by_first_version(nvml, device),
@@ -185,7 +185,7 @@ fn memory_by_first_version(nvml: &Nvml, device: &Device<'_>) -> Result<u64, Nvml
     let ask = ask.map_err(|error| NvmlError::FailedToLoadSymbol(error.to_string()))?;
     let mut info = std::mem::MaybeUninit::zeroed();
     // SAFETY: the function has the type that NVIDIA's header gives it, the handle is of this open library, and the answer
-    // is three plain numbers, for which zeros are as good as any.
+    // is three plain numbers, for which zeros are valid values.
     let info = unsafe {
         nvml_try(ask(device.handle(), info.as_mut_ptr()))?;
         info.assume_init()

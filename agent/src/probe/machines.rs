@@ -16,7 +16,7 @@ pub struct Machine {
     pub first_gpu: u32,
     /// The number of its first CPU.
     pub first_cpu: u32,
-    /// Whether CPUs are dealt out by NUMA node.
+    /// Whether CPUs are assigned by NUMA node.
     pub is_numa_aware: bool,
 }
 
@@ -31,7 +31,7 @@ pub enum MachinesError {
         /// The error of reading it.
         why: String,
     },
-    /// A line that is none.
+    /// A line that cannot be read.
     #[error(
         "line {line}: `{text}`: expected {expected}, as in `10.0.0.4,16000,0,0,1` (ip,port,first GPU,first CPU,NUMA)"
     )]
@@ -129,7 +129,7 @@ pub fn of_node(machines: &[Machine], node: NodeId) -> Result<&Machine, MachinesE
 
 fn count_nodes(cluster: &str) -> Result<u64, MachinesError> {
     let wrong = |why: String| MachinesError::Cluster { why };
-    // The original's file is an INI, and its numbers have defaults; it is no TOML.
+    // The original's file is an INI, and its numbers have defaults; it is not TOML.
     if cluster.lines().any(|line| line.trim().eq_ignore_ascii_case("[cluster]")) {
         let number = |name: &str, default: u64| {
             let pairs = cluster.lines().filter_map(|line| line.split_once(['=', ':']));
@@ -147,7 +147,7 @@ fn count_nodes(cluster: &str) -> Result<u64, MachinesError> {
     let count = |group: &toml::Value| group.get("count").map_or(Some(1), toml::Value::as_integer);
     let counts: Option<Vec<i64>> = groups.iter().map(count).collect();
     let sum = counts.map(|counts| counts.iter().sum::<i64>()).and_then(|sum| u64::try_from(sum).ok());
-    sum.ok_or_else(|| wrong("a count of [[nodes]] is no number".to_owned()))
+    sum.ok_or_else(|| wrong("a count of [[nodes]] is not a number".to_owned()))
 }
 
 #[cfg(test)]

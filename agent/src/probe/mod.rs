@@ -30,19 +30,19 @@ pub struct Node {
     pub gpus: Vec<Gpu>,
     /// CPUs, memory and storage rate in all.
     pub host: Host,
-    /// CPUs that are given to jobs; empty when they are only pretended.
+    /// CPUs that are given to jobs; empty when they are emulated.
     pub cpus: Ranges,
     /// Sockets, NUMA nodes and caches.
     pub topology: Topology,
-    /// Whether its GPUs are pretended.
+    /// Whether its GPUs are emulated.
     pub is_emulated: bool,
 }
 
-/// A node that cannot be.
+/// Why a node cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// No driver, or no GPU, where some are needed.
-    #[error("no GPU: {why}; `--emulate-gpus N` pretends to have some")]
+    #[error("no GPU: {why}; `--emulate-gpus N` emulates some")]
     NoGpu {
         /// The driver's error.
         why: String,

@@ -1,5 +1,5 @@
 //! The messages between an agent and the shims of its launches: JSON lines over the socket in the attempt's directory. A
-//! shim sends its whole state whenever some of it changes: nothing is missed over a reconnect.
+//! shim sends its whole state whenever any of it changes, so a reconnect loses nothing.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! JSON objects as lines over a Unix socket that never blocks: one slow or silly peer cannot hold up a shim.
+//! JSON objects as lines over a Unix socket that never blocks: a slow or faulty peer cannot hold up a shim.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 /// The longest line a peer may send.
 const MOST_LINE_BYTES: usize = 64 * 1024;
-/// A peer that leaves this much unread is gone.
+/// A peer that leaves this much unread is disconnected.
 const MOST_UNSENT_BYTES: usize = 256 * 1024;
 
 /// One connection that carries JSON lines in both directions and never blocks.
@@ -21,9 +21,9 @@ pub struct Lines {
     is_open: bool,
 }
 
-/// Why a line was no message.
+/// Why a line is not a message.
 #[derive(Debug, thiserror::Error)]
-#[error("a line that is no message: {why}")]
+#[error("a line that is not a message: {why}")]
 pub struct LineError {
     why: String,
 }
@@ -48,7 +48,7 @@ impl Lines {
     /// Takes in what has arrived, and returns the messages in it.
     pub fn receive<M: DeserializeOwned>(&mut self) -> Vec<Result<M, LineError>> {
         let mut buffer = [0; 4096];
-        // So much at once and no more: the others want their turn.
+        // Only this much at once, so that other peers get their turn.
         for _ in 0..16 {
             match self.stream.read(&mut buffer) {
                 Ok(0) => {

@@ -1,4 +1,4 @@
-//! A job's output on disk: the newest bytes, never more than the caps allow, in files that are put aside when full.
+//! A job's output on disk: the newest bytes, within the limits, in files that are rotated when full.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use crate::launch::spec::LogCaps;
 
-/// A log that is being written: `log`, and `log.1` (the newest put aside) to `log.N`.
+/// A log that is being written: `log`, and `log.1` (the newest rotated one) to `log.N`.
 pub struct RotatingLog {
     path: PathBuf,
     caps: LogCaps,
-    /// None until there is something to write: many jobs write nothing, and a file costs more than all else of a shim.
+    /// None until there is something to write: many jobs write nothing, and a file costs more than the rest of a shim.
     file: Option<File>,
     n_bytes: u64,
-    /// Bytes of all files that were put aside, those included that are gone: where the current file begins.
+    /// Bytes of all rotated files, including those that were deleted: where the current file begins.
     start: u64,
 }
 
 impl RotatingLog {
-    /// Opens a log to write behind what is there.
+    /// Opens a log to append to it.
     pub fn open(path: &Path, caps: LogCaps) -> io::Result<Self> {
         let n_bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let start = read_start(path);
@@ -27,7 +27,7 @@ impl RotatingLog {
         Ok(RotatingLog { path: path.to_owned(), caps, file: None, n_bytes, start })
     }
 
-    /// Writes output, putting files aside as they fill.
+    /// Writes output, rotating files as they fill.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.n_bytes >= self.caps.file_bytes {

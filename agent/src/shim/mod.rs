@@ -64,7 +64,7 @@ pub fn run(dir: &Path, beginning: Beginning) -> Result<(), ShimError> {
     Claim::take(AttemptDir::new(dir))?.run(beginning)
 }
 
-/// A launch that no other shim watches, and the socket at which its agent speaks to this one.
+/// A launch that no other shim watches, and the socket on which its agent reaches this one.
 pub(crate) struct Claim {
     attempt: AttemptDir,
     agents: ClientSocket,
@@ -86,7 +86,7 @@ impl Claim {
             return Ok(());
         }
         let spec = self.attempt.launch()?;
-        // A shim that leads its session already is as far from its agent as it can be.
+        // It is no error if the shim leads its own session already.
         let _ = rustix::process::setsid();
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))

@@ -2,8 +2,8 @@
 //!
 //! Loading the agent's program again for each launch takes longer than everything else a shim does. The nursery has
 //! loaded it once, has one thread and next to no memory, and so forks in a fraction of that time. Before it forks it takes
-//! the launch's lock and opens its control socket, both of which the shim inherits: when the agent hears of a shim, it
-//! can speak to it. Shims live on when the nursery ends, which it does when its agent is gone.
+//! the launch's lock and opens its control socket, both of which the shim inherits: when the agent is told of a shim, it
+//! can connect to it. Shims live on when the nursery ends, which it does when its agent is gone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ use super::{Beginning, Claim, ShimError};
 /// Shims that have ended are reaped at least this often while there are any.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// What a nursery is asked: a shim for a launch.
+/// A request to the nursery: a shim for a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimRequest {
     /// The attempt's directory, with `launch.json` in it.
@@ -32,7 +32,7 @@ pub struct ShimRequest {
     pub beginning: Beginning,
 }
 
-/// What a nursery answers, to each request in turn.
+/// The nursery's answer, one for each request in turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShimAnswer {
@@ -40,7 +40,7 @@ pub enum ShimAnswer {
     Started(ProcessMark),
     /// Another shim watches this launch.
     Held,
-    /// There is none, and why.
+    /// No shim could be made, with the reason.
     Failed(String),
 }
 
@@ -73,18 +73,18 @@ pub fn run() -> Result<(), ShimError> {
             n_shims = n_shims.saturating_sub(1);
         }
         let timeout = if n_shims > 0 { Some(&REAP_EVERY) } else { None };
-        // An interrupted wait is a short one.
+        // An interrupted wait only ends early.
         let _ = poll(&mut [PollFd::new(&asks, PollFlags::IN)], timeout);
     }
     Ok(())
 }
 
 enum Made {
-    /// The nursery goes on: this is its new child.
+    /// In the nursery: its new child.
     Shim(ProcessMark),
-    /// The nursery goes on without one.
+    /// In the nursery: no child was made.
     Nothing(ShimAnswer),
-    /// This process is the child.
+    /// In the child.
     Own(Claim),
 }
 

@@ -1,4 +1,4 @@
-//! What a shim writes down: how its launch ended is known whatever happens to the agent.
+//! What a shim records on disk, so that the end of its launch is known whatever happens to the agent.
 
 use std::fs;
 use std::io::Write;
@@ -15,11 +15,11 @@ use crate::launch::survivors;
 /// The state of a launch, as its shim knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Where it is between prepared and gone.
+    /// Its phase, from preparing to ended.
     pub phase: ShimPhase,
     /// The shim that watches it.
     pub shim: ProcessMark,
-    /// A free port of this node, for ranks to meet at.
+    /// A free port of this node, where ranks can find each other.
     pub port: u16,
     /// Iterations done in all, as far as known.
     pub iterations: f64,
@@ -88,7 +88,7 @@ impl ProcessMark {
         ProcessMark { pid, start_ticks }
     }
 
-    /// Whether that very process lives.
+    /// Whether exactly this process is alive.
     pub fn is_alive(&self) -> bool {
         Pid::from_raw(self.pid).is_some_and(|pid| survivors::is_alive(pid, self.start_ticks))
     }
@@ -160,7 +160,7 @@ impl AttemptDir {
         self.0.join("progress.jsonl")
     }
 
-    /// Writes down a report of progress: `[seconds of the monotonic clock, iterations]`.
+    /// Records a report of progress: `[seconds of the monotonic clock, iterations]`.
     pub fn add_progress(&self, at_s: f64, iterations: f64) -> Result<(), RecordError> {
         let path = self.progress();
         let wrong = |source| RecordError::File { path: path.clone(), source };
@@ -173,7 +173,7 @@ impl AttemptDir {
         read(&self.launch_file())
     }
 
-    /// Writes down what is to be run.
+    /// Records what is to be run.
     pub fn set_launch(&self, spec: &LaunchSpec) -> Result<(), RecordError> {
         let path = self.launch_file();
         let text =
@@ -181,14 +181,14 @@ impl AttemptDir {
         write_private(&path, &text).map_err(|source| RecordError::File { path, source })
     }
 
-    /// The last state the shim wrote down; none when it never came so far.
+    /// The last state that the shim recorded; none if it recorded none.
     pub fn state(&self) -> Result<Option<State>, RecordError> {
         let path = self.states();
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|source| RecordError::File { path: path.clone(), source })?,
         };
-        // A line without an end is one that a dying shim could not finish.
+        // A line without a line end was being written when the shim died.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let last = whole.lines().next_back().map(serde_json::from_str).transpose();
         last.map_err(|source| RecordError::Content { path, source })

@@ -1,4 +1,4 @@
-//! The way from asking a launch to stop to killing it, and the lease that begins it, as moments on the clock.
+//! How a launch is stopped, as times on the clock: when it is asked, signalled and killed, and the lease that starts this.
 
 use super::record::ExitCause;
 
@@ -7,11 +7,11 @@ use super::record::ExitCause;
 pub(super) struct Stopping {
     /// What caused the stop; it becomes the cause of the launch's end.
     pub(super) cause: ExitCause,
-    /// When its processes are asked by a signal.
+    /// When its processes are sent the first signal.
     pub(super) ask_at_ms: u64,
     /// When they are killed.
     pub(super) kill_at_ms: u64,
-    /// Whether they were asked.
+    /// Whether that signal was sent.
     pub(super) was_asked: bool,
 }
 

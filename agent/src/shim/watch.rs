@@ -16,13 +16,13 @@ use super::socket::ClientSocket;
 use super::stopping::{Lease, Stopping};
 use super::{Beginning, ShimError};
 use crate::clock::{monotonic_s, now_ms};
-use crate::job::protocol::{JobHears, JobSays, PROTOCOL};
+use crate::job::protocol::{FromJob, PROTOCOL, ToJob};
 use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
 use crate::launch::{LaunchError, Launcher, Rank, survivors};
 
-/// How often a shim looks around when nothing calls it.
+/// How often a shim checks its launch when nothing wakes it.
 const TURN_MS: u64 = 1_000;
-/// How often it looks while something dies.
+/// How often it checks while processes are ending.
 const DYING_TURN_MS: u64 = 10;
 /// Progress is reported at most this often.
 const TELL_EVERY_MS: u64 = 200;
@@ -59,7 +59,7 @@ pub(super) struct Watch {
     running_since_ms: u64,
     told_at_ms: u64,
     has_untold: bool,
-    /// The lowest rank whose progress was heard: it speaks for all.
+    /// The lowest rank that has reported progress; its reports count for the whole launch.
     speaker: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ impl Watch {
         rustix::io::ioctl_fionbio(&output, true)
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
         let state = State::before_start(&spec, ProcessMark::own(), number);
-        // Before any message is sent: a peer that hears from this shim finds its state already on disk.
+        // Before any message is sent, so that a peer that gets one finds the shim's state on disk.
         attempt.set_state(&state)?;
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
@@ -196,7 +196,7 @@ impl Watch {
         if self.input.is_none() && !self.has_output_ended {
             fds.push(PollFd::new(&self.output, PollFlags::IN));
         }
-        // An interrupted wait is a short one.
+        // An interrupted wait only ends early.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
@@ -207,8 +207,8 @@ impl Watch {
         }
         self.jobs.admit();
         self.keep_output();
-        self.hear_agents();
-        self.hear_jobs();
+        self.read_agents();
+        self.read_jobs();
         self.reap();
         self.guess_progress();
         self.keep_lease();
@@ -239,7 +239,7 @@ impl Watch {
         }
     }
 
-    fn hear_agents(&mut self) {
+    fn read_agents(&mut self) {
         let heard: Vec<ToShim> =
             self.agents.clients.iter_mut().flat_map(|client| client.lines.receive()).flatten().collect();
         for message in heard {
@@ -247,9 +247,9 @@ impl Watch {
                 ToShim::Go(rendezvous) if self.state.phase == ShimPhase::Prepared => self.go(&rendezvous),
                 ToShim::Go(_) => {}
                 ToShim::Stop { grace_ms, keep_work } => self.stop(ExitCause::Ordered, grace_ms, keep_work),
-                ToShim::Checkpoint => self.jobs.send(&JobHears::Checkpoint),
+                ToShim::Checkpoint => self.jobs.send(&ToJob::Checkpoint),
                 ToShim::Rescale { n_gpus: gpus, world_size } => {
-                    self.jobs.send(&JobHears::Rescale { gpus, world_size });
+                    self.jobs.send(&ToJob::Rescale { gpus, world_size });
                 }
                 ToShim::Lease(until_ms) => {
                     self.lease = until_ms.map(|until| Lease::new(now_ms(), until, self.spec.grace_ms));
@@ -268,19 +268,19 @@ impl Watch {
         let past_s = (now_ms() - self.running_since_ms) as f64 / 1e3 * work.time_scale;
         // What is known so far stays; the new speed counts from now on.
         (work.done, work.delay_s, work.rate) = (self.state.iterations, past_s.max(work.delay_s), rate);
-        self.jobs.send(&JobHears::Resize { cpus: cpu_micro as f64 / 1e6, memory_bytes: mem_bytes, rate });
+        self.jobs.send(&ToJob::Resize { cpus: cpu_micro as f64 / 1e6, memory_bytes: mem_bytes, rate });
     }
 
-    fn hear_jobs(&mut self) {
+    fn read_jobs(&mut self) {
         let now = now_ms();
         let lease_s = self.lease.map(|lease| lease.until_ms.saturating_sub(now) as f64 / 1e3);
         let mut counts = Vec::new();
         for client in &mut self.jobs.clients {
             for message in client.lines.receive() {
                 match message {
-                    Ok(JobSays::Hello { rank, stops, .. }) => {
+                    Ok(FromJob::Hello { rank, stops, .. }) => {
                         (client.rank, client.stops) = (Some(rank), stops);
-                        client.lines.send(&JobHears::Welcome {
+                        client.lines.send(&ToJob::Welcome {
                             protocol: PROTOCOL,
                             job: self.spec.attempt.job,
                             incarnation: self.spec.attempt.incarnation,
@@ -290,25 +290,25 @@ impl Watch {
                             lease_s,
                         });
                     }
-                    Ok(JobSays::Renew) => client.lines.send(&JobHears::Lease { lease_s }),
+                    Ok(FromJob::Renew) => client.lines.send(&ToJob::Lease { lease_s }),
                     Ok(said) => counts.push((client.rank.unwrap_or(0), said)),
-                    Err(error) => client.lines.send(&JobHears::Error { text: error.to_string() }),
+                    Err(error) => client.lines.send(&ToJob::Error { text: error.to_string() }),
                 }
             }
         }
         counts.into_iter().for_each(|(rank, said)| self.count(rank, &said));
     }
 
-    fn count(&mut self, rank: u32, said: &JobSays) {
+    fn count(&mut self, rank: u32, said: &FromJob) {
         let is_sound = |iterations: f64| (0.0..=1e15).contains(&iterations);
         let speaker = self.speaker.map_or(rank, |speaker| speaker.min(rank));
         self.speaker = Some(speaker);
         match *said {
-            JobSays::Progress { iterations, at_s } if is_sound(iterations) && rank == speaker => {
+            FromJob::Progress { iterations, at_s } if is_sound(iterations) && rank == speaker => {
                 self.state.iterations = iterations;
                 self.keep_progress(iterations, at_s);
             }
-            JobSays::Checkpointed { iterations } if is_sound(iterations) => {
+            FromJob::Checkpointed { iterations } if is_sound(iterations) => {
                 self.state.checkpointed = self.state.checkpointed.max(iterations);
                 self.told_at_ms = 0;
                 self.save();
@@ -352,7 +352,7 @@ impl Watch {
             self.stop(ExitCause::Itself, self.spec.grace_ms, false);
         }
         if is_good && !has_failed && !self.ranks.is_empty() {
-            // The others are still at work.
+            // Other ranks still run.
             self.end = None;
         }
     }
@@ -388,7 +388,7 @@ impl Watch {
         }
         let ends_by_itself = keep_work && self.jobs.clients.iter().any(|client| client.stops);
         self.stopping = Some(Stopping::new(cause, now, grace_ms, ends_by_itself));
-        self.jobs.send(&JobHears::Stop { grace_s: grace_ms as f64 / 1e3, keep_work });
+        self.jobs.send(&ToJob::Stop { grace_s: grace_ms as f64 / 1e3, keep_work });
         self.enter(ShimPhase::Stopping);
         self.drive_stop();
     }

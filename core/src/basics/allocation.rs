@@ -14,7 +14,7 @@ impl GpuSet {
     /// No GPU.
     pub const NONE: GpuSet = GpuSet(0);
 
-    /// One GPU; none when there can be no such number.
+    /// One GPU; empty if the number is out of range.
     pub const fn one(gpu: u32) -> Self {
         if gpu < u64::BITS { GpuSet(1 << gpu) } else { GpuSet::NONE }
     }
@@ -119,7 +119,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// GPUs in all, however shared.
+    /// GPUs in all, a shared one counted as one.
     pub fn n_gpus(&self) -> u32 {
         self.slices.iter().map(|s| s.gpus.len()).sum()
     }

@@ -11,7 +11,7 @@ pub const MAX_GPUS_PER_NODE: u32 = 64;
 pub struct Node {
     /// Its index in [`Cluster::nodes`].
     pub id: NodeId,
-    /// Its name, for people.
+    /// Its name in files and messages.
     pub name: String,
     /// The rack (or switch) it is connected to.
     pub rack: u32,
@@ -30,7 +30,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The proportional share of one GPU: what each gets when all are given away alike.
+    /// The proportional share of one GPU: what each gets when resources are divided evenly.
     pub fn share_per_gpu(&self) -> Host {
         self.host.per(self.n_gpus)
     }
@@ -39,7 +39,7 @@ impl Node {
 /// All nodes. What is up right now is not here: see `Snapshot`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// Its name, for people.
+    /// Its name in files and messages.
     pub name: String,
     nodes: Vec<Node>,
     gpu_types: Vec<String>,
@@ -47,12 +47,12 @@ pub struct Cluster {
     /// The largest node of all, then of each type.
     largest: Vec<Option<NodeId>>,
     n_gpus_by_type: Vec<u32>,
-    /// What decisions look up for every running job, apart from the wide nodes so that it stays in the cache.
+    /// What decisions look up for every running job; kept apart from the large node structs so that it stays in the CPU cache.
     types: Vec<GpuTypeId>,
     hosts: Vec<Host>,
 }
 
-/// A group of like nodes, as cluster files describe them.
+/// A group of identical nodes, as cluster files describe them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeGroup {
     /// How many nodes.
@@ -73,7 +73,7 @@ pub struct NodeGroup {
     pub fetch_bps: u64,
 }
 
-/// A cluster that cannot be.
+/// Why a cluster is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
     /// No node, or no GPU in any.
@@ -94,7 +94,7 @@ pub enum ClusterError {
 }
 
 impl Cluster {
-    /// Lays out the groups one after another, numbering nodes and racks through.
+    /// Lays out the groups one after another; nodes and racks are numbered across all groups.
     pub fn new(name: impl Into<String>, groups: &[NodeGroup]) -> Result<Self, ClusterError> {
         let n_nodes: u64 = groups.iter().map(|g| u64::from(g.count)).sum();
         let n_gpus: u64 = groups.iter().map(|g| u64::from(g.count) * u64::from(g.n_gpus)).sum();
@@ -191,7 +191,7 @@ impl Cluster {
         &self.nodes
     }
 
-    /// One node, if there is such a one.
+    /// A node, if it exists.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.index())
     }

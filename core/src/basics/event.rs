@@ -21,9 +21,9 @@ pub enum Event {
         /// Iterations in all.
         done: f64,
     },
-    /// A job turned out faster or slower than was thought: this is what is known of it from now on.
+    /// A job turned out faster or slower than estimated: this description replaces the one before.
     JobCorrected(Arc<JobSpec>),
-    /// A job that was told to stop has stopped, with that much work kept.
+    /// A job that was told to stop has stopped, keeping this much work.
     JobStopped {
         /// The job that was stopped; it waits again.
         job: JobId,
@@ -48,12 +48,12 @@ pub enum Event {
         /// Iterations that survive.
         done: f64,
     },
-    /// A job was withdrawn by its owner.
+    /// A job was cancelled by its owner.
     JobCancelled {
-        /// The job that its owner gave up; it leaves the table.
+        /// The job that was cancelled; it leaves the table.
         job: JobId,
     },
-    /// A node came for the first time: the cluster is larger by it.
+    /// A node joined for the first time: the cluster grows by it.
     NodeJoined {
         /// Its name, unique in the cluster.
         name: Box<str>,
@@ -72,7 +72,7 @@ pub enum Event {
         /// The node; its GPUs can be given away again.
         node: NodeId,
     },
-    /// A GPU of a node cannot be used any more; the node's others go on.
+    /// A GPU of a node can no longer be used; the node's other GPUs can.
     GpuLost {
         /// The node of the GPU.
         node: NodeId,
@@ -149,10 +149,10 @@ pub enum Command {
 /// Why a job is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopCause {
-    /// The policy wants its GPUs elsewhere, or the job elsewhere: it may write a checkpoint.
+    /// The policy gives its GPUs to another job, or moves this one: it may write a checkpoint.
     Preempted,
     /// A node under it is gone: work since its last checkpoint is lost.
     NodeLost,
-    /// Its owner withdrew it.
+    /// Its owner cancelled it.
     Cancelled,
 }

@@ -20,7 +20,7 @@ macro_rules! id {
         }
 
         impl From<usize> for $name {
-            /// Panics past four thousand million: no table of ours grows that far.
+            /// Panics above four billion: no table of ours grows that far.
             fn from(index: usize) -> Self {
                 Self(u32::try_from(index).expect("dense ids fit 32 bits"))
             }

@@ -1,5 +1,5 @@
-//! A job as the scheduler knows it: what was asked, and what is estimated. How long it really takes is not here;
-//! that truth lives in `World`.
+//! A job as the scheduler knows it: what was asked for, and what is estimated. How long it really takes is known only to
+//! `World`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct JobSpec {
     pub name: Box<str>,
     /// Who pays for it.
     pub tenant: TenantId,
-    /// Larger goes first where an order respects it.
+    /// Larger is more important, in policies that use priorities.
     pub priority: i32,
     /// The model it trains, and how fast that is.
     pub profile: Arc<Profile>,
@@ -28,7 +28,7 @@ pub struct JobSpec {
     pub gpus: GpuRequest,
     /// The only GPU type it may run on, if any.
     pub gpu_type: Option<GpuTypeId>,
-    /// Iterations it is thought to need.
+    /// Estimated iterations.
     pub estimated_work: f64,
     /// When it was submitted.
     pub arrival: Time,
@@ -61,13 +61,13 @@ pub struct GpuRequest {
 }
 
 impl GpuRequest {
-    /// Exactly so many, or none.
+    /// A fixed number of GPUs, all or none.
     pub fn fixed(asked: u32) -> Self {
         GpuRequest { asked, levels: Box::default() }
     }
 
     /// Whether a plan may give that many: what was asked for, always, or one of the levels. A user may ask for more
-    /// than the highest level: levels say what pays, and policies that are not elastic give what was asked for.
+    /// than the highest level: levels say what is worthwhile, and policies that are not elastic give what was asked for.
     pub fn allows(&self, gpus: u32) -> bool {
         gpus == self.asked || self.levels.contains(&gpus)
     }
@@ -89,14 +89,14 @@ pub enum Deadline {
     /// Best effort.
     #[default]
     None,
-    /// Worth nothing afterwards.
+    /// The job has no value after this time.
     Strict(Time),
     /// Worth less with each step missed: (time, value), ascending in time.
     Soft(Vec<(Time, f64)>),
 }
 
 impl Deadline {
-    /// The first time that matters.
+    /// The first time at which its value changes.
     pub fn first(&self) -> Option<Time> {
         match self {
             Deadline::None => None,
@@ -116,7 +116,7 @@ impl Deadline {
 }
 
 impl JobSpec {
-    /// The costs that hold for this job.
+    /// The costs that apply to this job.
     pub fn costs(&self) -> Costs {
         self.costs.unwrap_or(Costs {
             restart: self.profile.restart,

@@ -7,7 +7,7 @@
 use crate::resources::Host;
 use crate::time::Span;
 
-/// What is known of a model's speed.
+/// What is known about a model's speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The model's name.

@@ -95,7 +95,7 @@ impl Span {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no length of time: write a number and a unit, as in `300s`, `5m`, `1.5h` or `2d`")]
 pub struct SpanError {
-    /// What was written.
+    /// The text that was given.
     pub text: String,
 }
 

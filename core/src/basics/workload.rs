@@ -1,4 +1,4 @@
-//! What a simulation is fed: the jobs as submitted, and apart from them the truth that only `World` may see.
+//! The input of a simulation: the jobs as submitted and, kept apart from them, the truth that only `World` may see.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ pub struct Dataset {
     pub home: Option<NodeId>,
 }
 
-/// A node going or coming back.
+/// A failure or a recovery of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When the node goes or comes back.
+    /// When the node fails or recovers.
     pub time: Time,
-    /// Which node.
+    /// Index of the node in the cluster.
     pub node: NodeId,
-    /// Whether it comes back (else it is lost).
+    /// Whether it recovers (otherwise it fails).
     pub is_up: bool,
 }
 
@@ -67,7 +67,7 @@ impl Workload {
         for (index, (job, truth)) in self.jobs.iter().zip(&self.truths).enumerate() {
             let wrong = |why: String| Err(WorkloadError { name: job.name.to_string(), why });
             if job.id.index() != index {
-                return wrong(format!("has id {} at place {index}", job.id));
+                return wrong(format!("has id {} at position {index}", job.id));
             }
             if job.arrival < last {
                 return wrong(format!("arrives at {} s, before the job in front of it", job.arrival));

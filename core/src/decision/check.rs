@@ -1,4 +1,4 @@
-//! The only door from a plan to the cluster: a [`CheckedPlan`] exists only if nothing is given twice.
+//! The only way from a plan to the cluster: a [`CheckedPlan`] exists only if nothing is given twice.
 
 use crate::allocation::{Allocation, GpuSet, WHOLE_GPU};
 use crate::ids::{JobId, NodeId};
@@ -33,7 +33,7 @@ impl CheckedPlan {
 /// Why a plan cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanViolation {
-    /// The job ended, or never was.
+    /// The job has ended, or never existed.
     #[error("job {job}: is not active, so a plan cannot {what} it")]
     UnknownJob {
         /// The job that the plan names.
@@ -72,7 +72,7 @@ pub enum PlanViolation {
         job: JobId,
         /// GPUs that the plan gives it.
         given: u32,
-        /// The counts that the job can use, for people.
+        /// The counts that the job can use, as text.
         asked: String,
     },
     /// A node that is not there, or down.
@@ -98,17 +98,17 @@ pub enum PlanViolation {
         why: &'static str,
     },
     /// A GPU given to more than it has room for.
-    #[error("node {node}: GPU {gpu} is given away beyond its whole, at the latest to job {job}")]
+    #[error("node {node}: GPU {gpu} is given away beyond its capacity, the last part of it to job {job}")]
     GpuTwice {
         /// The node that the plan names.
         node: NodeId,
         /// Its number on the node, from 0.
         gpu: u32,
-        /// The job that made it too much.
+        /// The job with which the limit was exceeded.
         job: JobId,
     },
     /// More host resources than the node has.
-    #[error("node {node}: has {has}, the plan gives {given}, at the latest to job {job}")]
+    #[error("node {node}: has {has}, the plan gives {given}, the last of it to job {job}")]
     HostTwice {
         /// The node that the plan names.
         node: NodeId,
@@ -116,12 +116,12 @@ pub enum PlanViolation {
         has: Host,
         /// What the plan gives away of them up to this job.
         given: Host,
-        /// The job that made it too much.
+        /// The job with which the limit was exceeded.
         job: JobId,
     },
 }
 
-/// Checks a plan against the instant it was made for.
+/// Checks a plan against the snapshot it was made for.
 pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolation> {
     let jobs = &snapshot.jobs;
     let mut admitted = vec![false; if plan.verdicts.is_empty() { 0 } else { jobs.len() }];

@@ -1,6 +1,6 @@
-//! Guards that hold whatever a policy says: a minimum run time before a preemption, and tenants' quotas.
+//! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas.
 //!
-//! The native walks honour them on their own; this is the backstop for plans written by hand. A plan that breaks a
+//! The native walks already respect them; this enforces them on all other plans. A plan that breaks a
 //! guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
 //! what it holds, its GPUs are counted against its tenant's quota before those of all others, and no quota stops it.
 //! Protected jobs that exceed the quota by themselves (it was lowered meanwhile) go on until they are protected no
@@ -39,7 +39,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     if kept.is_empty() {
         return;
     }
-    // What protected jobs hold now fits together; another share for one of them might not fit with the others.
+    // What protected jobs hold now fits together; with another share for one of them it might not.
     let mut protected = Vec::new();
     for run in &mut plan.run {
         if let Some(row) = jobs.row(run.job).filter(|row| snapshot.is_protected(*row)) {

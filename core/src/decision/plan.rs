@@ -14,7 +14,7 @@ pub struct Plan {
     pub run: Vec<Run>,
     /// When the policy wants to be asked again.
     pub wake: Wake,
-    /// Remarks for the record of this round: solver status, fallbacks taken.
+    /// Remarks that are recorded with this round: solver status, fallbacks taken.
     pub notes: Vec<String>,
 }
 
@@ -23,11 +23,11 @@ pub struct Plan {
 pub enum Verdict {
     /// It may run.
     Admit,
-    /// It is refused for good, and why.
+    /// It is refused for good, with the reason.
     Decline(String),
 }
 
-/// One job that shall run.
+/// One job that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Its number; one job has at most one line in a plan.
@@ -36,12 +36,12 @@ pub struct Run {
     pub what: Hold,
 }
 
-/// With what a job runs.
+/// What a job runs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// With what it has.
+    /// What it has already.
     Keep,
-    /// With this.
+    /// A new allocation.
     Take(Allocation),
 }
 

@@ -6,7 +6,7 @@ use crate::ids::Incarnation;
 use crate::plan::{Hold, Verdict};
 use crate::table::{JobPhase, JobTable};
 
-/// The commands that turn what is in `jobs` into the plan.
+/// The commands that change the state of `jobs` into that of the plan.
 pub fn reconcile(jobs: &JobTable, checked: CheckedPlan) -> Vec<Command> {
     let mut commands = Vec::new();
     for row in 0..jobs.len() {

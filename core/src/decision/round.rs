@@ -1,8 +1,8 @@
 //! One round's decision: the policy is asked, guards mend its plan, the plan is checked.
 //!
 //! Simulator, head, replay and what-if all decide here; they differ in where the snapshot comes from and in what they do
-//! with the answer. Everything a decision depends on is in the snapshot: also a longer minimum run time, with which the
-//! head keeps a round that was brought forward from stopping young jobs ([`Scheduler::set_min_run`]), and speeds
+//! with the answer. Everything a decision depends on is in the snapshot, including the longer minimum run time with
+//! which the head keeps a round that was brought forward from stopping young jobs ([`Scheduler::set_min_run`]), and speeds
 //! corrected by what jobs report ([`Event::JobCorrected`]). Both reach the scheduler as facts that the head writes to its
 //! journal, so a replay sees the same snapshot.
 //!
@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 /// The answer of a round.
 #[derive(Debug)]
 pub struct Decision {
-    /// What shall run, checked against the snapshot it was decided on. Its own notes are empty: they are below.
+    /// What is to run, checked against the snapshot it was decided on. Its own notes are empty: they are below.
     pub checked: CheckedPlan,
     /// When the policy wants to be asked again.
     pub wake: Wake,
@@ -46,7 +46,7 @@ pub fn decide(snapshot: &Snapshot, policy: &mut dyn Policy) -> Result<Decision, 
     Ok(Decision { checked, wake, notes })
 }
 
-/// Checks a decision again when time has passed since it was taken: the world may have moved on. Jobs that have ended
+/// Checks a decision again after events that came while it was taken. Jobs that have ended
 /// meanwhile are left out; anything else that no longer fits is a violation.
 pub fn accept(snapshot: &Snapshot, decision: Decision) -> Result<Decision, PlanViolation> {
     let Decision { checked, wake, notes } = decision;

@@ -1,4 +1,4 @@
-//! Data sets in the nodes' local caches: fetching one takes time at a rate, least recently used ones make room.
+//! Data sets in the nodes' local caches: fetching takes time, and the least recently used ones are evicted.
 //!
 //! A data set that the cache keeps is fetched by the node: when the job that needed it first is stopped, the node goes on,
 //! and jobs that start there meanwhile wait for the rest. One that the cache has no room for passes through to its job and is
@@ -18,7 +18,7 @@ use crate::workload::Dataset;
 #[derive(Debug, Default)]
 pub struct Caches {
     datasets: Vec<Dataset>,
-    /// Cache size and fetch rate of each node; empty when no data sets are in play.
+    /// Cache size and fetch rate of each node; empty when no job reads a data set.
     nodes: Vec<(u64, u64)>,
     held: BTreeMap<NodeId, BTreeMap<DatasetId, Kept>>,
     /// Jobs that have begun to wait for data and were not stopped since.
@@ -56,7 +56,7 @@ impl Wait {
 }
 
 impl Caches {
-    /// Empty caches, except that a data set is always at home.
+    /// Empty caches, except that a data set is always on its home node.
     pub fn new(cluster: &Cluster, datasets: &[Dataset]) -> Self {
         if datasets.is_empty() {
             return Caches::default();
@@ -127,7 +127,7 @@ impl Caches {
         }
     }
 
-    /// What was found and fetched until `now`; nothing when no data sets are in play.
+    /// What was found and fetched until `now`; nothing when no job reads a data set.
     pub fn data_use(&self, now: Time) -> Option<DataUse> {
         if self.datasets.is_empty() {
             return None;
@@ -180,7 +180,7 @@ impl Caches {
     }
 }
 
-/// Bytes that a rate brings in a time.
+/// Bytes fetched at a rate in a time.
 fn bytes_in(span: Span, rate: u64) -> u64 {
     (span.as_secs_f64() * rate as f64) as u64
 }

@@ -7,7 +7,7 @@ use crate::event::{Command, Event, StopCause};
 use crate::time::Time;
 
 /// What a line of the digest is about. The compiler refuses two kinds with one number; a number, once used, keeps its
-/// meaning, or digests of runs made before would no longer compare.
+/// meaning, or digests could no longer be compared with those of earlier runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Tag {
@@ -39,7 +39,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Takes in an event.
+    /// Adds an event.
     pub fn event(&mut self, now: Time, event: &Event) {
         match event {
             Event::JobSubmitted(spec) => {
@@ -72,7 +72,7 @@ impl Digest {
         }
     }
 
-    /// Takes in a command.
+    /// Adds a command.
     pub fn command(&mut self, now: Time, command: &Command) {
         match command {
             Command::Admit { job } => self.line(Tag::Admit, now, job.0, 0),

@@ -1,4 +1,4 @@
-//! What a run cost: one outcome for each job, a sample for each decision, and what ran where.
+//! The records of a run: one outcome for each job, a sample for each decision, and what ran where.
 
 use crate::allocation::Slice;
 use crate::ids::JobId;
@@ -18,7 +18,7 @@ pub enum Status {
     Failed,
 }
 
-/// What became of one job.
+/// How one job ended and what it held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How it ended.
@@ -108,7 +108,7 @@ pub struct Use {
     pub asked: f64,
 }
 
-/// How jobs came to their data. Counted once for each node of a job's allocation, at every start.
+/// How jobs got their data. Counted once for each node of a job's allocation, at every start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataUse {
     /// The data was there.
@@ -128,7 +128,7 @@ pub struct Stretch {
     pub job: JobId,
     /// What it held.
     pub slice: Slice,
-    /// From when.
+    /// Start of the stretch.
     pub from: Time,
     /// End of the stretch, exclusive.
     pub to: Time,
@@ -149,7 +149,7 @@ pub struct Ledger {
     pub notes: Vec<(usize, String)>,
     /// Rounds at which a decision was taken.
     pub n_decisions: u64,
-    /// Rounds passed over because the answer could not have changed.
+    /// Rounds skipped because the answer could not have changed.
     pub n_skipped: u64,
     /// Integral of GPUs held over time, GPU-microseconds.
     pub gpu_time: i128,
@@ -163,7 +163,7 @@ pub struct Ledger {
     pub last: Option<Time>,
     /// The last arrival, with the integral of GPUs held up to it; `None` where arrivals were not recorded.
     pub loaded: Option<(Time, i128)>,
-    /// How jobs came to their data; `None` when no data sets are in play.
+    /// How jobs came to their data; `None` when no job reads a data set.
     pub data: Option<DataUse>,
     /// Digest over all events and commands.
     pub digest: String,

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use crate::ids::JobId;
 use crate::time::Time;
 
-/// Expected ends of jobs. An end that was overtaken by a change of pace stays in the heap and is passed over.
+/// Expected ends of jobs. An end that a change of speed made obsolete stays in the heap and is ignored.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
     heap: BinaryHeap<Reverse<(Time, u64, JobId, u32)>>,
@@ -20,7 +20,7 @@ impl EventQueue {
         self.heap.push(Reverse((time, self.pushed, job, version)));
     }
 
-    /// The earliest end that still holds, by `is_current`.
+    /// The earliest end that is still valid according to `is_current`.
     pub fn peek(&mut self, is_current: impl Fn(JobId, u32) -> bool) -> Option<(Time, JobId)> {
         while let Some(Reverse((time, _, job, version))) = self.heap.peek() {
             if is_current(*job, *version) {

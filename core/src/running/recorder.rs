@@ -11,7 +11,7 @@ use crate::resources::Host;
 use crate::table::JobTable;
 use crate::time::{Span, Time};
 
-/// Books in progress.
+/// The ledger of a run so far, and what is needed to go on with it.
 #[derive(Debug)]
 pub struct Recorder {
     ledger: Ledger,
@@ -20,7 +20,7 @@ pub struct Recorder {
     keeps_timeline: bool,
     now: Time,
     gpus: u64,
-    /// Worth of the GPUs held, in millionths of a GPU: whole numbers, so that taking away leaves nothing behind.
+    /// Worth of the GPUs held, in millionths of a GPU: whole numbers, so that sums return exactly to zero.
     worth_micro: u64,
     gpus_asked: u64,
     held: Host,
@@ -65,7 +65,7 @@ impl Recorder {
         }
     }
 
-    /// Takes note of a fact.
+    /// Records an event.
     pub fn event(&mut self, now: Time, event: &Event) {
         match event {
             Event::JobSubmitted(spec) => {
@@ -89,12 +89,12 @@ impl Recorder {
         }
     }
 
-    /// Takes note that a job which asked for `gpus` left the cluster's demand.
+    /// Records that a job which asked for `gpus` no longer counts towards the demand.
     pub fn left(&mut self, gpus: u32) {
         self.gpus_asked = self.gpus_asked.saturating_sub(u64::from(gpus));
     }
 
-    /// Takes note of an order; `jobs` is the table after it took effect.
+    /// Records a command; `jobs` is the table after it took effect.
     pub fn command(&mut self, now: Time, command: &Command, jobs: &JobTable, cluster: &Cluster) {
         match command {
             Command::Admit { .. } => {}
@@ -213,12 +213,12 @@ impl Recorder {
         self.ledger.n_decisions += 1;
     }
 
-    /// Takes note of rounds that were passed over.
+    /// Records rounds that were skipped.
     pub fn skipped(&mut self, rounds: u64) {
         self.ledger.n_skipped += rounds;
     }
 
-    /// Ends the recording: jobs that have not ended say why.
+    /// Ends the recording; jobs that have not ended get a reason.
     pub fn close(mut self, now: Time, digest: String, why_unfinished: impl Fn(JobId) -> String) -> Ledger {
         let running: Vec<_> = self
             .holdings

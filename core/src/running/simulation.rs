@@ -1,7 +1,7 @@
 //! One run: the world produces events, the scheduler absorbs them, the policy is asked at rounds.
 //!
 //! Rounds are points in time like any other. When a policy says that its answer cannot change until the set of jobs
-//! or nodes does, rounds without such a change are passed over; the result is the same.
+//! or nodes does, rounds without such a change are skipped; the result is the same.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::time::{Span, Time};
 use crate::workload::{Fault, Workload};
 use crate::world::World;
 
-/// How a run goes.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// Time between rounds.
     pub round: Span,
     /// The first round; the others follow at multiples of `round` after it.
     pub first_round: Time,
-    /// Whether rounds that cannot change anything are passed over.
+    /// Whether rounds that cannot change anything are skipped.
     pub skips_rounds: bool,
     /// Guards that hold for every policy.
     pub guards: Guards,
@@ -38,10 +38,10 @@ pub struct RunSettings {
     pub is_paranoid: bool,
     /// The run ends when all jobs with these ids (first, one past the last) have ended; `None` waits for all.
     pub window: Option<(u32, u32)>,
-    /// Rounds in a row in which nothing runs, starts or is still to come, before the run is given up.
+    /// After this many rounds in a row in which nothing runs, starts or is still to arrive, the run is given up.
     pub max_idle_rounds: u32,
-    /// Rounds in a row in which no job arrives or ends and no node comes or goes, before the run is given up: a policy
-    /// that moves jobs faster than they can start would never end.
+    /// After this many rounds in a row in which no job arrives or ends and no node fails or recovers, the run is given up: a
+    /// policy that moves jobs faster than they can start would never end.
     pub max_stalled_rounds: u32,
 }
 
@@ -84,7 +84,7 @@ pub enum SimulationError {
         now: Time,
         /// How many decisions came before this one.
         decision: u64,
-        /// As the policy explains it.
+        /// The policy's message.
         error: PolicyError,
     },
     /// The policy's plan cannot be carried out.
@@ -207,7 +207,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// When the policy is asked next, as things stand.
+    /// When the policy is asked next, if nothing happens before.
     fn next_round(&self) -> Option<Time> {
         if self.scheduler.jobs().is_empty() {
             return None;
@@ -318,7 +318,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Ends the run; what it leaves.
+    /// Ends the run and returns its ledger.
     pub fn close(self) -> Ledger {
         let jobs = self.scheduler.jobs();
         let why = |job| match jobs.row(job).map(|row| jobs.phase(row)) {

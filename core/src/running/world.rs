@@ -30,7 +30,7 @@ pub struct World {
 /// A job's real progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
-    /// Iterations done when `rate` began to hold.
+    /// Iterations done when `rate` began to apply.
     done: f64,
     /// Iterations per second from `works_from` on; 0 while it does not run.
     rate: f64,
@@ -38,7 +38,7 @@ struct Life {
     /// Where the current launch began, in iterations and time: checkpoints count from here.
     launched: (f64, Time),
     incarnation: Incarnation,
-    /// Changes with every change of pace, so that overtaken ends are recognised.
+    /// Changes with every change of speed, so that obsolete ends are recognised.
     version: u32,
 }
 
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// How jobs came to their data until `now`; nothing when no data sets are in play.
+    /// How jobs got their data until `now`; nothing when no job reads a data set.
     pub fn data_use(&self, now: Time) -> Option<DataUse> {
         self.caches.data_use(now)
     }
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Counts the work done up to `now` at the rate that held.
+    /// Adds the work done up to `now` at the rate so far.
     fn count(&mut self, job: JobId, now: Time) {
         let work = self.workload.truths[job.index()].work;
         let life = &mut self.lives[job.index()];
@@ -142,7 +142,7 @@ impl World {
         life.works_from = life.works_from.max(now);
     }
 
-    /// From `works_from` on the job works at `rate` by its profile; its end is foreseen.
+    /// From `works_from` on the job works at `rate` by its profile; its end is scheduled.
     fn set_rate(&mut self, job: JobId, rate: f64) {
         let truth = self.workload.truths[job.index()];
         let life = &mut self.lives[job.index()];

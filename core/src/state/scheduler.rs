@@ -1,4 +1,4 @@
-//! The scheduler's state: facts in, orders out. It holds what is known, decides nothing and reads no clock.
+//! The scheduler's state: events in, commands out. It holds what is known, decides nothing and reads no clock.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::snapshot::{Guards, NodeStates, Snapshot};
 use crate::table::{JobPhase, JobTable};
 use crate::time::{Span, Time};
 
-/// What is known of the cluster and of every job that has not ended.
+/// What is known about the cluster and about every job that has not ended.
 #[derive(Debug)]
 pub struct Scheduler {
     cluster: Arc<Cluster>,
@@ -23,12 +23,12 @@ pub struct Scheduler {
     round: Span,
 }
 
-/// Whether the set of jobs or nodes changed, so that a steady policy's answer may.
+/// Whether the set of jobs or nodes changed, so that a steady policy's answer may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impact {
-    /// It did.
+    /// The set changed.
     Changed,
-    /// Only details did.
+    /// Only details changed.
     Same,
 }
 
@@ -67,8 +67,7 @@ impl Scheduler {
             }
             Event::JobCorrected(spec) => self.correct(now, spec),
             Event::JobStopped { job, incarnation, done } => {
-                // A job that moves is launched again in the same breath: the last count of the launch before is
-                // where the new one begins.
+                // A job that moves is launched again at once: the new launch begins at the last count of the one before.
                 let next = Incarnation(incarnation.0.saturating_add(1));
                 if let Some(row) = self.current(*job, *incarnation).or_else(|| self.current(*job, next)) {
                     Arc::make_mut(&mut self.jobs).report_done(row, now, *done);
@@ -76,7 +75,7 @@ impl Scheduler {
                 Impact::Same
             }
             Event::JobFinished { job, incarnation } => match self.current(*job, *incarnation) {
-                // Also when it was told to stop meanwhile: what is done is done.
+                // Even if it was told to stop meanwhile: its work is done.
                 Some(row) if self.jobs.phase(row) != JobPhase::Asking => {
                     Arc::make_mut(&mut self.jobs).remove(row);
                     Impact::Changed
@@ -185,7 +184,7 @@ impl Scheduler {
         Impact::Changed
     }
 
-    /// Jobs that hold the GPU are stopped; the node's others go on.
+    /// Jobs that hold the GPU are stopped; other jobs of the node go on.
     fn lose_gpu(&mut self, now: Time, node: NodeId, gpu: u32, orders: &mut Vec<Command>) -> Impact {
         let n_gpus = self.cluster.node(node).map_or(0, |node| node.n_gpus);
         let known = self.nodes.bad_gpus.get(&node).copied().unwrap_or(GpuSet::NONE);
@@ -197,7 +196,7 @@ impl Scheduler {
         Impact::Changed
     }
 
-    /// Stops every job that holds such a slice: what was under it is gone.
+    /// Stops every job that holds a slice that is gone.
     fn stop_all(&mut self, now: Time, is_gone: impl Fn(&Slice) -> bool, orders: &mut Vec<Command>) {
         let mut hit: Vec<_> = (0..self.jobs.len())
             .filter(|row| self.jobs.allocation(*row).slices.iter().any(&is_gone))
@@ -215,7 +214,7 @@ impl Scheduler {
         }
     }
 
-    /// From now on a job that has run for less is not stopped in favour of another.
+    /// From now on, a job that has run for less is not preempted.
     pub fn set_min_run(&mut self, min_run: Span) {
         if self.guards.min_run != min_run {
             Arc::make_mut(&mut self.guards).min_run = min_run;
@@ -235,8 +234,8 @@ impl Scheduler {
         }
     }
 
-    /// Makes a plan true and says what must be ordered for that. The snapshot it was checked against should be
-    /// dropped by now, or what changes is copied.
+    /// Carries out a plan in the state, and returns the commands for it. The snapshot that the plan was checked against
+    /// should be dropped by now; otherwise every change copies the table.
     pub fn commit(&mut self, now: Time, checked: CheckedPlan) -> Vec<Command> {
         let commands = reconcile(&self.jobs, checked);
         let jobs = Arc::make_mut(&mut self.jobs);
@@ -246,7 +245,7 @@ impl Scheduler {
         commands
     }
 
-    /// Panics when the state contradicts itself: something given twice, a gang not whole, a count gone wrong.
+    /// Panics when the state is inconsistent: something given twice, an incomplete gang, a wrong count.
     pub fn assert_sane(&self) {
         let jobs = &self.jobs;
         let mut free: Vec<_> =
@@ -290,7 +289,7 @@ impl Scheduler {
     }
 }
 
-/// What a command does to what is known.
+/// Applies a command to the state.
 fn apply(jobs: &mut JobTable, cluster: &Cluster, now: Time, command: &Command) {
     let row_of = |job: JobId| jobs.row(job).unwrap_or_else(|| panic!("job {job}: commanded but not active"));
     match command {

@@ -13,7 +13,7 @@ use crate::plan::Wake;
 use crate::table::{Field, JobPhase, JobTable};
 use crate::time::{Span, Time};
 
-/// One instant.
+/// The state at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The moment of the decision: columns are brought up to here.
@@ -35,7 +35,7 @@ pub struct Snapshot {
 pub struct NodeStates {
     /// Whether each node can run jobs.
     pub is_up: Vec<bool>,
-    /// GPUs that cannot be used, of nodes that have such.
+    /// GPUs that cannot be used, for nodes that have any.
     pub bad_gpus: BTreeMap<NodeId, GpuSet>,
     /// Data sets in each node's local cache; absent nodes have none.
     pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
@@ -72,13 +72,13 @@ impl NodeStates {
     }
 }
 
-/// A job is moved only after it has run for so many times what moving costs it.
+/// A job is moved only after it has run for this many times what moving costs it.
 const RUN_PER_COST: i64 = 10;
 
-/// What holds whatever a policy says.
+/// Rules that hold for every policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guards {
-    /// A job that has run for less is not stopped in favour of another.
+    /// A job that has run for less is not preempted.
     pub min_run: Span,
     /// The most GPUs a tenant's jobs may hold together; absent tenants have no limit.
     pub quota_gpus: BTreeMap<TenantId, u32>,
@@ -104,7 +104,7 @@ impl Snapshot {
 
     /// The longest time that a node without the data set of a row's job needs to fetch it.
     fn fetch_again(&self, row: usize) -> Span {
-        // Without data sets nothing is looked up: the job's description stays out of the cache.
+        // Without data sets nothing is looked up, so that the job's spec need not be loaded into the CPU cache.
         if self.nodes.dataset_bytes.is_empty() {
             return Span::ZERO;
         }
@@ -129,8 +129,8 @@ impl Snapshot {
         dataset.is_some_and(|dataset| nodes.into_iter().all(|node| self.nodes.has_data(node, dataset)))
     }
 
-    /// Until when an answer holds that depends only on who is there: until something changes, or until a running job
-    /// that may not be stopped or moved yet may be.
+    /// When to ask again a policy whose answer depends only on the set of jobs and nodes: on a change, or when a running job
+    /// that is protected now may be stopped or moved.
     pub fn steady_wake(&self) -> Wake {
         let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == JobPhase::Running);
         let next = running.map(|row| self.movable_from(row)).filter(|time| *time > self.now).min();

@@ -1,7 +1,7 @@
 //! The jobs a policy can decide about, as columns: one row for each job that has arrived and not ended.
 //!
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
-//! order that means anything (a job that ends is replaced by the last row); code that sorts must break ties by id.
+//! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::job::JobSpec;
 use crate::resources::Host;
 use crate::time::{Span, Time};
 
-/// How far a job has come in its life.
+/// The phase of a job that has arrived and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum JobPhase {
@@ -111,8 +111,6 @@ columns! {
     Tenant => tenant,
     /// How often it was stopped before its end.
     Preemptions => preemptions,
-    /// Place in the last round's order, where the driver keeps one (the originals' stable sorts); else 0.
-    LastRank => last_rank,
 }
 
 impl Field {
@@ -143,7 +141,7 @@ struct Pace {
 #[derive(Clone, Debug, Default)]
 pub struct JobTable {
     columns: Columns,
-    /// Beside the specs, so that asking for an id does not fetch a spec from memory.
+    /// Kept apart from the specs, so that looking up an id does not load a spec from memory.
     ids: Vec<JobId>,
     specs: Vec<Arc<JobSpec>>,
     phases: Vec<JobPhase>,
@@ -256,7 +254,7 @@ impl JobTable {
         self.incarnations[row]
     }
 
-    /// Iterations done so far, by what is known.
+    /// Iterations done so far, as far as known.
     pub fn done(&self, row: usize) -> f64 {
         self.columns.done[row]
     }
@@ -332,13 +330,13 @@ impl JobTable {
         }
     }
 
-    /// Lets a job that asked for admission wait for GPUs.
+    /// Admits a job: it waits for GPUs from now on.
     pub fn admit(&mut self, row: usize) {
         self.leave_phase(row);
         self.phases[row] = JobPhase::Waiting;
     }
 
-    /// Counts time up to `now` into the columns of every running job.
+    /// Brings the columns of every running job up to `now`.
     pub(crate) fn refresh(&mut self, now: Time) {
         if self.refreshed == Some(now) {
             return;
@@ -414,7 +412,7 @@ impl JobTable {
         };
     }
 
-    /// The job gives its GPUs back and waits.
+    /// The job releases its GPUs and waits.
     pub(crate) fn stop(&mut self, row: usize, now: Time) -> Allocation {
         self.count_row(row, now);
         self.leave_phase(row);
@@ -438,7 +436,7 @@ impl JobTable {
         self.columns.remaining[row] = ((self.columns.work[row] - done) * pace.fair_s_per_iteration).max(0.0);
     }
 
-    /// What is known of a job's speed is replaced: `rate` with what it holds, `fair_rate` at the proportional share.
+    /// Replaces what is known about a job's speed: `rate` with what it holds, `fair_rate` at the proportional share.
     pub(crate) fn correct(&mut self, row: usize, now: Time, spec: Arc<JobSpec>, fair_rate: f64, rate: f64) {
         self.count_row(row, now);
         let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };

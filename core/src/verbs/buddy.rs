@@ -13,7 +13,7 @@ use crate::place::{Ask, Consolidate, Place, Spots};
 use crate::room::Room;
 
 /// The smallest gap that holds the gang, in an aligned block; whole free nodes for gangs that fill nodes. Where no
-/// such place is left, the fullest nodes together, so that a gang is never refused for want of order alone.
+/// such place is left, the fullest nodes together, so that a gang is never refused only because of fragmentation.
 #[derive(Clone, Debug, Default)]
 pub struct Buddy {
     otherwise: Consolidate,

@@ -1,8 +1,8 @@
 //! How much, in order: the walk over jobs that gives each its GPUs and host resources, with native answers to
-//! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different words.
+//! "does not fit". Synergy's greedy, proportional and tune allocations are this walk with different options.
 //!
 //! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
-//! anyone is placed, and only their host shares are dealt anew. Where to place is decided by the strategy (`place`).
+//! any job is placed, and only their host shares are assigned again. Where to place is decided by the strategy (`place`).
 
 mod rearrange;
 
@@ -43,8 +43,6 @@ pub enum Counts {
 pub enum Answer<'a> {
     /// Ask for no more than the proportional share, component by component.
     FairShare,
-    /// Ask for exactly the proportional share of everything, if any component asks for more.
-    WholeFairShare,
     /// Take back what neighbours hold beyond their proportional share.
     Reclaim(Reclaim),
     /// Ask for what this says for the row, given the room; `None` gives up.
@@ -54,10 +52,10 @@ pub enum Answer<'a> {
 /// What a job that does not fit means for those behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misfit {
-    /// They are tried.
+    /// Later jobs are tried.
     #[default]
     Skip,
-    /// They wait too.
+    /// Later jobs wait too.
     Stop,
 }
 
@@ -68,19 +66,19 @@ pub struct Walk {
     pub demand: Demand,
     /// GPUs.
     pub counts: Counts,
-    /// What a misfit means.
+    /// What happens after a job that does not fit.
     pub misfit: Misfit,
     /// Walk only the jobs whose GPUs fit together, chosen in order; else every job is tried.
     pub only_selected: bool,
-    /// Among those walked, large gangs and demands first: they pack better (OSDI'22, §4.2).
+    /// Among these, large gangs and demands go first: that packs better (OSDI'22, §4.2).
     pub largest_first: bool,
     /// Jobs that run and are selected again stay on their GPUs.
     pub keep_places: bool,
-    /// Jobs that stay are served before all others, so that newcomers take what is left instead of their CPUs.
+    /// Jobs that stay are served before all others, so that new jobs take what is left instead of their CPUs.
     pub stayers_first: bool,
     /// Jobs below their demand are raised, moved or exchanged where that gives it to them.
     pub rearranges: bool,
-    /// What is left on a node is dealt to its jobs that are below their demand.
+    /// What is left on a node is given to its jobs that are below their demand.
     pub tops_up: bool,
     /// New placements use only the nodes with lower numbers; `None` uses all.
     pub first_nodes: Option<u32>,
@@ -121,7 +119,7 @@ pub struct Granted {
     pub row: u32,
     /// What it holds now, by ascending node.
     pub slices: SmallVec<[Slice; 1]>,
-    /// How it came to it.
+    /// At which of its demands it was served.
     pub grade: Grade,
     /// Whether it stays on the GPUs it had.
     pub is_kept: bool,
@@ -156,7 +154,7 @@ pub struct Fill<'a> {
     room: &'a mut Room,
     placement: &'a mut dyn Place,
     granted: Vec<Granted>,
-    /// Whether someone may reclaim, so that it must be known who is on which node.
+    /// Whether jobs may reclaim, so that the jobs on each node must be tracked.
     tracks_occupants: bool,
     first_nodes: Option<u32>,
 }
@@ -167,7 +165,7 @@ impl<'a> Fill<'a> {
         Fill { snapshot, room, placement, granted: Vec::new(), tracks_occupants: false, first_nodes: None }
     }
 
-    /// Walks `order` (rows, most important first) and says who got what.
+    /// Walks `order` (rows, most important first) and returns what each job got.
     pub fn run(mut self, order: &[u32], walk: &Walk, answers: &mut [Answer<'_>]) -> Vec<Granted> {
         self.first_nodes = walk.first_nodes;
         let needs_selection = walk.only_selected || walk.keep_places;
@@ -217,7 +215,7 @@ impl<'a> Fill<'a> {
         self.granted
     }
 
-    /// The jobs whose GPUs fit together, chosen in order; one that does not fit is passed over. Quotas hold, and
+    /// The jobs whose GPUs fit together, chosen in order; one that does not fit is skipped. Quotas apply, and
     /// a job that may not be stopped yet is chosen before all others.
     pub fn select(&self, order: &[u32], counts: &Counts) -> Vec<u32> {
         let mut selected = Vec::with_capacity(order.len().min(self.room.free_gpus() as usize));
@@ -254,8 +252,8 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// Sets aside the GPUs of selected jobs that run with the count they shall have; says which, by row. Goes
-    /// through the rows as they lie in memory: who comes first makes no difference here.
+    /// Sets aside the GPUs of selected jobs that run with the count they are to have; returns which, by row. Goes
+    /// through the rows in memory order, because the order makes no difference here.
     fn set_aside(&mut self, selected: &[u32], counts: &Counts) -> Vec<bool> {
         let mut kept = vec![false; self.snapshot.jobs.len()];
         for &row in selected {
@@ -267,7 +265,7 @@ impl<'a> Fill<'a> {
         kept
     }
 
-    /// Takes the GPUs a job runs on for it again, if it shall have as many and all are free.
+    /// Takes the GPUs that a job runs on for it again, if it is to have as many and all are free.
     fn take_own_gpus(&mut self, row: usize, gpus: u32) -> bool {
         let jobs = &self.snapshot.jobs;
         if jobs.phase(row) != JobPhase::Running {
@@ -315,7 +313,7 @@ impl<'a> Fill<'a> {
             return false;
         }
         let n_types = self.snapshot.cluster.gpu_types().len();
-        // With one type there is nothing to look up, and the job's description stays out of the cache.
+        // With one type there is nothing to look up, so that the job's spec need not be loaded into the CPU cache.
         let wanted = if n_types == 1 { Some(GpuTypeId(0)) } else { self.snapshot.jobs.spec(row).gpu_type };
         match wanted {
             Some(gpu_type) => self.serve_on(Candidate { row, gpus, is_kept: false, gpu_type }, walk, answers),
@@ -352,8 +350,6 @@ impl<'a> Fill<'a> {
             let before = per_gpu;
             match answer {
                 Answer::FairShare => per_gpu = per_gpu.min(&fair),
-                Answer::WholeFairShare if !per_gpu.fits_in(&fair) => per_gpu = fair,
-                Answer::WholeFairShare => {}
                 Answer::Ask(ask) => match ask(row, self.room) {
                     Some(asked) => per_gpu = asked,
                     None => return false,
@@ -385,7 +381,7 @@ impl<'a> Fill<'a> {
         fair: &Host,
         rule: Option<Reclaim>,
     ) -> bool {
-        // Who may reclaim is content with its share; other walks decide themselves what they fall back to.
+        // A walk that reclaims falls back to the share; other walks have their own fallbacks.
         let Some(rule) = rule else { return false };
         let modest = per_gpu.min(fair);
         if job.is_kept || !self.snapshot.resumes_with_data(job.row) || self.is_near_data(job, per_gpu) {
@@ -446,7 +442,7 @@ impl<'a> Fill<'a> {
         Some(slices)
     }
 
-    /// Places a job anew and takes its GPUs.
+    /// Places a job on new GPUs and takes them.
     fn find(&mut self, job: Candidate, per_gpu: &Host) -> Option<SmallVec<[Slice; 1]>> {
         let Candidate { row, gpus, gpu_type, .. } = job;
         let only_type = (self.snapshot.cluster.gpu_types().len() > 1).then_some(gpu_type);

@@ -1,4 +1,4 @@
-//! Where: strategies that find GPUs for one job in a room. They look and answer; taking is the caller's.
+//! Placement strategies: find GPUs for one job in a room. The caller takes them.
 
 mod random;
 mod search;

@@ -60,7 +60,7 @@ fn fullest(nodes: impl Iterator<Item = (NodeId, u32)>, most: usize) -> SmallVec<
     fullest
 }
 
-/// Who on a node gives back, to meet `need`: positions in `granted`. Sorts the node's list as it goes.
+/// The jobs on a node that give back to meet `need`, as positions in `granted`. Sorts the node's list in place.
 pub(crate) fn pick(
     occupants: &mut [u32],
     granted: &[Granted],

@@ -1,6 +1,6 @@
 //! Choosing nodes below one switch: the fewest that hold a gang, and the splits of a gang that are allowed.
 //!
-//! Plain numbers only, so that strategies over a room ([`crate::place`]) and drivers with accounts of their own can share
+//! Plain numbers only, so that strategies over a room ([`crate::place`]) and drivers that keep their own state can share
 //! it. Chronus (SoCC'21) calls these placements `consolidate` and `consolidate_random`.
 
 use crate::ids::NodeId;
@@ -8,9 +8,9 @@ use crate::ids::NodeId;
 /// A node with what is free on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare {
-    /// Not looked at here: tells the caller which nodes were chosen.
+    /// Not used here: identifies the node to the caller.
     pub node: NodeId,
-    /// The switch it hangs below.
+    /// The switch it is connected to.
     pub switch: u32,
     /// GPUs that can be taken.
     pub free: u32,
@@ -66,7 +66,7 @@ pub fn take_in_order<'a>(order: impl Iterator<Item = &'a Spare>, gpus: u32) -> V
     parts
 }
 
-/// Whether no node could be spared: a gang on more nodes than it needs is not consolidated.
+/// Whether every node is needed: a gang on more nodes than it needs is not consolidated.
 pub fn is_consolidated(parts: &[Part], gpus: u32) -> bool {
     let total: u64 = parts.iter().map(|part| u64::from(part.spare.total)).sum();
     let least = parts.iter().map(|part| part.spare.total).min().unwrap_or(0);

@@ -310,12 +310,17 @@ impl Policy for Walker {
         let room = self.room.get_or_insert_with(|| Room::new(snapshot));
         room.reset(snapshot);
         let tune = || Answer::Reclaim(Reclaim::default());
+        let mut whole_share = |row: usize, room: &Room| {
+            let fair = room.fair_share(snapshot.jobs.spec(row).gpu_type.unwrap_or(GpuTypeId(0)));
+            let demand = *snapshot.jobs.demand_per_gpu(row);
+            Some(if demand.fits_in(&fair) { demand } else { fair })
+        };
         let mut answers = match self.answers {
             Answers::None => vec![],
             Answers::Fair => vec![Answer::FairShare],
             Answers::Tune => vec![Answer::FairShare, tune()],
             Answers::Whole => vec![
-                Answer::WholeFairShare,
+                Answer::Ask(&mut whole_share),
                 Answer::Reclaim(artifact::reclaim(Kept::WholeShare, Givers::Anyone)),
             ],
         };

@@ -120,14 +120,14 @@ impl ClusterState {
         }
     }
 
-    /// A round is due as soon as one may be held.
+    /// Makes a round due as soon as one may be held.
     fn wake(&mut self, now: Time) -> Option<Event> {
         self.changed.get_or_insert(now);
         self.is_woken = true;
         None
     }
 
-    /// Work that survives grows: a late report of an older launch takes nothing back.
+    /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
         let known = self.jobs.get_mut(job.index())?;
         known.done = known.done.max(done);
@@ -141,7 +141,7 @@ impl ClusterState {
         (!was_held).then_some(Event::JobCancelled { job })
     }
 
-    /// What orders mean for the jobs they are about.
+    /// Notes at each job what the scheduler ordered for it.
     pub(super) fn note_orders(&mut self, now: Time, orders: &[Command]) {
         orders.iter().for_each(|order| self.note_order(now, order));
     }

@@ -31,19 +31,19 @@ pub struct JobRecord {
     pub started: Option<Time>,
     /// When it finished or was declined, cancelled or given up.
     pub ended: Option<Time>,
-    /// Launches that ended by its own fault.
+    /// Launches that failed because of the job itself.
     pub n_failures: u32,
     /// Times it was stopped in favour of others or because a node was lost.
     pub n_preemptions: u32,
-    /// Iterations that survive whatever happens; all of them once it has finished.
+    /// Iterations that are saved in a checkpoint; all of them once the job has finished.
     pub done: f64,
-    /// How many times as fast as its profile it has shown itself to be; 1 until it has shown anything.
+    /// Its measured speed as a multiple of its profile's; 1 until it was measured.
     pub pace: f64,
-    /// Its last launch, and the nodes of it.
+    /// Its last launch and the nodes that it was on.
     pub last_launch: (Incarnation, Vec<NodeId>),
     /// The first node of the last launch that ran: its checkpoints are there, where nodes share no path for them.
     pub ran_on: Option<NodeId>,
-    /// Iterations that its last launch was credited with when time was passed over.
+    /// Iterations that its last launch was credited with when time was skipped.
     pub skipped: f64,
 }
 
@@ -108,8 +108,8 @@ impl ClusterState {
         });
         let model = request.model.as_str();
         let profile = self.profiles.get(model).cloned();
-        // The iterations of a job without a profile are seconds. What it needs of a host is unknown: it is given the share
-        // of its GPUs, also by policies that go by needs.
+        // The iterations of a job without a profile are seconds. Its demand for host resources is unknown: it is given the share
+        // of its GPUs, even by policies that allocate by demand.
         let demand_per_gpu = self.least_share();
         let profile =
             profile.unwrap_or_else(|| Arc::new(Profile { demand_per_gpu, ..Profile::plain(model, 1.0) }));

@@ -1,4 +1,4 @@
-//! The cluster as the journal's records add up to it: the scheduler, every job ever taken in, and which policy decides.
+//! The state that the journal's records add up to: the scheduler, every job ever received, and which policy decides.
 //!
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
@@ -56,7 +56,7 @@ pub struct ClusterState {
     scheduler: Scheduler,
     /// By number.
     jobs: Vec<JobRecord>,
-    /// Jobs that were taken in and have not reached the scheduler.
+    /// Jobs that were received and have not reached the scheduler.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
     nodes: Vec<String>,
@@ -94,12 +94,12 @@ impl ClusterState {
         })
     }
 
-    /// Takes a record in. A plan is checked here: it comes from a journal, which may be damaged.
+    /// Applies a record. A plan is checked here, because it comes from a journal, which may be damaged.
     pub fn apply(&mut self, now: Time, record: &Record) -> Applied {
         if let Record::Planned { plan, memory, .. } = record {
             let mut plan = Plan::from(plan);
             plan.notes.clear();
-            // The snapshot is dropped before the commit, or what changes would be copied.
+            // The snapshot is dropped before the commit: while it exists, every change would copy the table.
             let checked = check(&self.scheduler.snapshot(now), plan);
             return match checked {
                 Ok(checked) => self.commit(now, checked, memory),
@@ -112,15 +112,15 @@ impl ClusterState {
             && self.scheduler.handle(now, event, &mut orders) == Impact::Changed
         {
             self.changed.get_or_insert(now);
-            // The round that ordered a launch to stop knew that it would.
+            // The round that ordered a launch to stop already took its end into account.
             self.is_woken |= !matches!(event, Event::JobStopped { .. });
         }
         self.note_orders(now, &orders);
         Applied { event, orders, refused: None }
     }
 
-    /// Takes in a plan that was accepted just now, without another check; the record to be written for it. Applying that
-    /// record does the same.
+    /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
+    /// Applying that record does the same.
     pub fn plan(&mut self, now: Time, round: u64, decision: Decision, memory: String) -> (Record, Applied) {
         let plan = PlanRecord::from(&decision);
         let applied = self.commit(now, decision.checked, &memory);
@@ -130,7 +130,7 @@ impl ClusterState {
     fn commit(&mut self, now: Time, checked: CheckedPlan, memory: &str) -> Applied {
         let orders = self.scheduler.commit(now, checked);
         memory.clone_into(&mut self.policy.memory);
-        // What happened while the policy decided has left its own mark.
+        // What happened while the policy decided has set this flag again.
         if !orders.is_empty() {
             self.changed.get_or_insert(now);
         }
@@ -158,7 +158,7 @@ impl ClusterState {
         self.jobs.get(id.index())
     }
 
-    /// Jobs that were taken in and have not reached the scheduler.
+    /// Jobs that were received and have not reached the scheduler.
     pub fn held(&self) -> &BTreeSet<JobId> {
         &self.held
     }

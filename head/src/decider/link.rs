@@ -1,4 +1,5 @@
-//! The engine's end: asks the decider, remembers which users wait for an answer, and what is wrong with the policy.
+//! The engine's side of the decider: sends requests, remembers which users wait for an answer and what is wrong with the
+//! policy.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc as std_mpsc;
@@ -17,16 +18,16 @@ pub(crate) struct Waiting {
     pub(crate) reply: mpsc::Sender<ToUser>,
 }
 
-/// The way to the decider.
+/// The engine's connection to the decider.
 #[derive(Debug)]
 pub(crate) struct DeciderLink {
     asks: std_mpsc::Sender<Ask>,
     tickets: BTreeMap<u64, Waiting>,
     /// Ticket 0 is the head's own, for the policy it starts with.
     last_ticket: u64,
-    /// Why the last decision failed; empty after one that did not.
+    /// Why the last decision failed; empty if it did not.
     failure: String,
-    /// Why the text on the disk is not used; kept until one is, whatever the old text decides meanwhile.
+    /// Why the script on the disk is not used. Kept until a new text is accepted, even while the old one decides well.
     refusal: String,
 }
 
@@ -41,12 +42,12 @@ impl DeciderLink {
         self.send(Ask::Decide { round, snapshot });
     }
 
-    /// A round's plan was overtaken: the policy forgets that it decided.
+    /// A round's plan was overtaken: the policy's memory goes back to what it was before that round.
     pub(crate) fn forget(&mut self, round: u64) {
         self.send(Ask::Forget { round });
     }
 
-    /// Asks for a user, who gets the answer by its ticket.
+    /// Sends a user's request; the ticket says who gets the answer.
     pub(crate) fn ask_for(&mut self, waiting: Waiting, make: impl FnOnce(u64) -> Ask) {
         self.last_ticket += 1;
         self.tickets.insert(self.last_ticket, waiting);

@@ -21,7 +21,7 @@ pub enum DecideError {
     /// A fault in the program, not in the script.
     #[error("the policy panicked")]
     Panicked,
-    /// The head has just started, and no policy was chosen yet.
+    /// The head has just started, and no policy has been chosen yet.
     #[error("there is no policy")]
     NoPolicy,
 }
@@ -51,7 +51,7 @@ pub enum PolicyUseError {
     /// It was asked what it would do, and failed.
     #[error(transparent)]
     Decide(#[from] DecideError),
-    /// There is none to read again.
+    /// A policy was to be reloaded, but none is loaded.
     #[error("there is no policy")]
     NoPolicy,
     /// A changed file was not used.
@@ -89,7 +89,7 @@ impl LoadedPolicy {
         if let Some(snapshot) = snapshot {
             decide_safely(&mut script, snapshot).map_err(PolicyUseError::DryRun)?;
         }
-        // Also when it is empty: the dry run left its own.
+        // Even if it is empty, because the dry run left a memory of its own.
         script.restore_memory(memory)?;
         let mut hasher = Sha256::new();
         let mut files = Vec::new();
@@ -106,7 +106,7 @@ impl LoadedPolicy {
         Ok(LoadedPolicy { chosen, script, files, before: None })
     }
 
-    /// The same policy as its files are now. It keeps its memory, and what it can take back of it.
+    /// The same policy, read again from its files. Its memory is kept, and so is the memory to go back to.
     pub(crate) fn load_again(&self, snapshot: Option<&Snapshot>) -> Result<Self, PolicyUseError> {
         let PolicyChosen { policy, set, .. } = &self.chosen;
         let again = Self::load(policy, set, &self.script.memory(), snapshot)?;
@@ -122,7 +122,7 @@ impl LoadedPolicy {
         self.script.memory()
     }
 
-    /// Decides a round; its memory afterwards. A decision that fails leaves no trace in it.
+    /// Decides a round and returns the memory after it. A decision that fails does not change the memory.
     pub(crate) fn decide(
         &mut self,
         round: u64,
@@ -138,12 +138,12 @@ impl LoadedPolicy {
         }
     }
 
-    /// Puts the memory back to what it was before a round, if that was the last.
+    /// Restores the memory from before a round, if that was the last one decided.
     pub(crate) fn forget(&mut self, round: u64) {
         if let Some((_, memory)) = self.before.take_if(|(last, _)| *last == round)
             && let Err(error) = self.script.restore_memory(&memory)
         {
-            // The text is the policy's own, so this is a fault of the program; the policy goes on with what it has.
+            // The policy wrote this text itself, so this is a fault of the program; the policy keeps the memory it has.
             tracing::error!("the policy's memory before round {round} cannot be restored: {error}");
         }
     }

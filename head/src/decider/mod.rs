@@ -20,14 +20,14 @@ use rota_core::snapshot::Snapshot;
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What the decider is asked.
+/// A request to the decider.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// To decide a round.
+    /// Decide a round.
     Decide { round: u64, snapshot: Snapshot },
-    /// To take back what a round left in the policy's memory: its plan was overtaken by events.
+    /// Restore the policy's memory from before a round, because its plan was overtaken by events.
     Forget { round: u64 },
-    /// To choose another policy, if it decides on the snapshot without a fault.
+    /// Change to another policy, if a dry run of it on the snapshot succeeds.
     Choose {
         ticket: u64,
         policy: String,
@@ -35,24 +35,24 @@ pub(crate) enum Ask {
         memory: String,
         snapshot: Option<Snapshot>,
     },
-    /// To read the present policy's files again.
+    /// Read the current policy's files again.
     Reload { ticket: u64, snapshot: Option<Snapshot> },
-    /// What another policy would do.
+    /// Say what another policy would do.
     WhatIf { ticket: u64, policy: String, set: Vec<(String, String)>, snapshot: Snapshot },
 }
 
-/// What the decider answers.
+/// An answer of the decider.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A decision, and the policy's memory after it.
     Decided { round: u64, result: Result<(Decision, String), DecideError> },
-    /// A policy was chosen, or not. Without a ticket it was a file that changed.
+    /// Whether the policy was changed. Without a ticket, the cause was a changed file.
     Chosen { ticket: Option<u64>, result: Result<PolicyChosen, PolicyUseError> },
-    /// What another policy would do.
+    /// Say what another policy would do.
     WhatIf { ticket: u64, result: Result<Decision, PolicyUseError> },
 }
 
-/// Answers until all senders of asks are gone.
+/// Answers requests until all their senders are gone.
 pub(crate) fn run(asks: &mpsc::Receiver<Ask>, answer: impl Fn(Answer)) {
     let mut decider = Decider { policy: None, last: None };
     loop {

@@ -1,4 +1,4 @@
-//! Why a job of the live cluster waits, what would let it run, and when that may be.
+//! Why a job of the live cluster waits, what it needs to run, and when that may be.
 
 use rota_core::allocation::Slice;
 use rota_core::ids::JobId;
@@ -76,7 +76,7 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     ));
     match free_at(&snapshot, needs, free) {
         Some(at) if at > moment.now => text.push_str(&format!(
-            "; going by the jobs' estimates, {needs} GPUs will be free in {:.0} s",
+            "; by the running jobs' estimates, {needs} GPUs will be free in {:.0} s",
             (at - moment.now).as_secs_f64()
         )),
         Some(_) => text.push_str(&format!(

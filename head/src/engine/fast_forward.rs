@@ -1,8 +1,8 @@
 //! Fast-forward, as in ElasticFlow's testbed: every launch trains a few real iterations, then the head's time jumps to
 //! the next thing that happens, and jobs are credited with what they would have done meanwhile by their profiles.
 //!
-//! What starting, stopping and checkpointing take is real; only the long stretches in between are passed over. Leases
-//! and heartbeats count real time and notice nothing.
+//! Starting, stopping and checkpointing take their real time; only the long spans in between are skipped. Leases and
+//! heartbeats count real time and are not affected.
 
 use rota_core::time::{Span, Time};
 use rota_transport::message::Attempt;
@@ -11,7 +11,7 @@ use super::Engine;
 use super::refusal::Refusal;
 use crate::state::{LaunchPhase, LiveLaunch, Moment, State, launch_orders};
 
-/// Jumps, at most to `until`, if every launch has done so many iterations of its own; the moment after.
+/// Jumps ahead, at most to `until`, if every launch has done `n_iterations` itself; returns the moment after the jump.
 pub(super) fn fast_forward(
     engine: &mut Engine,
     moment: Moment,

@@ -1,11 +1,11 @@
-//! The head's loop: takes in what arrives, writes it down, lets it out, and holds rounds.
+//! The head's loop: takes in what arrives, writes it to the journal, sends what follows, and holds rounds.
 //!
 //! Everything that arrived while the last batch was written is one batch: one transaction, one sync. Orders,
 //! acknowledgements and answers of a batch leave when it is on the disk. While the disk refuses, nothing leaves and no
 //! job is taken in; what runs goes on.
 //!
-//! `timer` says when rounds are due, `rounds` holds them, `replies` are answers on their way; `users` answers requests, by
-//! way of `views`, `explain` and `fast_forward`.
+//! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `users` answers
+//! requests, with the help of `views`, `explain` and `fast_forward`.
 
 mod explain;
 mod fast_forward;
@@ -40,7 +40,7 @@ use replies::Replies;
 
 /// How long launches may take to stop when the cluster is shut down.
 const STOP_AT_MOST: Span = Span::from_secs(40);
-/// Inputs in one batch at most.
+/// The most inputs in one batch.
 const MOST_IN_BATCH: usize = 4096;
 
 /// Everything that can wake the engine, from agents, users, the decider and the system.
@@ -67,12 +67,12 @@ pub(crate) enum Input {
         reply: mpsc::Sender<ToUser>,
     },
     Decider(Answer),
-    /// Some certificate was revoked: all peers must connect again and show their own.
+    /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
     CertificatesChanged,
     Shutdown,
 }
 
-/// The head's loop with all it owns; one task, so nothing here is locked.
+/// The head's loop and everything it owns; one task, so nothing here is locked.
 pub(crate) struct Engine {
     state: State,
     store: Store,
@@ -86,7 +86,7 @@ pub(crate) struct Engine {
     is_ready: bool,
     /// Why the last batch could not be written.
     disk_trouble: Option<String>,
-    /// Until when, in real time, launches may take to stop before the head ends.
+    /// At a shutdown, the real time until which launches may take to stop before the head ends.
     stops_until: Option<Time>,
     is_over: bool,
 }
@@ -124,14 +124,14 @@ impl Engine {
         }
     }
 
-    /// Works until it is ordered to end.
+    /// Runs until a user or a signal ends it.
     pub(crate) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
         while !self.is_over {
             let wait = self.wait();
             if let Ok(input) = tokio::time::timeout(wait, inputs.recv()).await {
                 let Some(input) = input else { break };
                 self.take(input);
-                // What has piled up meanwhile belongs to the same batch.
+                // Inputs that arrived meanwhile belong to the same batch.
                 for _ in 0..MOST_IN_BATCH {
                     let Ok(input) = inputs.try_recv() else { break };
                     self.take(input);
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// How long nothing happens if nothing arrives.
+    /// How long the engine can wait if nothing arrives.
     fn wait(&self) -> Duration {
         let moment = self.clock.moment();
         let tick = self.state.timeout().map(|at| at - moment.real);
@@ -177,8 +177,8 @@ impl Engine {
                 if self.links.get(&name).is_none_or(|known| known.id != link) {
                     return;
                 }
-                if let Err(error) = self.state.heard(moment, &name, message) {
-                    let text = format!("{name} was sent away: {error}");
+                if let Err(error) = self.state.receive(moment, &name, message) {
+                    let text = format!("{name} was disconnected: {error}");
                     tracing::warn!("{text}");
                     self.state.record(moment, Record::Noted { text });
                     // The last messages to it leave with this batch, then the connection ends.
@@ -205,7 +205,7 @@ impl Engine {
         self.hand_out_logs();
     }
 
-    /// Stops what runs and ends when it is gone, or has taken too long.
+    /// Stops all launches, and ends when they are gone or have taken too long.
     fn wind_down(&mut self, moment: Moment) {
         self.stops_until = Some(moment.real + STOP_AT_MOST);
         self.state.stop_everything(moment, "the cluster was shut down");
@@ -213,7 +213,7 @@ impl Engine {
 
     fn hang_up(&mut self, name: &Name) {
         if let Some(link) = self.links.remove(name) {
-            // The writer ends when its queue does, after what is in it was sent.
+            // The writer sends what is in its queue, then ends.
             drop(link.sender);
         }
         self.state.disconnected(name);
@@ -226,13 +226,13 @@ impl Engine {
                     let (offset, bytes, is_end) = (chunk.offset, chunk.bytes, chunk.is_end);
                     vec![ToUser::Log { offset, bytes, is_end }, ToUser::End]
                 }
-                Err(why) => vec![failed(&why)],
+                Err(why) => vec![failed(why.as_str())],
             };
             self.replies.fetched((name, order), answers);
         }
     }
 
-    /// One batch: to the disk, then out.
+    /// Writes one batch to the disk, then sends what depended on it.
     fn write_and_send(&mut self) {
         if !self.state.outbox().writes().is_empty() {
             if let Err(error) = self.store.commit(self.state.outbox().writes()) {

@@ -20,7 +20,7 @@ use crate::rules::{ProfileText, Rules};
 use crate::state::{State, StateSettings};
 use crate::store::Store;
 
-/// Counts its decisions: the lowest priority goes first in odd ones, the highest in even ones.
+/// A policy that counts its decisions: in odd ones the lowest priority goes first, in even ones the highest.
 const COUNTING: &str = "fn order(jobs, now) {
     this.n = (this.n ?? 0) + 1;
     if this.n % 2 == 1 { rank(jobs.priority) } else { rank(-jobs.priority) }
@@ -53,7 +53,7 @@ impl Head {
         });
         let (asks, asked) = std_mpsc::channel();
         let (answer, answers) = std_mpsc::channel();
-        // It ends with the engine, which holds the other end of `asked`.
+        // This thread ends with the engine, which holds the sender of `asked`.
         std::thread::spawn(move || decider::run(&asked, |found| answer.send(found).unwrap_or_default()));
         let choose = Ask::Choose {
             ticket: 0,

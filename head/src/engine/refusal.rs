@@ -28,9 +28,9 @@ pub(crate) enum Refusal {
     NumberOfJobs(usize, usize),
     #[error("job `{name}`: {fault}")]
     Job { name: Text, fault: JobFault },
-    #[error("the head cannot write its journal, no job is taken in: {0}")]
+    #[error("the head cannot write its journal and accepts no jobs: {0}")]
     Disk(String),
-    #[error("this head's time does not jump: start it with --fast-forward")]
+    #[error("this head does not skip time: start it with --fast-forward")]
     NoFastForward,
     #[error(transparent)]
     Journal(#[from] StoreError),

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 /// Where a user's answers go.
 pub(crate) type Reply = mpsc::Sender<ToUser>;
 
-/// Answers that have not left.
+/// Answers that have not been sent.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     ready: Vec<(Reply, Vec<ToUser>)>,
@@ -22,7 +22,7 @@ impl Replies {
         self.ready.push((reply, answers));
     }
 
-    /// A user waits for what an order fetches.
+    /// Registers a user who waits for the output that an order fetches.
     pub(crate) fn wait_for(&mut self, order: (Name, OrderId), reply: Reply) {
         self.readers.insert(order, reply);
     }
@@ -39,7 +39,7 @@ impl Replies {
         send(std::mem::take(&mut self.ready));
     }
 
-    /// Sends refusals alone: they rest on nothing that had to be written.
+    /// Sends refusals alone: they do not depend on anything that has to be written first.
     pub(crate) fn send_refusals(&mut self) {
         let is_refusal = |answers: &[ToUser]| matches!(answers, [ToUser::Failed(_)]);
         let (out, kept) = std::mem::take(&mut self.ready).into_iter().partition(|(_, a)| is_refusal(a));
@@ -57,7 +57,7 @@ fn send(replies: Vec<(Reply, Vec<ToUser>)>) {
     }
 }
 
-/// An answer that says why not.
+/// A refusal with its reason.
 pub(crate) fn failed(why: &str) -> ToUser {
     ToUser::Failed(LongText::cut(why))
 }

@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Accepts a decision, if the world is still the one it was taken for.
+    /// Accepts a decision, if its plan still fits the state of the cluster.
     fn take_decision(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
         if self.stops_until.is_some() {
             return;
@@ -79,7 +79,7 @@ impl Engine {
                 self.timer.wake_at(decision.wake);
                 self.state.plan(moment, round, decision, memory);
             }
-            // Something happened while the policy decided; it is asked again at once.
+            // Something happened while the policy decided, so it is asked again at once.
             Err(violation) => {
                 tracing::debug!("round {round} was overtaken by events: {violation}");
                 self.decider.forget(round);
@@ -122,7 +122,7 @@ impl Engine {
                 vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
             }
             Err(error) => {
-                let text = format!("the policy was not taken: {error}");
+                let text = format!("the policy was not changed: {error}");
                 tracing::warn!("{text}");
                 self.state.record(moment, Record::Noted { text: text.clone() });
                 if waiting.is_none() {

@@ -6,9 +6,9 @@ use rota_core::time::{Span, Time};
 use crate::cluster_state::ClusterState;
 use crate::state::Moment;
 
-/// A round that took this long is followed by so many times as long without one, ...
+/// After a round, no round is held for this many times as long as it took, ...
 const GAP_FACTOR: i64 = 2;
-/// ... but never by more than this.
+/// ... but never for longer than this.
 const MOST_GAP: Span = Span::from_secs(1);
 
 /// When rounds are held.
@@ -18,9 +18,9 @@ pub(crate) struct RoundSettings {
     pub(crate) round: Span,
     /// Whether an arrival, an end or a failure brings the next round forward.
     pub(crate) wakes_early: bool,
-    /// Real time between two rounds at least.
+    /// The least real time between two rounds.
     pub(crate) least_gap: Span,
-    /// Agents that must be there before the first.
+    /// How many agents must be connected before the first round.
     pub(crate) wait_for: usize,
     /// A job that has run for less is never stopped in favour of another.
     pub(crate) min_run: Span,
@@ -33,11 +33,11 @@ pub(crate) struct RoundTimer {
     /// The round that the decider works on.
     asked: Option<u64>,
     last: Option<Moment>,
-    /// The last stretch between two rounds on the grid that had its round, by number.
+    /// Number of the last interval of the grid in which a round was held.
     last_slot: Option<i64>,
     /// Real time that the last round took until its plan was written.
     cost: Span,
-    /// Whether an answer came whose records are not written yet.
+    /// Whether the records of the last answer are still to be written.
     is_cost_open: bool,
     wake: Wake,
 }
@@ -64,8 +64,9 @@ impl RoundTimer {
         self.asked.is_some()
     }
 
-    /// A round begins now; how long a job must have run to be stopped by it in favour of another. In a round that was
-    /// brought forward, a whole round: else a policy that deals time out would stop jobs whenever one comes or ends.
+    /// Notes that a round begins now, and returns how long a job must have run for this round to preempt it. In a round that
+    /// was brought forward that is a whole round length: a policy that shares time would otherwise preempt jobs whenever
+    /// one arrives or ends.
     pub(crate) fn begin(&mut self, moment: Moment, round: u64) -> Span {
         (self.asked, self.last) = (Some(round), Some(moment));
         let slot = moment.now.0.div_euclid(self.settings.round.0.max(1));
@@ -75,7 +76,7 @@ impl RoundTimer {
         }
     }
 
-    /// Whether an answer is the one that is waited for.
+    /// Whether an answer belongs to the round that was asked about last.
     pub(crate) fn is_answered(&mut self, round: u64) -> bool {
         let is_awaited = self.asked.take_if(|asked| *asked == round).is_some();
         self.is_cost_open |= is_awaited;
@@ -87,15 +88,15 @@ impl RoundTimer {
         self.wake = wake;
     }
 
-    /// All records so far are on the disk: what the last round took in all is known.
+    /// All records so far are on the disk, so the full cost of the last round is known.
     pub(crate) fn written(&mut self, real: Time) {
         if let Some(last) = self.last.filter(|_| std::mem::take(&mut self.is_cost_open)) {
             self.cost = real - last.real;
         }
     }
 
-    /// From when on, in real time, the next round may begin. The gap is in proportion to what the last one took, deciding
-    /// and writing, so that a small cluster answers at once and a large one is not always deciding.
+    /// The earliest real time at which the next round may begin. The gap is proportional to the time that the last round
+    /// took to decide and write, so that a small cluster answers at once and a large one is not always deciding.
     pub(crate) fn not_before(&self) -> Option<Time> {
         let gap = self.settings.least_gap.max((self.cost * GAP_FACTOR).min(MOST_GAP));
         self.last.map(|last| last.real + gap)
@@ -109,7 +110,8 @@ impl RoundTimer {
         // Rounds are due at whole multiples of their length, however late the last one was held.
         let on_grid = |time: Time| time.align_up(Time::ZERO, self.settings.round);
         let after_last = self.last.map_or(Time::ZERO, |last| last.now + Span(1));
-        // What a plan moved waits for its turn: jobs that take turns would else be swapped as fast as they start.
+        // Changes that a plan itself made do not bring a round forward: jobs that take turns would be swapped as fast as they
+        // start.
         if self.settings.wakes_early && cluster.is_woken() {
             return Some(now);
         }

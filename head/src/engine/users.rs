@@ -1,5 +1,5 @@
-//! Answers to people. What must be durable is answered when it is; what the decider or an agent must answer, when they
-//! have.
+//! Answers to users. A request that changes something is answered once that is on the disk; one that needs the decider or
+//! an agent, once they have answered.
 
 use rota_core::ids::JobId;
 use rota_traces::profile::ProfileSet;
@@ -13,10 +13,10 @@ use crate::decider::{Ask, Waiting};
 use crate::record::Record;
 use crate::state::Moment;
 
-/// Jobs in one request.
+/// The most jobs in one request.
 const MOST_JOBS_AT_ONCE: usize = 10_000;
 
-/// Answers a request, or sees to it that it will be.
+/// Answers a request, or passes it to the decider or an agent, whose answer is sent later.
 pub(super) fn answer(engine: &mut Engine, moment: Moment, user: &Name, request: FromUser, reply: Reply) {
     let answers = match request {
         FromUser::SetPolicy { .. } | FromUser::ReloadPolicy | FromUser::WhatIf { .. } => {

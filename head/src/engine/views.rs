@@ -14,11 +14,11 @@ use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
 use crate::state::{Agent, LaunchPhase, Moment};
 
-/// Jobs or lines of the journal in one message.
+/// The most jobs or lines of the journal in one message.
 const PER_MESSAGE: usize = 200;
-/// Lines of the journal in one answer.
+/// The most lines of the journal in one answer.
 const MOST_EVENTS: usize = 5_000;
-/// Bytes of a long text in one message.
+/// The most bytes of a long text in one message.
 const TEXT_PIECE_BYTES: usize = 200_000;
 
 /// The head's status in one message, for `rota top` and for clients that wait until it is ready.
@@ -47,7 +47,7 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     }
 }
 
-/// What is wrong. A disk that refuses writes hides what is wrong with the policy: nothing is decided without a disk.
+/// What is wrong with the head. A failing disk is reported before a failing policy: without a disk nothing is decided.
 fn trouble(engine: &Engine) -> String {
     engine.disk_trouble.clone().unwrap_or_else(|| engine.decider.trouble())
 }
@@ -157,7 +157,7 @@ pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
     engine.state.agents().iter().map(view).collect()
 }
 
-/// The journal from a line on, in sentences; at most [`MOST_EVENTS`] lines.
+/// The journal from a given line, as sentences; at most [`MOST_EVENTS`] lines.
 pub(super) fn events(engine: &Engine, from: u64) -> Result<Vec<ToUser>, Refusal> {
     let lines = engine.store.journal(from, MOST_EVENTS)?;
     let view = |(index, time, record): &(u64, rota_core::time::Time, Record)| EventView {

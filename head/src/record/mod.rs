@@ -1,4 +1,4 @@
-//! What the head writes down: facts, rounds and plans, as lines of JSON that an operator can query.
+//! What the head writes to its journal: facts, rounds and plans, as lines of JSON that an operator can query.
 //!
 //! The journal is enough: a [`ClusterState`](crate::ClusterState) folded from it equals the one that the live head had, and
 //! a replay asks the policy again at every `RoundBegan`. What agents and users are sent is not here; it follows from the
@@ -32,7 +32,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules: Option<Box<Rules>>,
     },
-    /// A job was taken in: from here on it is not lost.
+    /// A job was received: from here on it is not lost.
     JobReceived {
         /// Its number, counted from 0 in the order of reception.
         job: JobId,
@@ -43,7 +43,7 @@ pub enum Record {
         /// As the user asked for it.
         request: Box<JobRequest>,
     },
-    /// A job that was taken in reached the scheduler.
+    /// A job that was received reached the scheduler.
     JobSubmitted {
         /// The number that its `JobReceived` gave it.
         job: JobId,
@@ -97,9 +97,9 @@ pub enum Record {
         incarnation: Incarnation,
         /// Iterations that survive.
         done: f64,
-        /// What ended it, for people.
+        /// What ended it, as users read it.
         reason: String,
-        /// Whether the job is to blame.
+        /// Whether it counts as a failure of the job.
         is_failure: bool,
     },
     /// A job did its work.
@@ -111,7 +111,7 @@ pub enum Record {
         /// Iterations it reported.
         done: f64,
     },
-    /// A job was withdrawn.
+    /// A job was cancelled.
     JobCancelled {
         /// The number that its `JobReceived` gave it.
         job: JobId,
@@ -122,10 +122,10 @@ pub enum Record {
     JobFailed {
         /// The number that its `JobReceived` gave it.
         job: JobId,
-        /// How often it failed, and how its last launch did, for people.
+        /// How often it failed and how its last launch failed, as users read it.
         reason: String,
     },
-    /// A node came for the first time.
+    /// A node connected for the first time.
     NodeJoined {
         /// Its number, counted from 0 in the order of joining.
         node: NodeId,
@@ -140,7 +140,7 @@ pub enum Record {
     NodeLost {
         /// The number that its `NodeJoined` gave it.
         node: NodeId,
-        /// How the head knows, for people.
+        /// How the head knows, as users read it.
         reason: String,
     },
     /// A node is back.
@@ -168,18 +168,18 @@ pub enum Record {
         /// A checksum of its scripts.
         digest: String,
     },
-    /// A policy could not decide: what runs was kept.
+    /// A policy could not decide: running jobs were kept.
     PolicyFailed {
-        /// As the policy, or the check of its plan, explains it.
+        /// The error of the policy, or of the check of its plan.
         reason: String,
     },
-    /// A GPU cannot be used any more; its node's others go on.
+    /// A GPU can no longer be used; the others of its node can.
     GpuLost {
         /// The node it belongs to.
         node: NodeId,
         /// Its number on the node, counted from 0.
         gpu: u32,
-        /// What is wrong with it, for people.
+        /// What is wrong with it, as users read it.
         reason: String,
     },
     /// A GPU that could not be used is back.
@@ -193,7 +193,7 @@ pub enum Record {
     RoundBegan {
         /// Rounds are counted from 1 over all starts of the head.
         round: u64,
-        /// Jobs that have run for less are not stopped by its answer; absent leaves it to the head's rule.
+        /// Jobs that have run for less are not preempted by its plan; if absent, the head's own rule applies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         protects: Option<Span>,
     },
@@ -215,7 +215,7 @@ pub enum Record {
         /// The rule that the plan breaks now.
         reason: String,
     },
-    /// The head's time passed over a stretch in which nothing happened.
+    /// The head skipped a span of time in which nothing happened.
     TimeJumped {
         /// Iterations that launches are credited with for it.
         jobs: Vec<(JobId, Incarnation, f64)>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct PlanRecord {
     /// Answers to jobs that ask for admission: a reason declines, none admits.
     pub verdicts: Vec<(JobId, Option<String>)>,
-    /// Jobs that shall run; one without an allocation keeps what it has.
+    /// Jobs that are to run; one without an allocation keeps what it has.
     pub run: Vec<(JobId, Option<Allocation>)>,
     /// When the policy wants to be asked again.
     pub wake: WakeRecord,

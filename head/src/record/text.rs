@@ -34,7 +34,7 @@ impl Record {
         }
     }
 
-    /// In words, for people.
+    /// A sentence for people.
     pub fn to_text(&self) -> String {
         match self {
             Record::HeadStarted { epoch, version, .. } => format!("head {version} started, epoch {epoch}"),
@@ -79,7 +79,7 @@ impl Record {
             Record::PlanOvertaken { round, reason } => {
                 format!("round {round} was overtaken by events and is held again: {reason}")
             }
-            Record::TimeJumped { jobs } => format!("time was passed over, {} jobs ran", jobs.len()),
+            Record::TimeJumped { jobs } => format!("time was skipped while {} jobs ran", jobs.len()),
             Record::Noted { text } => text.clone(),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Agent {
     address: Text,
     version: Text,
     is_silent: bool,
-    /// Whether its inventory was heard since it connected.
+    /// Whether it has sent its inventory since it connected.
     is_known: bool,
     since: Time,
     reason: String,
@@ -40,12 +40,12 @@ impl Agent {
         self.is_silent
     }
 
-    /// Whether what it has and runs was heard since it connected.
+    /// Whether it has said what it has and runs since it connected.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// Since when it is as it is, in the head's time.
+    /// When its state last changed, in the head's time.
     pub(crate) fn since(&self) -> Time {
         self.since
     }
@@ -142,7 +142,7 @@ impl Agents {
         agent.map_or_else(|| Text::cut(""), |agent| agent.address.clone())
     }
 
-    /// An agent that an earlier head knew: it may hold a lease until it is heard of, or the lease is over.
+    /// An agent that an earlier head knew: it may hold a lease until it connects again, or the lease is over.
     pub(super) fn expect(&mut self, name: &Name, node: Option<NodeId>, seen: SeenReports, moment: Moment) {
         self.insert(name, node, seen, Some(moment));
     }
@@ -157,7 +157,7 @@ impl Agents {
             is_silent: expected.is_some(),
             is_known: false,
             since: expected.map_or(Time::ZERO, |moment| moment.now),
-            reason: "not heard of since the head started".into(),
+            reason: "not connected since the head started".into(),
         };
         self.by_name.insert(name.clone(), agent);
     }
@@ -184,8 +184,8 @@ impl Agents {
         }
     }
 
-    /// What follows from a message, and whether the session can go on.
-    pub(super) fn heard(
+    /// Takes a message; returns what follows from it, and whether the session can go on.
+    pub(super) fn receive(
         &mut self,
         real: Time,
         name: &Name,
@@ -198,7 +198,7 @@ impl Agents {
         (out, result)
     }
 
-    /// What follows from the passing of time.
+    /// Lets time pass; returns what follows from it.
     pub(super) fn tick(&mut self, real: Time, name: &Name) -> Vec<HeadOutput> {
         let mut out = Vec::new();
         if let Some(agent) = self.by_name.get_mut(name) {
@@ -237,7 +237,7 @@ impl Agents {
     }
 }
 
-/// Orders and acknowledgements lead to messages and nothing else.
+/// The messages that an order or an acknowledgement leads to; nothing else can follow from one.
 fn send_all(name: &Name, outputs: Vec<HeadOutput>, outbox: &mut Outbox) {
     for output in outputs {
         if let HeadOutput::Send(message) = output {

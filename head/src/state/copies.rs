@@ -38,10 +38,10 @@ impl Copies {
 }
 
 impl State {
-    /// Begins to copy the checkpoint to the nodes of a launch that do not have it; true if the launch must wait for that.
+    /// Begins to copy the checkpoint to the nodes of a launch that lack it; true if the launch has to wait for that.
     pub(super) fn fetch_checkpoint(&mut self, moment: Moment, attempt: Attempt) -> bool {
         let Some(job) = self.cluster.job(attempt.job).filter(|_| self.copies.is_on) else { return false };
-        // A job that names a path of its own sees to its checkpoints itself.
+        // A job that names a path of its own takes care of its checkpoints itself.
         let is_ours = job.request.start.checkpoint_directory.as_str().is_empty();
         let Some(source) = job.ran_on.filter(|_| is_ours) else { return false };
         let Some(live) = self.launches.get_mut(attempt) else { return false };

@@ -1,5 +1,5 @@
-//! Agents that say anything, well formed and absurd, in any order: the head does not panic, its state does not contradict
-//! itself, and the records it wrote add up to that state.
+//! Agents that send any well-formed message in any order, however absurd: the head does not panic, its state stays
+//! consistent, and the records it wrote add up to that state.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -130,7 +130,7 @@ fn message() -> impl Strategy<Value = ToHead> {
         select(vec![Outcome::Done, Outcome::Prepared { port: 0 }, Outcome::Failed(Text::cut("no"))]);
     prop_oneof![
         2 => inventory().prop_map(ToHead::Inventory),
-        // Mostly in their turn: others are kept for later or passed over.
+        // Mostly in sequence: others are kept for later or ignored.
         6 => (1_u64..12, fact()).prop_map(|(n, fact)| ToHead::Report(Report { sequence: Sequence(n), fact })),
         1 => (numbers(), fact()).prop_map(|(n, fact)| ToHead::Report(Report { sequence: Sequence(n), fact })),
         3 => (1_u64..8, outcome.clone())
@@ -211,8 +211,8 @@ impl World {
 
     fn says(&mut self, agent: usize, message: ToHead) {
         let name = Name::new(AGENTS[agent]).expect("a name");
-        if self.state.heard(self.moment, &name, message).is_err() {
-            // It is sent away and comes again.
+        if self.state.receive(self.moment, &name, message).is_err() {
+            // It is disconnected, and connects again.
             self.state.disconnected(&name);
             self.greet(agent);
         }

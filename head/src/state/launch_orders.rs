@@ -89,7 +89,7 @@ fn work(
     })
 }
 
-/// The variables that a job's owner set, and the model it runs.
+/// The environment variables that a job's owner set, and the model it runs.
 fn environment(job: &JobRecord) -> Result<Vec<(Text, Text)>, ValueError> {
     let mut found = job.request.start.env.clone();
     for (key, value) in

@@ -1,7 +1,7 @@
 //! Launches that are alive, or may be: how far each rank is on each node.
 //!
-//! The scheduler gives a stopped job's GPUs away at once; on the nodes that takes time. So a launch waits here until
-//! the GPUs it was given are really free and no older launch of its job can be alive anywhere.
+//! The scheduler gives a stopped job's GPUs to another job at once, but on the nodes a stop takes time. So a launch waits
+//! here until its GPUs are really free and no older launch of its job can be alive anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,22 +19,22 @@ pub(crate) struct LiveLaunch {
     pub(crate) phase: LaunchPhase,
     /// Iterations in its last checkpoint.
     pub(crate) checkpointed: f64,
-    /// Iterations it last reported and that are not in the journal yet.
+    /// Iterations it last reported, if they are not in the journal yet.
     progress: Option<f64>,
     /// Iterations it last reported.
     pub(crate) iterations: f64,
     /// Iterations when it was launched.
     pub(crate) begun: f64,
-    /// Iterations it was credited with when time was passed over, and never did.
+    /// Iterations it was credited with when time was skipped, and never did itself.
     pub(crate) skipped: f64,
-    /// How fast it is against its profile.
+    /// Compares its speed with its profile.
     pub(crate) pace: PaceWatch,
 }
 
 /// How far a launch is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LaunchPhase {
-    /// Not yet ordered: something is in its way.
+    /// Not ordered yet: its GPUs are still in use, or an older launch of its job is alive.
     Waiting,
     /// Its checkpoint is being copied to where it will run.
     Fetching,
@@ -46,9 +46,9 @@ pub(crate) enum LaunchPhase {
     Stopping,
     /// Something went wrong: the rest is ordered to stop, then the job is queued again.
     Failing {
-        /// For people.
+        /// What went wrong, as users read it.
         reason: String,
-        /// Whether the job is to blame.
+        /// Whether it counts as a failure of the job.
         is_failure: bool,
     },
 }
@@ -110,21 +110,21 @@ impl LiveLaunch {
         matches!(self.phase, LaunchPhase::Waiting | LaunchPhase::Fetching)
     }
 
-    /// It reported so many iterations of its own.
+    /// Takes a report of iterations that it did itself.
     pub(crate) fn has_done(&mut self, iterations: f64) {
         self.iterations = self.iterations.max(iterations);
         self.progress = Some(self.iterations);
     }
 
-    /// Iterations that it reported since this was last asked, those it was credited with included.
+    /// Iterations that it reported since the last call, including those it was credited with.
     pub(crate) fn take_progress(&mut self) -> Option<f64> {
         self.progress.take().map(|done| done + self.skipped)
     }
 
-    /// Credits it with iterations for time that was passed over.
+    /// Credits it with iterations for time that was skipped.
     pub(crate) fn credit(&mut self, iterations: f64) {
         self.skipped += iterations;
-        // What it does in time that did not pass says nothing about its speed.
+        // Iterations credited for skipped time say nothing about its speed.
         self.pace = PaceWatch::default();
         self.progress = Some(self.iterations);
     }
@@ -178,19 +178,19 @@ impl Launches {
         self.by_attempt.remove(&attempt);
     }
 
-    /// Takes a launch out that was ordered and of which no rank is alive.
+    /// Removes a launch that was ordered and of which no rank is alive any more.
     pub(super) fn take_gone(&mut self, attempt: Attempt) -> Option<LiveLaunch> {
         let live = self.by_attempt.get(&attempt)?;
         let is_over = live.is_gone() && !live.is_unordered();
         if is_over { self.by_attempt.remove(&attempt) } else { None }
     }
 
-    /// Drops launches of a job that wait: it has nothing left to do.
+    /// Drops a job's launches that were not ordered yet, because the job has nothing left to do.
     pub(super) fn drop_waiting(&mut self, job: JobId) {
         self.by_attempt.retain(|other, live| other.job != job || live.phase != LaunchPhase::Waiting);
     }
 
-    /// Launches that wait and have nothing in their way, in the order of their jobs.
+    /// Launches that can be ordered now, by job id.
     pub(crate) fn ready(&self) -> Vec<Attempt> {
         let is_waiting = |(_, live): &(&Attempt, &LiveLaunch)| live.phase == LaunchPhase::Waiting;
         if !self.by_attempt.iter().any(|entry| is_waiting(&entry)) {
@@ -219,7 +219,7 @@ impl Launches {
     }
 }
 
-/// What is held where by launches that are alive, or may be.
+/// What launches that are alive, or may be, hold on each node.
 struct Held<'a> {
     jobs: BTreeSet<JobId>,
     slices: BTreeMap<NodeId, Vec<&'a Slice>>,
@@ -237,8 +237,8 @@ impl<'a> Held<'a> {
         held
     }
 
-    /// Whether something that is alive is in the way of a waiting launch: another job on its GPUs, or an older launch of
-    /// its own job.
+    /// Whether a waiting launch is blocked: another job is still alive on its GPUs, or an older launch of its own job is
+    /// alive.
     fn blocks(&self, attempt: Attempt, live: &LiveLaunch) -> bool {
         let is_taken = |slice: &Slice| {
             self.slices.get(&slice.node).is_some_and(|held| held.iter().any(|theirs| collide(slice, theirs)))
@@ -247,7 +247,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Whether two slices cannot be on one node together. Shares of one GPU can; what fits was checked by the scheduler.
+/// Whether two slices cannot be on one node at the same time. Shares of one GPU can: the scheduler checked that they
+/// fit.
 fn collide(a: &Slice, b: &Slice) -> bool {
     !a.gpus.and(b.gpus).is_empty() && a.share + b.share > WHOLE_GPU
 }

@@ -1,7 +1,7 @@
 //! What the head does with launches: orders to start, stop and resize them, and how they end.
 //!
 //! A record leads to commands, a command may end a launch, and the end of a launch is a record again. `end_of` therefore
-//! returns its record; the loop in `State::record` takes it from there.
+//! returns its record, and the loop in `State::record` handles it.
 
 use rota_core::allocation::Allocation;
 use rota_core::event::{Command, StopCause};
@@ -15,7 +15,7 @@ use crate::cluster_state::Standing;
 use crate::record::Record;
 
 impl State {
-    /// Orders launches whose GPUs are free; once for all that arrived together.
+    /// Orders the launches whose GPUs are free; called once for each batch of inputs.
     pub(crate) fn launch_what_can(&mut self, moment: Moment) {
         for attempt in self.launches.ready() {
             self.begin(moment, attempt);
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// Carries out what follows from a record; the record that this leads to in turn, if a launch is over by it.
+    /// Carries out a command. If a launch ends by it, returns the record of that end.
     pub(super) fn carry_out(&mut self, moment: Moment, command: Command) -> Option<Record> {
         match command {
             Command::Admit { .. } | Command::Decline { .. } => None,
@@ -76,7 +76,7 @@ impl State {
         }
     }
 
-    /// Tells jobs that are stopped to go on at another size what that size is, before they are stopped.
+    /// Tells jobs that are about to be stopped for a resize what their new size is.
     pub(super) fn announce_sizes(&mut self, moment: Moment, orders: &[Command]) {
         for order in orders {
             let Command::Start { job, incarnation, allocation } = order else { continue };
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Orders a launch to stop; its end, if nothing of it is alive any more.
+    /// Orders a launch to stop; returns its end if no rank of it is alive any more.
     pub(super) fn stop(&mut self, moment: Moment, attempt: Attempt, keep: KeepWork) -> Option<Record> {
         let live = self.launches.get_mut(attempt)?;
         // No node knows of it: there is no end to wait for.
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// Something is wrong with a launch: what is left of it is stopped.
+    /// Notes that a launch has failed, and stops what is left of it.
     pub(super) fn fail(&mut self, moment: Moment, attempt: Attempt, reason: String, is_failure: bool) {
         let Some(live) = self.launches.get_mut(attempt) else { return };
         if matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. }) {
@@ -165,14 +165,14 @@ impl State {
         }
     }
 
-    /// Takes a launch out of which nothing is alive; how it ended, if its job still matters.
+    /// Removes a launch of which nothing is alive; returns how it ended, if its job has not ended already.
     fn end_of(&mut self, attempt: Attempt) -> Option<Record> {
         let live = self.launches.take_gone(attempt)?;
         let Attempt { job, incarnation } = attempt;
         self.cluster.job(job).filter(|job| job.standing == Standing::Active)?;
         let done = live.checkpointed + live.skipped;
         if live.is_done() {
-            // It may have been launched anew meanwhile; that launch has nothing left to do.
+            // It may have been launched again meanwhile; that launch has nothing left to do.
             let current = self.cluster.incarnation(job).unwrap_or(incarnation);
             self.launches.drop_waiting(job);
             let done = live.iterations + live.skipped;

@@ -1,10 +1,10 @@
-//! The head between its inputs: the cluster's state, sessions with agents, launches under way.
+//! The state of a running head: the cluster's state, sessions with agents, live launches.
 //!
-//! No socket, disk or clock: times are arguments, and what shall happen outside is left in the outbox. The engine writes
-//! first and sends afterwards, so that nothing leaves the head that could be forgotten.
+//! No socket, disk or clock: times are arguments, and what is to be written or sent goes to the outbox. The engine writes
+//! first and sends afterwards, so that nothing leaves the head that a crash could make it forget.
 //!
 //! `agents` are the sessions, `launches` what may be alive on nodes, `outbox` what leaves. `nodes`, `reports` and
-//! `progress` take in what agents say; `launching` and `copies` order what shall happen, by way of `launch_orders`.
+//! `progress` take in what agents say; `launching` and `copies` give orders, which `launch_orders` builds.
 
 mod agents;
 mod copies;
@@ -39,7 +39,7 @@ use crate::store::Write;
 use copies::Copies;
 use launches::Rank;
 
-/// Both times of a moment.
+/// A moment, in the head's time and in real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     /// The head's time: that of jobs, rounds and the journal.
@@ -48,7 +48,7 @@ pub(crate) struct Moment {
     pub(crate) real: Time,
 }
 
-/// What a state is made with.
+/// What a state is made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StateSettings {
     pub(crate) epoch: Epoch,
@@ -119,7 +119,7 @@ impl State {
         self.cluster.snapshot(moment.now)
     }
 
-    /// Takes a record in, has it written, and carries out what follows from it.
+    /// Applies a record, queues it for the journal, and carries out the commands that follow from it.
     pub(crate) fn record(&mut self, moment: Moment, record: Record) {
         let orders = self.cluster.apply(moment.now, &record).orders;
         self.outbox.record(moment.now, record);
@@ -133,8 +133,8 @@ impl State {
         self.follow(moment, applied.orders);
     }
 
-    /// Carries orders out. An order may end a launch; that is a record, and more orders may follow from it: a queue
-    /// that this loop empties.
+    /// Carries out commands. A command may end a launch, which is a record, from which more commands may follow: this loop
+    /// goes on until none is left.
     fn follow(&mut self, moment: Moment, mut orders: Vec<Command>) {
         let mut records = VecDeque::new();
         loop {
@@ -158,9 +158,14 @@ impl State {
         self.agents.disconnected(name);
     }
 
-    /// An agent said something.
-    pub(crate) fn heard(&mut self, moment: Moment, name: &Name, message: ToHead) -> Result<(), SessionError> {
-        let (outputs, result) = self.agents.heard(moment.real, name, message);
+    /// A message arrived from an agent.
+    pub(crate) fn receive(
+        &mut self,
+        moment: Moment,
+        name: &Name,
+        message: ToHead,
+    ) -> Result<(), SessionError> {
+        let (outputs, result) = self.agents.receive(moment.real, name, message);
         self.take_outputs(moment, name, outputs);
         result
     }
@@ -200,7 +205,7 @@ impl State {
         }
     }
 
-    /// Gives launches iterations for time that was passed over; those whose work is done by that end here.
+    /// Credits launches with iterations for time that was skipped; those whose work is done end here.
     pub(crate) fn credit(&mut self, moment: Moment, credited: Vec<(Attempt, f64)>) {
         let jobs = credited.iter().map(|(attempt, done)| (attempt.job, attempt.incarnation, *done)).collect();
         self.record(moment, Record::TimeJumped { jobs });
@@ -210,7 +215,7 @@ impl State {
             let in_all = live.iterations + live.skipped;
             let Some(job) = self.cluster.job(attempt.job) else { continue };
             let work = job.spec.estimated_work;
-            // Sums of fractions do not meet the work to the last digit.
+            // Sums of fractions differ from the work in the last digits.
             if in_all >= work * (1.0 - 1e-9) {
                 let Attempt { job, incarnation } = attempt;
                 self.record(moment, Record::JobFinished { job, incarnation, done: work });
@@ -250,7 +255,8 @@ impl State {
     }
 }
 
-/// What runs by the journal was ordered by an earlier head: the nodes' inventories will tell.
+/// Launches that run according to the journal were ordered by an earlier head: the nodes' inventories will show which of
+/// them are alive.
 fn expected_launches(cluster: &ClusterState) -> Launches {
     let mut launches = Launches::default();
     let jobs = cluster.scheduler().jobs();

@@ -17,19 +17,19 @@ impl State {
         for info in &inventory.attempts {
             self.take_attempt(moment, node, info);
         }
-        // What the node does not know of is gone, unless it was only just ordered.
+        // A launch that the node does not know is gone, unless it was ordered only just now.
         for attempt in self.launches.on_node(node) {
             let is_there = inventory.attempts.iter().any(|info| info.attempt == attempt);
             let is_on_its_way = self.agents.get(name).is_some_and(|agent| agent.awaits_launch(attempt));
             if !is_there && !is_on_its_way {
-                self.fail(moment, attempt, format!("{name} does not know of it any more"), false);
+                self.fail(moment, attempt, format!("{name} does not know it any more"), false);
                 self.rank_gone(attempt, node, false);
                 self.conclude(moment, attempt);
             }
         }
     }
 
-    /// A node as its agent describes it: new, back, or other than it was.
+    /// A node as its agent describes it: new, back, or changed.
     fn settle_node(&mut self, moment: Moment, name: &Name, inventory: &Inventory) -> Option<NodeId> {
         let first = inventory.gpus.first();
         let has = NodeHas {
@@ -110,7 +110,7 @@ impl State {
             }
         }
         if self.cluster.is_up(node) {
-            let reason = format!("{name} was not heard of for its whole lease");
+            let reason = format!("{name} did not answer for the whole of its lease");
             self.record(moment, Record::NodeLost { node, reason });
         }
         self.copies_lost(moment, node);

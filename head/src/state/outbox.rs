@@ -1,15 +1,15 @@
-//! What shall happen outside: records to be written, messages to be sent once they are, output for those who asked for it.
+//! What the engine has yet to do: records to write, messages to send once they are written, output for users who asked.
 
 use rota_core::time::Time;
 use rota_transport::message::{LogChunk, OrderId, ToAgent};
 use rota_transport::session::SeenReports;
-use rota_transport::value::Name;
+use rota_transport::value::{Name, Text};
 
 use crate::record::Record;
 use crate::store::Write;
 
-/// A piece of a job's output, or why there is none.
-pub(crate) type LogAnswer = Result<LogChunk, String>;
+/// A piece of a job's output, or the agent's reason why there is none.
+pub(crate) type LogAnswer = Result<LogChunk, Text>;
 
 /// Filled by the state, emptied by the engine.
 #[derive(Debug, Default)]

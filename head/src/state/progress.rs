@@ -1,4 +1,4 @@
-//! What jobs report of their progress, as the policy will see it: iterations, and how fast jobs are against their
+//! What jobs report of their progress, as the policy will see it: iterations, and how fast jobs are compared with their
 //! profiles.
 
 use rota_core::allocation::WHOLE_GPU;
@@ -24,7 +24,7 @@ impl State {
         }
     }
 
-    /// Compares what a job reports with what its profile says, and corrects what policies believe of it.
+    /// Compares what a job reports with its profile, and corrects the estimate that policies see.
     fn note_pace(&mut self, moment: Moment, Attempt { job, incarnation }: Attempt, done: f64) {
         let (jobs, cluster) = (self.cluster.scheduler().jobs(), self.cluster.scheduler().cluster());
         let Some((row, known)) = jobs.row(job).zip(self.cluster.job(job)) else { return };
@@ -37,7 +37,7 @@ impl State {
         let Some(live) = self.launches.get_mut(Attempt { job, incarnation }).filter(|_| is_whole) else {
             return;
         };
-        if let Some(pace) = live.pace.heard(moment.now, done, expected, pace) {
+        if let Some(pace) = live.pace.report(moment.now, done, expected, pace) {
             self.record(moment, Record::JobPaced { job, pace });
         }
     }

@@ -1,4 +1,4 @@
-//! What nodes report of launches: prepared, up, a checkpoint, an end, and what became of orders.
+//! What nodes report about launches (prepared, running, checkpoint, end), and how orders were answered.
 
 use rota_core::allocation::Slice;
 use rota_core::ids::NodeId;
@@ -13,7 +13,7 @@ use super::{Moment, State};
 use crate::record::Record;
 
 impl State {
-    /// What became of an order.
+    /// Takes an agent's answer to an order.
     pub(super) fn order_done(
         &mut self,
         moment: Moment,
@@ -36,13 +36,13 @@ impl State {
                 self.fail(moment, *attempt, format!("{name} could not start it: {why}"), true);
             }
             (Task::ReadLog { .. }, Outcome::Failed(why)) => {
-                self.outbox.log(name, order, Err(why.to_string()));
+                self.outbox.log(name, order, Err(why));
             }
             (task, outcome) => self.copy_done(moment, name, task, outcome),
         }
     }
 
-    /// What an agent reports.
+    /// Takes a report of an agent.
     pub(super) fn take_fact(&mut self, moment: Moment, name: &Name, fact: Fact) {
         let Some(node) = self.agents.node_of(name) else { return };
         match fact {
@@ -66,12 +66,12 @@ impl State {
         }
     }
 
-    /// A launch that a node says it has.
+    /// Takes a launch that a node says it has.
     pub(super) fn take_attempt(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo) {
         let attempt = info.attempt;
         let is_ours = self.launches.get(attempt).is_some_and(|live| live.ranks.contains_key(&node));
         if !is_ours {
-            // Unknown here, or of a job that goes on elsewhere: it must end, and its end be reported.
+            // Unknown here, or its job runs elsewhere: it has to end, and its end be reported.
             let slice = Slice {
                 node,
                 gpus: info.gpus.set(),
@@ -103,7 +103,7 @@ impl State {
                 },
             ),
             AttemptState::Running if is_ours => self.rank_is(moment, attempt, node, Rank::Up),
-            // An earlier head prepared it, and when it was to start is not known any more.
+            // An earlier head prepared it, and it is no longer known when it was to start.
             AttemptState::Prepared
                 if is_ours && info.epoch < self.agents.epoch() && self.is_gang(attempt) =>
             {
@@ -146,7 +146,7 @@ impl State {
         self.record(moment, Record::JobCheckpointed { job, incarnation, done });
     }
 
-    /// A rank has come further, unless it was further already.
+    /// Moves a rank to a later phase, unless it is there already.
     pub(super) fn rank_is(&mut self, moment: Moment, attempt: Attempt, node: NodeId, is: Rank) {
         let Some(live) = self.launches.get_mut(attempt) else { return };
         let Some(rank) = live.ranks.get_mut(&node) else { return };

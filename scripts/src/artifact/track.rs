@@ -138,15 +138,7 @@ mod tests {
         track.end(1, at(130));
         track.round(at(180), vec![holder(0, 2)], 0, 4);
         track.end(0, at(200));
-        let blank = Outcome {
-            status: Status::Finished,
-            start: None,
-            finish: None,
-            service: Span::ZERO,
-            ran: Span::ZERO,
-            preemptions: 0,
-            reason: String::new(),
-        };
+        let blank = Outcome { status: Status::Finished, ..Outcome::unfinished("") };
         let mut ledger = Ledger { outcomes: vec![blank; 2], ..Ledger::default() };
         track.write(&mut ledger);
         let seen: Vec<_> = ledger.outcomes.iter().map(|o| (o.service.0 / 1_000_000, o.preemptions)).collect();

@@ -12,7 +12,7 @@ use rota_core::table::JobPhase;
 
 use crate::language::limits::{Limits, Meter};
 use crate::language::parameters::{Declarations, Parameter};
-use crate::models::leases::Book;
+use crate::models::leases::LeaseBook;
 use crate::policy::solving::Solving;
 use crate::values::{Judged, Placement, Rows};
 
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) solving: Solving,
     call_state: Mutex<CallState>,
     /// The last lease book with the text it was remembered as: reading that text again would give the same.
-    book: Mutex<Option<(ImmutableString, Arc<Book>)>>,
+    book: Mutex<Option<(ImmutableString, Arc<LeaseBook>)>>,
 }
 
 /// State of the engine that changes while scripts are loaded and called.
@@ -73,12 +73,12 @@ impl Shared {
     }
 
     /// Keeps a lease book with the text that a script remembers it by.
-    pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<Book>) {
+    pub(crate) fn keep_book(&self, text: ImmutableString, book: Arc<LeaseBook>) {
         *self.book.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, book));
     }
 
     /// The book kept last, if it was remembered as this text.
-    pub(crate) fn kept_book(&self, text: &ImmutableString) -> Option<Arc<Book>> {
+    pub(crate) fn kept_book(&self, text: &ImmutableString) -> Option<Arc<LeaseBook>> {
         let kept = self.book.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.filter(|(kept, _)| kept == text).map(|(_, book)| book)
     }

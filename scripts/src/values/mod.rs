@@ -16,7 +16,7 @@ pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
 pub(crate) use fill::FillValue;
 pub(crate) use job::JobValue;
-pub(crate) use jobs::{Jobs, Rows, column as register_column, public_fields};
+pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;

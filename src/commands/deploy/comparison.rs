@@ -47,7 +47,7 @@ pub(super) fn simulated(
     Ok(result)
 }
 
-/// Figures of both.
+/// Figures of a deployment and of its simulation.
 pub(super) struct Comparison {
     policy: String,
     /// Average completion time and makespan in seconds, deployed and simulated.
@@ -70,7 +70,7 @@ impl Comparison {
     }
 }
 
-/// Lines for people; nothing when nothing was compared.
+/// One line for each comparison.
 pub(super) fn to_text(comparisons: &[Comparison]) -> String {
     let mut text = String::new();
     for Comparison { policy, jct_s, makespan_s, finished, declined } in comparisons {

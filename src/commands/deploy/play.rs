@@ -1,4 +1,4 @@
-//! Playing a trace: every job is submitted at its time, and all are waited for.
+//! Deploying a trace: every job is submitted at its time, then all jobs are waited for.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,12 +18,12 @@ use super::super::progress::Meter;
 use rota_head::Rules;
 use rota_head::ledger::Stint;
 
-/// How long before a round is due jobs are submitted that arrive with it, in real seconds: they must be there by then.
+/// Jobs that arrive exactly when a round is due are submitted this many real seconds before it, so that the round sees them.
 const LEAD_S: f64 = 0.1;
-/// How often the head is asked who has ended.
+/// How often the head is asked which jobs have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// Plays a workload on a cluster that is idle; where it is found in the journal.
+/// Deploys a workload on an idle cluster; returns which part of the journal belongs to it.
 pub(super) fn play(
     client: &mut Client,
     rules: &Rules,
@@ -73,8 +73,8 @@ pub(super) fn play(
     Ok(Stint { jobs: numbers, begin: origin + (begin - Time::ZERO), origin })
 }
 
-/// The head's time at the beginning of the trace's. Where rounds lie on a grid, that of the trace lies on it too, so that
-/// a job meets the same rounds as in a simulation; the trace is a little ahead, for what travels takes time.
+/// The head's time at which the trace begins. Where rounds lie on a grid, the trace begins on it too, so that a job meets the
+/// same rounds as in a simulation; it begins a little early, because messages take time.
 fn origin(rules: &Rules, now: Time, begin: Time) -> Time {
     let at_once = Time((now - begin).0);
     if !rules.is_on_grid {
@@ -86,7 +86,7 @@ fn origin(rules: &Rules, now: Time, begin: Time) -> Time {
     Time(past * round - lead.0)
 }
 
-/// The head's clock, read from afar.
+/// The head's clock, as estimated from its answers.
 struct HeadClock {
     read_at: Instant,
     now: Time,
@@ -107,7 +107,7 @@ impl HeadClock {
     }
 }
 
-/// The jobs of a trace, and what their names mean.
+/// The jobs of a trace, with their profiles and cluster.
 pub(super) struct Jobs<'a> {
     pub(super) workload: &'a Workload,
     pub(super) profiles: &'a ProfileSet,

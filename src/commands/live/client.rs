@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 
 /// Where the head is, and who asks.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "The head")]
 pub(crate) struct HeadArgs {
-    /// The head, as host:port [default: $ROTA_HEAD, else what `rota up` wrote]
-    #[arg(long, value_name = "HOST:PORT", global = true)]
+    /// Address of the head [default: $ROTA_HEAD, else the head that `rota up` started]
+    #[arg(long, value_name = "HOST:PORT", global = true, help_heading = "Live cluster")]
     pub head: Option<String>,
-    /// Your certificate and key, as `rota pki issue` wrote them [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
-    #[arg(long, value_name = "DIR", global = true)]
+    /// Folder with your certificate and key, as written by `rota pki issue` [default: $ROTA_CREDENTIALS, else the one that
+    /// `rota up` wrote]
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Live cluster")]
     pub credentials: Option<PathBuf>,
-    /// Print JSON instead of a table
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     pub json: bool,
 }
 
-/// What `rota up` leaves for the commands that follow.
+/// What `rota up` writes for the commands that follow.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClientFile {
@@ -42,7 +42,7 @@ pub(super) fn home() -> Result<PathBuf> {
     Ok(PathBuf::from(home).join(".rota"))
 }
 
-/// A connection that answers.
+/// A connection to the head.
 pub(crate) struct Client {
     runtime: tokio::runtime::Runtime,
     connector: Connector,
@@ -64,13 +64,13 @@ impl Client {
         let head = args.head.clone().or_else(|| std::env::var("ROTA_HEAD").ok());
         let head = head.or_else(|| file.as_ref().map(|file| file.head.clone()));
         let head = head.ok_or_else(|| {
-            anyhow!("where is the head? Give --head HOST:PORT, or start one with `rota up`")
+            anyhow!("no head is known: give --head HOST:PORT, set ROTA_HEAD, or start one with `rota up`")
         })?;
         let own =
             args.credentials.clone().or_else(|| std::env::var_os("ROTA_CREDENTIALS").map(PathBuf::from));
         let own = own.or_else(|| file.map(|file| file.credentials));
         let own = own.ok_or_else(|| {
-            anyhow!("who are you? Give --credentials DIR, as `rota pki issue --user NAME` wrote it")
+            anyhow!("no credentials are known: give --credentials DIR, the folder that `rota pki issue --user NAME` wrote")
         })?;
         let credentials = Credentials::load_for(&own, Role::User)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -78,7 +78,7 @@ impl Client {
         Ok(Client { runtime, connector, head, peer: None })
     }
 
-    /// Asks, and hands each answer out as it comes.
+    /// Sends a request and hands each answer to `take` as it arrives.
     pub(crate) fn ask(
         &mut self,
         request: &FromUser,
@@ -106,7 +106,7 @@ impl Client {
                     Some(ToUser::End) => return Ok(()),
                     Some(ToUser::Failed(why)) => bail!("{why}"),
                     Some(answer) => take(answer)?,
-                    None => bail!("the head ended the conversation"),
+                    None => bail!("the head closed the connection"),
                 }
             }
         })
@@ -124,12 +124,12 @@ impl Client {
         Ok(text)
     }
 
-    /// How things stand.
+    /// The state of the cluster.
     pub(crate) fn status(&mut self) -> Result<Status> {
         self.ask_status(&FromUser::Status { protocol: PROTOCOL_VERSION })
     }
 
-    /// Passes over time in which nothing happens; how things stand then.
+    /// Skips time in which nothing happens, and returns the state after it.
     pub(crate) fn fast_forward(&mut self, until: Time, n_iterations: u32) -> Result<Status> {
         self.ask_status(&FromUser::FastForward { until, n_iterations })
     }
@@ -142,7 +142,7 @@ impl Client {
             }
             Ok(())
         })?;
-        status.context("the head did not say how things stand")
+        status.context("the head did not answer with its status")
     }
 }
 

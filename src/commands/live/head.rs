@@ -15,58 +15,58 @@ use rota_head::{HeadSettings, ProfileText, Rules};
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HeadRunArgs {
-    /// Where to listen
+    /// Address and UDP port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "[::]:4433")]
     pub listen: SocketAddr,
-    /// Where everything is kept that must survive
+    /// Folder for the journal and everything else that must survive a restart
     #[arg(long, value_name = "DIR", default_value = "rota-head")]
     pub state: PathBuf,
-    /// The head's certificate and key, as `rota pki init` wrote them
+    /// Folder with the head's certificate and key, as written by `rota pki init`
     #[arg(long, value_name = "DIR", default_value = "pki/head")]
     pub credentials: PathBuf,
-    /// The policy [default: the one that decided last, at first las+tune]
+    /// Policy [default: the last one in use; las+tune at the first start]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
     /// Set a parameter of the policy
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
-    /// Profiles that jobs may name with --model: a file or a built-in set
-    #[arg(long, value_name = "F", default_value = "synergy")]
+    /// Profiles of the models that jobs may name: a file or a built-in set
+    #[arg(long, value_name = "FILE|NAME", default_value = "synergy")]
     pub profiles: String,
-    /// Time between rounds
+    /// Time between scheduling rounds
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1m")]
     pub round: Span,
-    /// Hold rounds only when they are due, not early when a job comes or ends or a node fails
+    /// Decide only when a round is due, not as soon as a job arrives or ends or a node fails
     #[arg(long)]
     pub on_grid: bool,
-    /// The least real time between two rounds; twice what the last one took is kept in any case, up to a second
+    /// Least real time between two rounds; it is at least twice the time the last one took, up to a second
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub least_gap: Span,
-    /// Agents that must be there before the first round
+    /// Number of agents that must be connected before the first round
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait_for: usize,
-    /// How long an agent goes on without a word from the head
+    /// How long an agent keeps jobs running without contact to the head
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
     pub lease: Span,
     /// Time between heartbeats
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "2s")]
     pub heartbeat: Span,
-    /// A job that has run for less is not preempted; rounds brought forward preempt none that has run for less than a round
+    /// Do not preempt a job that has run for less than this; a round that is held early preempts no job younger than a round
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub min_run: Span,
-    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; who names no tenant is one by its user's name
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; a job without a tenant counts for its user's name
     #[arg(long, value_name = "TENANT=GPUS", value_parser = parse_quota)]
     pub quota: Vec<(String, u32)>,
-    /// Copy checkpoints to the node that a job moves to; without it, the agents' --checkpoint-dir is a path they share
+    /// Copy checkpoints to the node that a job moves to, instead of expecting the agents' --checkpoint-dir to be a shared folder
     #[arg(long)]
     pub copy_checkpoints: bool,
-    /// Let `rota deploy --fast-forward` pass over time in which nothing happens: for experiments
+    /// Allow `rota deploy --fast-forward` to skip time in which nothing happens; for experiments
     #[arg(long)]
     pub fast_forward: bool,
-    /// Seconds of jobs' time in a real second: emulated jobs only
+    /// Seconds of the jobs' time in one real second, for emulated jobs
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
-    /// What is logged to standard error: a level (error, warn, info, debug, trace, off), or levels by target such as
+    /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
     pub log: LogFilter,
@@ -75,10 +75,10 @@ pub(crate) struct HeadRunArgs {
 /// Runs the head until a user or a signal ends it.
 pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
     if args.round <= Span::ZERO {
-        bail!("--round {}: rounds must be apart", args.round);
+        bail!("--round {}: must be more than 0", args.round);
     }
     if args.heartbeat <= Span::ZERO || args.lease < args.heartbeat * 3 {
-        bail!("--lease {}: must be three heartbeats at least, one is {} s", args.lease, args.heartbeat);
+        bail!("--lease {}: must be at least three heartbeats of {} s", args.lease, args.heartbeat);
     }
     if let Some((twice, _)) = args
         .quota
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             lease: args.lease,
             heartbeat: args.heartbeat,
             silent_after: args.heartbeat * 3,
-            // A tenth for clocks that do not run alike, and a moment for what is on its way.
+            // A tenth for clocks that run at different speeds, and half a second for messages on their way.
             margin: Span(args.lease.0 / 10) + Span(500_000),
         },
     })?;
@@ -120,6 +120,6 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
 
 fn parse_quota(text: &str) -> Result<(String, u32), String> {
     let (tenant, gpus) = text.split_once('=').ok_or("write TENANT=GPUS")?;
-    let gpus = gpus.parse().map_err(|_| format!("`{gpus}` is no number of GPUs"))?;
+    let gpus = gpus.parse().map_err(|_| format!("`{gpus}` is not a number of GPUs"))?;
     Ok((tenant.to_owned(), gpus))
 }

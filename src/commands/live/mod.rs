@@ -31,93 +31,96 @@ use super::run::parse_set;
 pub(crate) enum LiveCommand {
     /// Run the head of a live cluster
     Head(Box<HeadRunArgs>),
-    /// Start a head and emulated agents on this machine, for a first try
+    /// Start a cluster of emulated GPUs on this machine, to try it out
     Up(UpArgs),
-    /// The cluster's certificate authority: make it, issue certificates, revoke them
+    /// Create the certificate authority, issue and revoke certificates
     #[command(subcommand)]
     Pki(PkiCommand),
-    /// Submit a job to the live cluster: `rota submit --gpus 2 --time 1h -- python train.py`
+    /// Submit a job
+    #[command(
+        after_help = "Try:\n  rota submit --gpus 2 --time 1h -- python train.py\n  rota submit --emulate --model res50 --gpus 2 --iterations 1000"
+    )]
     Submit(Box<SubmitArgs>),
-    /// Show the jobs of the live cluster
+    /// List jobs
     Jobs {
         #[command(flatten)]
         head: HeadArgs,
-        /// Jobs that have ended too
+        /// Also list jobs that have ended
         #[arg(short, long)]
         all: bool,
-        /// These jobs only
+        /// Numbers of the jobs to list [default: all that have not ended]
         #[arg(value_name = "JOB")]
         jobs: Vec<u32>,
     },
-    /// Withdraw jobs
+    /// Cancel jobs
     Cancel {
         #[command(flatten)]
         head: HeadArgs,
-        /// Which
+        /// Numbers of the jobs
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<u32>,
     },
-    /// Show a job's output
+    /// Print a job's output
     Logs {
         #[command(flatten)]
         head: HeadArgs,
-        /// Which
+        /// Number of the job
         #[arg(value_name = "JOB")]
         job: u32,
-        /// Go on until it has ended
+        /// Keep printing until the job has ended
         #[arg(short, long)]
         follow: bool,
     },
-    /// Show the nodes of the live cluster
+    /// List nodes
     Nodes(HeadArgs),
-    /// Give a node nothing new and move away what runs there
+    /// Take a node out of service: its jobs move to other nodes
     Drain {
         #[command(flatten)]
         head: HeadArgs,
-        /// Which
+        /// Name of the node
         #[arg(value_name = "NODE")]
         node: String,
-        /// Take it back into service
+        /// Put the node back into service
         #[arg(long)]
         undo: bool,
     },
-    /// Show what happened on the live cluster
+    /// Print the events of the cluster
     Events {
         #[command(flatten)]
         head: HeadArgs,
-        /// From which line of the journal
+        /// First line of the journal to print
         #[arg(long, value_name = "N", default_value_t = 0)]
         from: u64,
-        /// Go on
+        /// Keep printing new events
         #[arg(short, long)]
         follow: bool,
     },
-    /// What another policy would do with the live cluster now
+    /// Show what another policy would decide now
     Whatif {
         #[command(flatten)]
         head: HeadArgs,
         #[command(flatten)]
         policy: PolicyArgs,
     },
-    /// Watch the live cluster
+    /// Watch jobs, nodes and queue
     Top {
         #[command(flatten)]
         head: HeadArgs,
-        /// Draw it once
+        /// Print the screen once and exit
         #[arg(long)]
         once: bool,
     },
-    /// Play a head's journal again: the same policy must decide the same, another shows what it would have done
+    /// Replay a head's journal under the same policy or another
     Replay(ReplayArgs),
 }
 
 /// A policy and its parameters.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PolicyArgs {
-    /// The policy
+    /// Policy, such as las+tune or ./mine.rhai+tune
     #[arg(short, long, value_name = "P")]
     pub policy: String,
-    /// Set a parameter of it
+    /// Set a parameter of the policy
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -161,7 +164,7 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
             match (head.json, undo) {
                 (true, _) => say_json(&serde_json::json!({ "node": node, "is_drained": !undo })),
                 (false, false) => {
-                    println!("{node} is drained: what runs there moves away");
+                    println!("{node} is out of service: its jobs move away");
                     Ok(())
                 }
                 (false, true) => {
@@ -184,23 +187,23 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
     }
 }
 
-/// Lets the head decide by another policy, and prints what it says.
+/// Switches the head to another policy and prints its answer.
 pub(crate) fn set_policy(head: &HeadArgs, policy: &PolicyArgs) -> Result<()> {
     say(head, &choose_policy(&mut Client::new(head)?, policy)?)
 }
 
-/// Lets the head decide by another policy; what it says.
+/// Switches the head to another policy and returns its answer.
 pub(crate) fn choose_policy(client: &mut Client, policy: &PolicyArgs) -> Result<String> {
     let (policy, set) = wire_policy(policy)?;
     client.text(&FromUser::SetPolicy { policy, set })
 }
 
-/// Lets the head read its policy's scripts again.
+/// Makes the head read its policy's scripts again.
 pub(crate) fn reload_policy(head: &HeadArgs) -> Result<()> {
     say(head, &Client::new(head)?.text(&FromUser::ReloadPolicy)?)
 }
 
-/// Lets the head explain a job.
+/// Asks the head to explain a job.
 pub(crate) fn explain_job(head: &HeadArgs, job: u32) -> Result<()> {
     say(head, &Client::new(head)?.text(&FromUser::Explain { job: JobId(job) })?)
 }

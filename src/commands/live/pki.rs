@@ -10,31 +10,31 @@ use rota_transport::value::Name;
 /// What to do with certificates.
 #[derive(Subcommand)]
 pub(crate) enum PkiCommand {
-    /// Make an authority, and a certificate for the head
+    /// Create an authority, and a certificate for the head
     Init {
-        /// The authority's folder
+        /// Folder of the authority
         #[arg(value_name = "DIR", default_value = "pki")]
         folder: PathBuf,
-        /// Days the authority and the head's certificate hold
+        /// Days for which the authority and the head's certificate are valid
         #[arg(long, value_name = "N", default_value_t = 3650)]
         days: u32,
     },
-    /// Make a key and a certificate for an agent or a user, in a folder to be carried there
+    /// Issue a key and a certificate for an agent or a user
     Issue {
         #[command(flatten)]
         who: WhoArgs,
-        /// The authority's folder
+        /// Folder of the authority
         #[arg(long, value_name = "DIR", default_value = "pki")]
         pki: PathBuf,
-        /// Days the certificate holds
+        /// Days for which the certificate is valid
         #[arg(long, value_name = "N", default_value_t = 365)]
         days: u32,
     },
-    /// Take back every certificate of an agent or a user; a running head notices within a second
+    /// Revoke all certificates of an agent or a user; a running head notices within a second
     Revoke {
         #[command(flatten)]
         who: WhoArgs,
-        /// The authority's folder
+        /// Folder of the authority
         #[arg(long, value_name = "DIR", default_value = "pki")]
         pki: PathBuf,
     },
@@ -43,13 +43,13 @@ pub(crate) enum PkiCommand {
 /// For whom.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WhoArgs {
-    /// Agents, by the names of their nodes
+    /// Names of agents, separated by commas
     #[arg(long = "agent", value_name = "NAME", value_delimiter = ',')]
     agents: Vec<String>,
-    /// Users
+    /// Names of users, separated by commas
     #[arg(long = "user", value_name = "NAME", value_delimiter = ',')]
     users: Vec<String>,
-    /// The head, again
+    /// The head
     #[arg(long)]
     head: bool,
 }
@@ -65,7 +65,7 @@ impl WhoArgs {
             .map(|(role, name)| Ok(Identity { role, name: Name::new(name)? }))
             .collect();
         match all?.as_slice() {
-            [] => bail!("for whom? Give --agent NAME or --user NAME"),
+            [] => bail!("for whom? Give --agent NAME, --user NAME or --head"),
             found => Ok(found.to_vec()),
         }
     }
@@ -79,14 +79,17 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
             let authority = Authority::create(folder, validity)?;
             let head = Identity { role: Role::Head, name: Name::new("head")? };
             let issued = authority.issue(&head, validity)?;
-            println!("authority in {}; keep ca.key there and nowhere else", folder.display());
+            println!("the authority is in {}; do not copy ca.key to another machine", folder.display());
             println!("the head's certificate is in {}", issued.folder.display());
         }
         PkiCommand::Issue { who, pki, days } => {
             let authority = Authority::open(pki)?;
             for identity in who.identities()? {
                 let issued = authority.issue(&identity, Validity::days(*days))?;
-                println!("{identity}: carry {} there, and to nobody else", issued.folder.display());
+                println!(
+                    "{identity}: certificate and key are in {}; copy the folder there and nowhere else",
+                    issued.folder.display()
+                );
             }
         }
         PkiCommand::Revoke { who, pki } => {

@@ -13,30 +13,30 @@ use rota_head::replay::replay;
 use rota_head::{ProfileText, Record, Rules, read_journal};
 use rota_lab::results::replace_file;
 
-/// Which journal to play, and against which policy.
+/// Which journal to replay, and under which policy.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReplayArgs {
-    /// A head's state directory; its head may be running
+    /// State folder of a head (its --state); the head may be running
     #[arg(value_name = "DIR")]
     pub state: PathBuf,
-    /// Ask this policy instead of the one that decided
+    /// Policy to ask [default: the one that decided]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
-    /// Set a parameter of it
+    /// Set a parameter of the policy
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
-    /// Also write the jobs that were submitted as a trace, for `rota simulate` and `rota deploy`
+    /// Also write the submitted jobs as a trace, for `rota simulate` and `rota deploy` [default: not written]
     #[arg(long, value_name = "FILE")]
     pub trace_out: Option<PathBuf>,
-    /// Also write the journal itself, a line of JSON for each record
+    /// Also write the journal, one line of JSON for each record [default: not written]
     #[arg(long, value_name = "FILE")]
     pub journal_out: Option<PathBuf>,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     pub json: bool,
 }
 
-/// Plays it; a difference under the same policy is a failure.
+/// Replays the journal; a difference under the same policy is a failure.
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     let journal = read_journal(&args.state)?;
     let rules = match Rules::last_in(&journal) {

@@ -12,13 +12,13 @@ use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, Wh
 
 use super::client::Client;
 
-/// How often something that is followed is asked for again.
+/// Time between two requests when following something.
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
 /// Fields that are times or lengths of time.
 const TIMES: [&str; 8] = ["arrival", "started", "ended", "deadline", "since", "now", "time", "round"];
 
-/// A view for programs: times travel in microseconds, and are printed in seconds, as everywhere else.
+/// A view as JSON; times are microseconds on the wire and seconds here, as everywhere else.
 pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
     fn in_seconds(value: &mut serde_json::Value) {
         match value {
@@ -127,7 +127,7 @@ fn age(seconds: f64) -> String {
     }
 }
 
-/// Prints what happened, and goes on if asked to.
+/// Prints the events, and keeps printing if asked to.
 pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -> Result<()> {
     let mut next = from;
     loop {
@@ -158,8 +158,7 @@ pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -
     }
 }
 
-/// Prints the output of a job's last launch; if asked to, goes on with what follows, over all launches, until the job
-/// has ended.
+/// Prints the output of a job's last launch; if asked to, keeps printing, over all launches, until the job has ended.
 pub(crate) fn logs(client: &mut Client, job: JobId, follow: bool, json: bool) -> Result<()> {
     let view = |client: &mut Client| -> Result<JobView> {
         let [view] = <[JobView; 1]>::try_from(fetch(client, &[job])?)
@@ -215,7 +214,7 @@ fn print_piece(client: &mut Client, job: JobId, next: &mut u64, json: bool) -> R
     Ok((n_bytes, has_ended))
 }
 
-/// A view of everything that is drawn again and again, until it is interrupted.
+/// Shows jobs and nodes, refreshed until it is interrupted.
 pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
     loop {
         let status = client.status()?;

@@ -22,64 +22,64 @@ use super::show;
 pub(crate) struct SubmitArgs {
     #[command(flatten)]
     pub head: HeadArgs,
-    /// Read the job from a TOML file; flags go before what it says
-    #[arg(short, long, value_name = "F")]
+    /// Read the job from a TOML file; options on the command line take precedence [default: no file]
+    #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Its name
+    /// Name of the job [default: the program's name]
     #[arg(short, long, value_name = "NAME")]
     pub name: Option<String>,
-    /// GPUs
+    /// Number of GPUs [default: the first of --levels, else 1]
     #[arg(short, long, value_name = "N")]
     pub gpus: Option<u32>,
-    /// GPU counts an elastic job can run with, such as 1,2,4
+    /// GPU counts with which an elastic job can run, such as 1,2,4
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     pub levels: Vec<u32>,
-    /// The model, by its name in the head's profiles
+    /// Model, by its name in the head's profiles [default: none]
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Global batch size
+    /// Global batch size [default: the profile's]
     #[arg(long, value_name = "N")]
     pub batch: Option<u32>,
-    /// Iterations to do
+    /// Number of iterations [default: unknown, the job runs until it exits]
     #[arg(short, long, value_name = "N")]
     pub iterations: Option<f64>,
-    /// How long it is thought to run, for a job without a model; one that does not say runs until it exits
+    /// Estimated run time of a job without a model [default: unknown]
     #[arg(short, long, value_name = "TIME", value_parser = Span::parse)]
     pub time: Option<Span>,
-    /// When it should be done, counted from now
+    /// Deadline, counted from now [default: none]
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub deadline: Option<Span>,
-    /// Larger goes first where an order respects it
+    /// Priority; orders that respect it run larger ones first [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i32>,
-    /// Who pays
+    /// Tenant that the job counts for [default: your user name]
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
-    /// Run in a container of this image
+    /// Run in a container of this image [default: as a process]
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
-    /// Pretend: sleep as the model's profile says, needing no program
+    /// Emulate the job: sleep for as long as the model's profile says, without a program
     #[arg(long)]
     pub emulate: bool,
-    /// A variable for the job
+    /// Set an environment variable of the job
     #[arg(short, long, value_name = "KEY=VALUE")]
     pub env: Vec<String>,
-    /// Where it runs
+    /// Working directory of the job [default: a folder that the agent creates for the attempt]
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
     /// One process for each GPU instead of one for each node
     #[arg(long)]
     pub per_gpu: bool,
-    /// When its node loses the head for a whole lease, keep it running instead of stopping it
+    /// Keep the job running when its node has no contact to the head for longer than the lease
     #[arg(long)]
     pub keep: bool,
-    /// Failures after which it is given up
+    /// Give the job up after this many failures [default: 5]
     #[arg(long, value_name = "N")]
     pub most_failures: Option<u32>,
-    /// Submit it so many times; ROTA_ARRAY_INDEX tells them apart
+    /// Submit this many copies; ROTA_ARRAY_INDEX is the number of a copy
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub array: u32,
-    /// Wait until it has ended; fails if it does
+    /// Wait until the job has ended; the exit code is 1 if it failed
     #[arg(short, long)]
     pub wait: bool,
     /// The program and its arguments
@@ -189,7 +189,7 @@ pub(crate) fn requests(args: &SubmitArgs) -> Result<Vec<JobRequest>> {
         .collect()
 }
 
-/// Hands jobs to the head; asking again after a broken connection makes no second ones.
+/// Submits jobs to the head; repeating the request after a broken connection submits nothing twice.
 pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<JobId>> {
     let request = FromUser::Submit { jobs, key: rand::random() };
     let mut ids = Vec::new();
@@ -202,7 +202,7 @@ pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<J
     Ok(ids)
 }
 
-/// Waits until these jobs have ended; how each did.
+/// Waits until these jobs have ended; returns their final states.
 pub(crate) fn wait(client: &mut Client, ids: &[JobId]) -> Result<Vec<JobView>> {
     loop {
         let views = show::fetch(client, ids)?;
@@ -230,7 +230,7 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
         (None, Some(time)) => time.as_secs_f64(),
         // It runs until it exits.
         (None, None) if model.is_empty() && !is_emulated => 0.0,
-        (None, None) => bail!("how much work is it? Give --iterations N, or --time TIME"),
+        (None, None) => bail!("the amount of work is unknown: give --iterations N or --time TIME"),
     };
     let name = args.name.clone().or(file.name.clone());
     let name = name.or_else(|| command.first().cloned()).unwrap_or_else(|| "job".into());
@@ -261,7 +261,7 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
     })
 }
 
-/// Flags that go before what a file says.
+/// Options of the command line, which take precedence over the file.
 #[derive(Default)]
 struct Overrides {
     image: Option<String>,
@@ -305,7 +305,7 @@ fn launcher(args: &Overrides, file: &JobFile, command: &[String]) -> Result<Laun
     match (args.emulate || file.emulate, image) {
         (true, _) => Ok(Launcher::Emulated),
         (false, None) if command.is_empty() => {
-            bail!("what shall run? Give a command after --, an --image, or --emulate")
+            bail!("nothing to run: give a command after --, an --image, or --emulate")
         }
         (false, None) => Ok(Launcher::Process),
         (false, Some(image)) => Ok(Launcher::Container(Container {

@@ -16,67 +16,67 @@ use rota_transport::value::Name;
 
 use super::client::{Client, ClientFile, HeadArgs, home};
 
-/// What to start.
+/// The cluster to start.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct UpArgs {
-    /// Agents
+    /// Number of agents, each an emulated node
     #[arg(value_name = "N", default_value_t = 2)]
     pub agents: u32,
-    /// Emulated GPUs of each
+    /// Emulated GPUs of each node
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub gpus: u32,
-    /// Emulated CPUs of each
+    /// Emulated CPUs of each node
     #[arg(long, value_name = "N", default_value_t = 24)]
     pub cpus: u32,
-    /// Memory of each that is given to jobs
+    /// Memory of each node for jobs
     #[arg(long, value_name = "BYTES", default_value = "500GB")]
     pub memory: String,
-    /// Kind of the emulated GPUs, as profiles name it
+    /// Type of the emulated GPUs, as profiles name it
     #[arg(long, value_name = "NAME", default_value = "V100")]
     pub gpu_type: String,
-    /// Emulate the nodes of this cluster, a file or a built-in name, instead of N alike
+    /// Emulate the nodes of this cluster, a file or a built-in name [default: N equal nodes]
     #[arg(long, value_name = "FILE|NAME", conflicts_with_all = ["agents", "gpus", "cpus", "memory", "gpu_type"])]
     pub cluster: Option<String>,
-    /// The policy
+    /// Policy, such as las+tune or ./mine.rhai+tune
     #[arg(short, long, value_name = "P", default_value = "las+tune")]
     pub policy: String,
-    /// Profiles that jobs may name
-    #[arg(long, value_name = "F", default_value = "synergy")]
+    /// Profiles of the models that jobs may name: a file or a built-in set
+    #[arg(long, value_name = "FILE|NAME", default_value = "synergy")]
     pub profiles: String,
-    /// Time between rounds
+    /// Time between scheduling rounds
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "10s")]
     pub round: Span,
-    /// Hold rounds only when they are due
+    /// Decide only when a round is due, not as soon as something happens
     #[arg(long)]
     pub on_grid: bool,
-    /// Give each agent a checkpoint folder of its own, between which the head copies, instead of one for all
+    /// Give each agent its own checkpoint folder, between which the head copies, instead of one shared folder
     #[arg(long)]
     pub copy_checkpoints: bool,
-    /// Let `rota deploy --fast-forward` pass over time in which nothing happens
+    /// Allow `rota deploy --fast-forward` to skip time in which nothing happens
     #[arg(long)]
     pub fast_forward: bool,
     /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
     #[arg(long, value_name = "TENANT=GPUS")]
     pub quota: Vec<String>,
-    /// Seconds of jobs' time in a real second
+    /// Seconds of the jobs' time in one real second
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
-    /// How long an agent goes on without a word from the head
+    /// How long an agent keeps jobs running without contact to the head
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
     pub lease: Span,
-    /// What the head and the agents log, each to a file in the folder below: a level (error, warn, info, debug, trace,
-    /// off), or levels by target such as `info,rota_head=debug`
+    /// What the head and the agents log, each to a file in --home: a level (error, warn, info, debug, trace, off), or levels by
+    /// target, as in `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = parse_log, default_value = DEFAULT_FILTER)]
     pub log: String,
-    /// End what was started; its folder stays
+    /// Stop the head and the agents; the folder is kept
     #[arg(long)]
     pub stop: bool,
-    /// Where everything is kept [default: $ROTA_HOME, else ~/.rota]
+    /// Folder for certificates, logs and state [default: $ROTA_HOME, else ~/.rota]
     #[arg(long, value_name = "DIR")]
     pub home: Option<PathBuf>,
 }
 
-/// Starts, or ends.
+/// Starts or stops the cluster.
 pub(crate) fn run(args: &UpArgs) -> Result<()> {
     let home = args.home.clone().map_or_else(home, Ok)?;
     if args.stop { stop(&home) } else { start(args, &home) }
@@ -86,7 +86,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     fs::create_dir_all(home).with_context(|| home.display().to_string())?;
     let home = &home.canonicalize().with_context(|| home.display().to_string())?;
     if home.join("pids").exists() {
-        bail!("something was started here already; end it with `rota up --stop`");
+        bail!("a cluster was already started in {}: stop it with `rota up --stop`", home.display());
     }
     let agent = agent_program()?;
     let nodes = nodes(args)?;
@@ -139,16 +139,16 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     wait_until_ready(nodes.len(), home, &address, &user)?;
     println!("ready: a head at {address}, {} agents with emulated GPUs", nodes.len());
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
-    println!("end:  rota up --stop");
+    println!("stop: rota up --stop");
     Ok(())
 }
 
-/// The text of a filter that head and agents will understand.
+/// The text of a filter, checked here so that head and agents will accept it.
 fn parse_log(text: &str) -> Result<String, LoggingError> {
     LogFilter::parse(text).map(|_| text.to_owned())
 }
 
-/// What each agent says it has, as its options.
+/// The options of each agent: what its node has.
 fn nodes(args: &UpArgs) -> Result<Vec<Vec<String>>> {
     let options = |gpus: String, cpus: String, memory: String, kind: String| {
         let pairs =
@@ -184,7 +184,10 @@ fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) ->
         }
         if Instant::now() > limit {
             stop(home)?;
-            bail!("the head did not become ready; see {}/*.log", home.display());
+            bail!(
+                "the head did not become ready; its log and those of the agents are {}/*.log",
+                home.display()
+            );
         }
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -198,7 +201,7 @@ pub(crate) fn agent_program() -> Result<PathBuf> {
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&paths).map(|path| path.join("rota-agent")).find(|path| path.exists());
-    found.context("rota-agent is neither in rota's folder nor on the path: build it with `cargo build --release -p rota-agent`")
+    found.context("rota-agent is neither next to rota nor on the PATH: `./dev install` installs both")
 }
 
 fn free_port() -> Result<u16> {
@@ -209,26 +212,26 @@ fn spawn(command: &mut Command, log: &Path) -> Result<u32> {
     use std::os::unix::process::CommandExt as _;
     let out = File::options().create(true).append(true).open(log)?;
     let errors = out.try_clone()?;
-    // A group of its own: an interrupt of the terminal is not for it.
+    // In a process group of its own, so that Ctrl-C in the terminal does not reach it.
     command.stdin(Stdio::null()).stdout(out).stderr(errors).process_group(0);
     let child = command.spawn().with_context(|| format!("{:?}", command.get_program()))?;
     Ok(child.id())
 }
 
-/// Stops what runs, after a checkpoint, then the head and the agents; jobs go on at the next start.
+/// Stops the jobs after a checkpoint, then the head and the agents; jobs continue at the next start.
 fn stop(home: &Path) -> Result<()> {
     let path = home.join("pids");
     let text =
-        fs::read_to_string(&path).with_context(|| format!("nothing was started in {}", home.display()))?;
+        fs::read_to_string(&path).with_context(|| format!("no cluster was started in {}", home.display()))?;
     if let Ok(file) = fs::read_to_string(home.join("client.toml"))
         && let Ok(file) = toml::from_str::<ClientFile>(&file)
     {
         let args = HeadArgs { head: Some(file.head), credentials: Some(file.credentials), json: false };
-        // A head that is gone needs no farewell.
+        // The head may be gone already.
         let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::StopAll));
     }
     let pids: Vec<u32> = text.lines().filter_map(|line| line.trim().parse().ok()).collect();
-    // The head ends when nothing runs any more. Until then the agents must stay to stop what they run.
+    // The head ends when no job runs any more. Until then the agents are needed to stop the jobs.
     let limit = Instant::now() + Duration::from_secs(45);
     while pids.first().is_some_and(|head| is_ours(*head)) && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(20));
@@ -239,10 +242,10 @@ fn stop(home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process is still alive and one of ours: its number may be another's by now.
+/// Whether a process is alive and one of ours: the number may have been reused.
 fn is_ours(pid: u32) -> bool {
     let is_named = fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("rota"));
-    // The state is behind the name, which is in parentheses.
+    // The state follows the name, which is in parentheses.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let is_dead = stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'));
     is_named && !is_dead

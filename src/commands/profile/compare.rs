@@ -15,16 +15,16 @@ use rota_lab::results::replace_file;
 /// What to compare.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
-    /// A profile file or built-in set
+    /// Profile file or built-in set
     #[arg(value_name = "A")]
     first: String,
-    /// Another
+    /// Profile file or built-in set to compare it with
     #[arg(value_name = "B")]
     second: String,
-    /// The model in A and in B, such as res50 or res50=mine [default: every model with the same name, or the only ones]
+    /// Model in A and in B, such as res50 or res50=mine [default: all models with the same name, or the only ones]
     #[arg(long, value_name = "A[=B]")]
     model: Vec<String>,
-    /// A page with the table and a plot for each model
+    /// Also write a page with the table and a plot for each model [default: not written]
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
@@ -138,7 +138,7 @@ impl Both {
 }
 
 impl Pair<'_> {
-    /// Every level that either of both has, with everything else at its most.
+    /// Every level that either profile has, with everything else at its maximum.
     fn points(&self) -> Vec<Both> {
         let levels = |of: fn(&Profile) -> Vec<f64>| {
             let mut levels = [of(self.first), of(self.second)].concat();
@@ -156,7 +156,7 @@ impl Pair<'_> {
             };
             Both { axis, at, rates: (rate(self.first), rate(self.second)) }
         };
-        // Beyond any need: storage is not what is compared here.
+        // More than any model needs: storage is not compared here.
         let host = |cpus, mem| Host::from_units(cpus, mem, 1e9);
         let full = host(most(&cpus), most(&memory));
         let mut points: Vec<Both> =
@@ -166,7 +166,7 @@ impl Pair<'_> {
             let Some(other) = self.second.scale.iter().find(|other| other.batch == curve.batch) else {
                 continue;
             };
-            // Beyond what was measured a curve is flat, and says nothing.
+            // Beyond what was measured a curve is flat, so it is not compared there.
             let counts = curve.points.iter().map(|point| point.0);
             let counts = counts.filter(|gpus| other.points.iter().any(|point| point.0 == *gpus));
             points.extend(

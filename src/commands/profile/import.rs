@@ -1,4 +1,4 @@
-//! `rota profile import`: profiles of other systems as Rota's.
+//! `rota profile import`: converts profiles of other systems.
 
 use std::path::{Path, PathBuf};
 
@@ -22,28 +22,29 @@ Try:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
-    /// Synergy's profile.json, Gavel's throughputs, a table or a folder of tables of ElasticFlow, GPEmu's folder
+    /// Synergy's profile.json, Gavel's throughputs, a table of ElasticFlow or a folder of them, or GPEmu's folder
     #[arg(value_name = "FILE|DIR", required = true)]
     paths: Vec<PathBuf>,
-    /// Whose profiles these are [default: recognised]
+    /// System whose profiles these are [default: recognised]
     #[arg(long, value_name = "SYSTEM", value_parser = parse_origin)]
     from: Option<Origin>,
-    /// The model's name, where a file holds one [default: the file's name]
+    /// Name of the model, where a file has only one [default: the file's name]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// The GPUs it was measured on, where files do not say [default: the folder's name]
+    /// Type of GPU that was measured, where the files do not say [default: the folder's name]
     #[arg(long, value_name = "NAME")]
     gpu_type: Option<String>,
-    /// Size of the data set: Synergy's memory is in percent of it
+    /// Size of the data set, of which Synergy's memory levels are percentages [default: unknown, refused where it is needed]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     dataset: Option<u64>,
-    /// GPUs that Synergy's profiler ran with
+    /// Number of GPUs with which Synergy's profiler ran
     #[arg(long, value_name = "N", default_value_t = 1)]
     gpus: u32,
-    /// Batch size that Synergy's profiler ran with, or that GPEmu's models have when a job names none [default there: 64]
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Batch size with which Synergy's profiler ran, or of GPEmu's models when a job names none [default: unknown for Synergy, 64
+    /// for GPEmu]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     batch: u32,
-    /// File to write; standard output when missing
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -51,7 +52,7 @@ pub(crate) struct ImportArgs {
 fn parse_origin(text: &str) -> Result<Origin, String> {
     let found = Origin::ALL.iter().find(|(_, name)| *name == text).map(|(origin, _)| *origin);
     let names: Vec<_> = Origin::ALL.iter().map(|(_, name)| *name).collect();
-    found.ok_or_else(|| format!("one of {} is expected", names.join(", ")))
+    found.ok_or_else(|| format!("write one of {}", names.join(", ")))
 }
 
 /// Reads and writes.
@@ -64,7 +65,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<()> {
     let sources: Vec<Source> = files.iter().map(|file| Source::open(file)).collect::<Result<_, _>>()?;
     let recognised = sources.iter().find_map(Origin::of);
     let Some(origin) = args.from.or(recognised) else {
-        bail!("{}: not recognised; say whose it is with --from", args.paths[0].display());
+        bail!("{}: format not recognised; name the system with --from", args.paths[0].display());
     };
     let options = ImportOptions {
         model: args.model.clone(),

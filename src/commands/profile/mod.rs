@@ -1,4 +1,4 @@
-//! `rota profile`: measure how fast a training command is, read and compare profiles.
+//! `rota profile`: measures the speed of a training command, imports and compares profiles.
 
 mod cluster;
 mod compare;
@@ -21,15 +21,17 @@ use rota_lab::report::TABLE_STYLE;
 pub(crate) enum ProfileCommand {
     /// Measure a training command over CPUs, memory, GPUs and batch sizes, and write its profile
     Run(Box<settings::RunArgs>),
-    /// Measure how fast this machine's storage and memory are, and remember it
+    /// Measure the rates of this machine's storage and memory
     Probe(probe::ProbeArgs),
-    /// Time what a checkpoint, a restart, scaling and migration cost a command, beside ElasticFlow's Figure 12
+    /// Time checkpoints, restarts, scaling and migration of a command, next to ElasticFlow's Figure 12
     Overhead(Box<overhead::OverheadArgs>),
-    /// Read profiles of Synergy, ElasticFlow, Gavel or GPEmu and write them as Rota's
+    /// Convert profiles of Synergy, ElasticFlow, Gavel or GPEmu
     Import(import::ImportArgs),
-    /// Say where two profiles differ, as a table and as a page with plots
+    /// Compare two profiles in a table, and on a page with plots
     Compare(compare::CompareArgs),
-    /// Show the models of a profile file or built-in set, or the curves of one
+    /// List the built-in profile sets
+    List,
+    /// Show the models of a profile set, or the curves of one model
     Show(show::ShowArgs),
 }
 
@@ -41,6 +43,7 @@ pub(crate) fn run(command: &ProfileCommand) -> Result<()> {
         ProfileCommand::Overhead(args) => overhead::run(args),
         ProfileCommand::Import(args) => import::run(args),
         ProfileCommand::Compare(args) => compare::run(args),
+        ProfileCommand::List => show::list_built_in(),
         ProfileCommand::Show(args) => show::run(args),
     }
 }

@@ -1,4 +1,4 @@
-//! `rota profile overhead`: what changing a job's GPUs costs, beside ElasticFlow's printed seconds.
+//! `rota profile overhead`: the cost of changing a job's GPUs, next to ElasticFlow's published seconds.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,7 @@ use rota_lab::profile::rates::machine_name;
 use rota_lab::results::replace_file;
 
 const EXAMPLES: &str = "\
-The command runs with some GPUs, is told to stop, writes its checkpoint, and runs again with others. It must speak the job
-protocol and write a checkpoint when asked (docs/job-protocol.md); rota-agent emulate does.
+The command runs with some GPUs, is told to stop, writes its checkpoint, and runs again with other GPUs. It must use the job protocol and write a checkpoint when asked (docs/job-protocol.md), as `rota-agent emulate` does.
 
 Try:
   rota profile overhead --published
@@ -35,49 +34,50 @@ Try:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct OverheadArgs {
-    /// The training command
+    /// Training command [default: none, with --head or --published]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Read the changes that happened on a live cluster off its journal, and run nothing
+    /// Address of a head: read the changes from the journal of a live cluster, and run nothing [default: run the command]
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["change", "trace", "published"])]
     head: Option<String>,
-    /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
+    /// Folder with your certificate and key [default: $ROTA_CREDENTIALS, else the one that `rota up` wrote]
     #[arg(long, value_name = "DIR", requires = "head")]
     credentials: Option<PathBuf>,
     /// Print ElasticFlow's Figure 12 and run nothing
     #[arg(long)]
     published: bool,
-    /// Changes of GPUs, such as 1-2,2-1; a trailing m moves the job to another node: 8-8m [default: Figure 12's, up to the GPUs here]
+    /// Changes of GPU counts, such as 1-2,2-1; with an m at the end, the job moves to another node: 8-8m [default: those of Figure
+    /// 12 that this machine's GPUs allow]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_change)]
     change: Vec<ChangeKind>,
-    /// ElasticFlow's overhead trace: its changes are timed
+    /// ElasticFlow's overhead trace, whose changes are timed [default: none]
     #[arg(long, value_name = "FILE", conflicts_with = "change")]
     trace: Option<PathBuf>,
-    /// The profile file the numbers belong to
+    /// Profile file of the model [default: none]
     #[arg(long, value_name = "FILE")]
     profiles: Option<String>,
-    /// The model in it, and in Figure 12
+    /// Name of the model in the profile file and in Figure 12 [default: the only one in the file]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Write what was measured into the profile file: simulations charge it then
+    /// Write the measured costs into the profile file, so that simulations use them
     #[arg(long, requires = "profiles")]
     write: bool,
-    /// Iterations before the job is stopped
+    /// Iterations to run before the job is stopped
     #[arg(long, value_name = "N", default_value_t = 5.0)]
     settle: f64,
-    /// How often each change is timed; the middle one counts
+    /// Number of times each change is timed; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     repeats: u32,
     /// CPUs for each GPU
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_cpus)]
     cpus: u64,
-    /// Tell the command of CPUs and GPUs that need not be there, and limit nothing: for emulated jobs
+    /// Tell the command about CPUs and GPUs that this machine may not have, and limit nothing; for emulated jobs
     #[arg(long)]
     pretend: bool,
     /// Seconds of the command's time in one real second, for emulated jobs
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
-    /// A run is stopped after this time
+    /// Stop a run after this time
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Span::parse)]
     run_limit: Span,
 }
@@ -87,11 +87,11 @@ fn parse_change(text: &str) -> Result<ChangeKind, String> {
     let parsed = plain.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     match parsed {
         Some((from, to)) if from > 0 && to > 0 => Ok((from, to, is_moved)),
-        _ => Err(format!("`{text}`: a change such as 1-2, or 8-8m to another node, is expected")),
+        _ => Err(format!("`{text}`: write a change such as 1-2, or 8-8m to another node")),
     }
 }
 
-/// Times, prints, and writes if asked to.
+/// Times the changes, prints them, and writes them if asked to.
 pub(super) fn run(args: &OverheadArgs) -> Result<()> {
     if args.published {
         println!("{}", published_table());
@@ -101,11 +101,12 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
         return observe(args);
     }
     if args.command.is_empty() {
-        bail!("what shall run? Give a command after --, or --published for the printed numbers alone");
+        bail!("nothing to run: give a command after --, or --published for the published numbers only");
     }
     let changes = changes(args)?;
     let mut measured = Vec::new();
-    let place = tempfile_dir()?;
+    // Removed at the end; it has a folder for each node.
+    let place = tempfile::Builder::new().prefix("rota-").tempdir()?;
     let result = changes.iter().try_for_each(|change| -> Result<()> {
         let timed = time(args, *change, place.path())?;
         eprintln!(
@@ -190,29 +191,7 @@ fn changes(args: &OverheadArgs) -> Result<Vec<ChangeKind>> {
     Ok(changes)
 }
 
-/// A folder that is removed at the end, with one for each node in it.
-fn tempfile_dir() -> Result<Place> {
-    let path = std::env::temp_dir().join(format!("rota-overhead-{}", std::process::id()));
-    std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-    Ok(Place(path))
-}
-
-struct Place(PathBuf);
-
-impl Place {
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // A folder that stays costs nothing but its room.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The middle of a few times.
+/// The median of a few times.
 fn time(args: &OverheadArgs, (from, to, is_moved): ChangeKind, place: &Path) -> Result<MeasuredChange> {
     let agent = agent_program()?;
     let mut times = Vec::new();

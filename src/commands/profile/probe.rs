@@ -10,18 +10,18 @@ use rota_lab::profile::rates::{Amounts, Rates, measure};
 /// What to measure.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProbeArgs {
-    /// The folder whose storage is measured: the one with the data sets
+    /// Folder whose storage is measured: the one with the data sets
     #[arg(value_name = "DIR", default_value = ".")]
     folder: PathBuf,
-    /// Measure again, whatever is remembered
+    /// Measure again, even if the rates are known
     #[arg(long)]
     again: bool,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// Measures or remembers, and prints.
+/// Prints the stored rates, or measures them.
 pub(super) fn run(args: &ProbeArgs) -> Result<()> {
     let known =
         Rates::cache_file().filter(|_| !args.again).and_then(|file| Rates::remembered(&file, &args.folder));
@@ -35,8 +35,7 @@ pub(super) fn run(args: &ProbeArgs) -> Result<()> {
         return Ok(());
     }
     println!("machine  {}", rates.machine);
-    let cached =
-        if rates.is_uncached { "" } else { " (perhaps from the page cache: the system does not say)" };
+    let cached = if rates.is_uncached { "" } else { " (possibly read from the page cache)" };
     println!("storage  {:.0} MB/s from {}{cached}", rates.storage_bps / 1e6, rates.folder.display());
     for (threads, bps) in &rates.memory_bps {
         println!(
@@ -46,12 +45,12 @@ pub(super) fn run(args: &ProbeArgs) -> Result<()> {
         );
     }
     if is_known {
-        println!("remembered; --again measures anew");
+        println!("measured before; --again measures again");
     }
     Ok(())
 }
 
-/// The rates of a folder's storage and of memory: remembered, or else measured.
+/// The rates of a folder's storage and of memory: stored, or else measured.
 pub(super) fn rates_of(folder: &Path) -> Result<Rates> {
     match Rates::cache_file().and_then(|file| Rates::remembered(&file, folder)) {
         Some(rates) => Ok(rates),
@@ -63,7 +62,7 @@ fn measure_now(folder: &Path) -> Result<Rates> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     let rates = measure(folder, threads, Amounts::default())?;
     if let Some(Err(error)) = Rates::cache_file().map(|file| rates.remember(&file)) {
-        eprintln!("not remembered: {error}");
+        eprintln!("cannot store the rates: {error}");
     }
     Ok(rates)
 }

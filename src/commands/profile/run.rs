@@ -48,7 +48,7 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
     let of = subject(args, &invocation);
     let (file, findings) = FindingsFile::open(&folder.join("runs.jsonl"), &of)?;
     if !findings.runs().is_empty() {
-        eprintln!("going on after {} runs in {}", findings.runs().len(), folder.display());
+        eprintln!("continuing after {} runs in {}", findings.runs().len(), folder.display());
     }
     let mut session = Session {
         cluster: ClusterRuns::of(args)?,
@@ -56,7 +56,8 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
         sweep: &sweep,
         invocation: &invocation,
         agent: agent_program()?,
-        run_dir: RunDir::new()?,
+        // A short name: the path of a socket has at most about a hundred bytes.
+        run_dir: tempfile::Builder::new().prefix("rota-").tempdir()?,
         file,
         findings,
     };
@@ -75,19 +76,19 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
     ending
 }
 
-/// Who shares the machine with others measures them too.
+/// Warns when other processes use the machine: they would be measured too.
 fn warn_if_busy(args: &RunArgs) {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: f64 = text.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     if !args.pretend && args.head.is_none() && load > n_cpus / 2.0 {
         eprintln!(
-            "note: others work on this machine ({load} processes for {n_cpus} CPUs): speeds will be too low"
+            "note: other processes are running on this machine ({load} for {n_cpus} CPUs): measured speeds will be too low"
         );
     }
 }
 
-/// Everything that the numbers of a folder depend on: runs of anything else are not mixed in.
+/// Everything that the numbers of a folder depend on: other runs are not mixed in.
 fn subject(args: &RunArgs, invocation: &Invocation) -> String {
     let point = Point { gpus: 0, batch: 0, cpu_micro: 0, mem_bytes: 0 };
     let image = args.image.as_deref().map_or(String::new(), |image| format!(" in {image}"));
@@ -97,16 +98,16 @@ fn subject(args: &RunArgs, invocation: &Invocation) -> String {
 fn say_plan(args: &RunArgs, sweep: &Sweep, invocation: &Invocation) {
     let cost = sweep.cost();
     let base = sweep.grid.base();
-    eprintln!("the command, with everything it can get: {}", invocation.at(&base).join(" "));
+    eprintln!("the command with the most resources: {}", invocation.at(&base).join(" "));
     for option in invocation.overruled() {
-        eprintln!("its own `{option}` gives way to the profiler's");
+        eprintln!("its own `{option}` is replaced by the profiler's");
     }
     let list = |levels: Vec<String>| levels.join(", ");
     let cpus = sweep.grid.cpu_micro().iter().map(|cpu| (*cpu as f64 / 1e6).to_string());
     eprintln!("CPUs for each GPU: {}", list(cpus.collect()));
     if sweep.grid.mem_bytes().len() > 1 {
         let memory = sweep.grid.mem_bytes().iter().map(|mem| format!("{} GB", *mem as f64 / 1e9));
-        let how = if args.measure_memory { "run" } else { "reckoned from the data set, not run" };
+        let how = if args.measure_memory { "run" } else { "computed from the data set, not run" };
         eprintln!("memory for each GPU ({how}): {}", list(memory.collect()));
     }
     if sweep.grid.scale_axis().len() > 1 {
@@ -118,7 +119,7 @@ fn say_plan(args: &RunArgs, sweep: &Sweep, invocation: &Invocation) {
         eprintln!("GPUs: {}", list(scale.collect()));
     }
     eprintln!(
-        "{} to {} runs of {} iterations (the full grid has {}), repetitions for a sure answer apart; \
+        "{} to {} runs of {} iterations (the full grid has {}), not counting repetitions; \
          each at most {} s, no new one after {} s",
         cost.least,
         cost.most,
@@ -129,25 +130,6 @@ fn say_plan(args: &RunArgs, sweep: &Sweep, invocation: &Invocation) {
     );
 }
 
-/// A folder for the runs' own files that is removed at the end.
-struct RunDir(PathBuf);
-
-impl RunDir {
-    fn new() -> Result<Self> {
-        // Short: a socket's path has at most about a hundred bytes.
-        let path = std::env::temp_dir().join(format!("rota-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(RunDir(path))
-    }
-}
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        // A folder that stays costs nothing but its room.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 struct Session<'a> {
     /// A live cluster to run on, instead of this machine.
     cluster: Option<ClusterRuns>,
@@ -155,7 +137,8 @@ struct Session<'a> {
     sweep: &'a Sweep,
     invocation: &'a Invocation,
     agent: PathBuf,
-    run_dir: RunDir,
+    /// For the runs' own files; removed at the end.
+    run_dir: tempfile::TempDir,
     file: FindingsFile,
     findings: Findings,
 }
@@ -167,7 +150,7 @@ impl Session<'_> {
         while let Some(next) = self.sweep.next(&self.findings) {
             if self.findings.wall_s() >= budget_s {
                 bail!(
-                    "the budget of {budget_s} s is spent: what was measured is kept, and --budget with more goes on from there"
+                    "the budget of {budget_s} s is spent: what was measured is kept, and a run with a larger --budget continues from there"
                 );
             }
             let run = self.measure(&next.point, next.is_warm_up)?;
@@ -225,7 +208,7 @@ impl Session<'_> {
         Ok(Run { point: *point, iteration_s, wall_s: began.elapsed().as_secs_f64(), failure, is_warm_up })
     }
 
-    /// Where a script of Synergy's will leave its time.
+    /// The file into which a script of Synergy writes its time.
     fn perf_file(&self, spec: &MeasureSpec, point: &Point) -> Result<Option<PerfFile>> {
         let job = self.invocation.job_at(point).filter(|_| self.args.synergy);
         let file = job.map(|job| PerfFile::before_run(&spec.directory, &job));
@@ -251,7 +234,7 @@ impl Session<'_> {
             command: self.invocation.at(point),
             environment,
             directory,
-            run_dir: self.run_dir.0.clone(),
+            run_dir: self.run_dir.path().to_owned(),
             gpus: point.gpus,
             gpu_type: args.gpu_type.clone(),
             cpu_micro: point.cpu_micro.saturating_mul(gpus),
@@ -260,7 +243,7 @@ impl Session<'_> {
             iterations: args.iterations as f64,
             done: 0.0,
             data_dir: args.data.as_ref().map_or(here.clone(), |data| here.join(data)),
-            checkpoint_dir: self.run_dir.0.join("checkpoints"),
+            checkpoint_dir: self.run_dir.path().join("checkpoints"),
             container: args.container()?,
             resources: if args.pretend { MeasureResources::Told } else { MeasureResources::Held },
             time_limit_s: args.run_limit.as_secs_f64(),
@@ -319,7 +302,7 @@ fn notes(sweep: &Sweep, findings: &Findings, fit: &Fit, ending: Option<&anyhow::
     notes.extend(failed);
     if let Some(worst) = fit.worst_check.filter(|worst| *worst > sweep.flat) {
         notes.push(format!(
-            "off its axes the model is off by {:.1} %: CPUs and memory do not hold this command back one at a time",
+            "away from its axes the model is wrong by {:.1} %: CPUs and memory limit this command at the same time",
             worst * 100.0
         ));
     }
@@ -374,7 +357,7 @@ fn write_results(
     let set = ProfileSet::new(name.clone(), vec![entry]);
     let (toml, page) = (folder.join("profile.toml"), folder.join("report.html"));
     replace_file(&toml, write(&set).as_bytes())?;
-    let beside = published::of(&name).map_or_else(String::new, |printed| {
+    let published = published::of(&name).map_or_else(String::new, |printed| {
         let (model, took_s) = (printed.model, printed.profiling_s);
         format!(" (ElasticFlow's Figure 12(a) has {took_s} s for {model} on A100s)")
     });
@@ -382,15 +365,15 @@ fn write_results(
     replace_file(&page, page::to_html(&facts, sweep, findings, fit)?.as_bytes())?;
     write_figures(&page::figures(sweep, findings, fit), folder)?;
     let plural = if demand.cpu_micro == 1_000_000 { "" } else { "s" };
-    println!("ask for {} CPU{plural} for each GPU", demand.cpu_micro as f64 / 1e6);
+    println!("request {} CPU{plural} for each GPU", demand.cpu_micro as f64 / 1e6);
     if sweep.grid.mem_bytes().len() > 1 {
-        println!("ask for {} GB of memory for each GPU", demand.mem_bytes as f64 / 1e9);
+        println!("request {} GB of memory for each GPU", demand.mem_bytes as f64 / 1e9);
     }
     for (batch, gpus) in demand.most_gpus.iter().filter(|_| sweep.grid.gpus().len() > 1) {
         let of = if *batch > 0 { format!(" with batch {batch}") } else { String::new() };
         println!("more than {gpus} GPUs do not make it faster{of}");
     }
-    println!("{} runs in {:.0} s{beside}", findings.runs().len(), findings.wall_s());
+    println!("{} runs in {:.0} s{published}", findings.runs().len(), findings.wall_s());
     println!("{} and {} written", toml.display(), page.display());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The options of `rota profile run`, and what they come to: a sweep, an invocation, limits.
+//! The options of `rota profile run`, and the sweep, invocation and limits that they describe.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,7 @@ use rota_lab::profile::rates::Rates;
 use rota_lab::profile::sweep::{MemoryAxis, Sweep};
 
 const EXAMPLES: &str = "\
-The command is run again and again, a few iterations each time, with more or fewer CPUs. It must take the options
---max-iterations and --workers (other names: --iterations-option, --workers-option; places in the command: {iterations},
-{workers}, {batch}, {gpus}, {data}, {job}), or read ROTA_ITERATIONS and ROTA_CPUS (--environment-only). It says how far it is through the
-job protocol (four lines of Python, docs/job-protocol.md), in its output (--pattern), or as Synergy's scripts do (--synergy).
+The command runs many times, for a few iterations each, with more or fewer CPUs. It must accept --max-iterations and --workers (or other options, named with --iterations-option and --workers-option; or have {iterations}, {workers}, {batch}, {gpus}, {data} and {job} among its arguments, which are replaced), or read ROTA_ITERATIONS and ROTA_CPUS (--environment-only). It reports its progress through the job protocol (four lines of Python, docs/job-protocol.md), in its output (--pattern), or as Synergy's scripts do (--synergy).
 
 Try:
   rota profile run --name mine -- python train.py --model resnet50
@@ -32,120 +29,115 @@ Try:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The training command
+    /// Training command
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// The model's name in the profile [default: the command's program]
+    /// Name of the model in the profile [default: the command's program]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Folder for profile.toml, report.html and the runs; a sweep that was broken off goes on there [default: profile-NAME]
+    /// Folder for profile.toml, report.html and the runs; an interrupted sweep continues there [default: profile-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Say what would be run and what it costs, and run nothing
+    /// Print what would be run and how long it would take, and run nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// CPU levels for each GPU, such as 1,2,4,8
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_cpus, help_heading = "What is swept")]
+    /// CPUs for each GPU, such as 1,2,4,8 [default: levels up to --max-cpus]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_cpus, help_heading = "Sweep")]
     pub cpus: Vec<u64>,
-    /// The most CPUs for each GPU, when no levels are named [default: those of this machine]
-    #[arg(long, value_name = "N", value_parser = parse_cpus, conflicts_with = "cpus", help_heading = "What is swept")]
+    /// The most CPUs for each GPU, where --cpus is not given [default: this machine's]
+    #[arg(long, value_name = "N", value_parser = parse_cpus, conflicts_with = "cpus", help_heading = "Sweep")]
     pub max_cpus: Option<u64>,
-    /// Memory levels for each GPU, such as 20GB,62.5GB [default with --data: tenths of the data set; otherwise no limit]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes, help_heading = "What is swept")]
+    /// Memory for each GPU, such as 20GB,62.5GB [default: with --data, tenths of the data set; otherwise no limit]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_bytes, help_heading = "Sweep")]
     pub memory: Vec<u64>,
-    /// Run the memory levels, instead of reckoning them from the data set and the rates of storage and memory
-    #[arg(long, requires = "memory", help_heading = "What is swept")]
+    /// Run the memory levels, instead of computing them from the data set and the rates of storage and memory
+    #[arg(long, requires = "memory", help_heading = "Sweep")]
     pub measure_memory: bool,
     /// GPU counts, such as 1,2,4,8
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "1",
-        help_heading = "What is swept"
-    )]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", help_heading = "Sweep")]
     pub gpus: Vec<u32>,
-    /// The GPUs' kind, as clusters name it [default: the driver's name]
-    #[arg(long, value_name = "NAME", default_value = "", help_heading = "What is swept")]
+    /// Type of the GPUs, as clusters name it [default: the driver's name]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true, help_heading = "Sweep")]
     pub gpu_type: String,
     /// Global batch sizes, such as 64,128 [default: the command's own]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What is swept")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Sweep")]
     pub batch: Vec<u32>,
 
-    /// Iterations of one run
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..), help_heading = "How much")]
+    /// Iterations of each run
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..), help_heading = "Runs")]
     pub iterations: u64,
-    /// Iterations of each run that do not count [default: a tenth]
-    #[arg(long, value_name = "N", help_heading = "How much")]
+    /// Iterations at the beginning of each run that do not count [default: a tenth]
+    #[arg(long, value_name = "N", help_heading = "Runs")]
     pub warm_up: Option<u64>,
-    /// Count the very first run too: by default it only fills caches
-    #[arg(long, help_heading = "How much")]
+    /// Also count the first run, which otherwise only fills caches
+    #[arg(long, help_heading = "Runs")]
     pub no_warm_up_run: bool,
-    /// A point is run until its 95 % interval is within this part of its time
-    #[arg(long, value_name = "PART", default_value = "5%", value_parser = parse_part, help_heading = "How much")]
+    /// Repeat a point until the 95 % confidence interval of its time is within this part of it
+    #[arg(long, value_name = "PART", default_value = "5%", value_parser = parse_part, help_heading = "Runs")]
     pub within: f64,
-    /// Runs of one point at most
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..), help_heading = "How much")]
+    /// The most runs of one point
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Runs")]
     pub repeats: u32,
-    /// Speeds that differ by less are taken for the same
-    #[arg(long, value_name = "PART", default_value = "3%", value_parser = parse_part, help_heading = "How much")]
+    /// Treat speeds that differ by less than this as equal
+    #[arg(long, value_name = "PART", default_value = "3%", value_parser = parse_part, help_heading = "Runs")]
     pub flat: f64,
-    /// No run is begun after this time in all
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = Span::parse, help_heading = "How much")]
+    /// Start no run after this total time
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = Span::parse, help_heading = "Runs")]
     pub budget: Span,
-    /// A run is stopped after this time
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Span::parse, help_heading = "How much")]
+    /// Stop a run after this time
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = Span::parse, help_heading = "Runs")]
     pub run_limit: Span,
-    /// A run is stopped when nothing is heard of it for this long
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = Span::parse, help_heading = "How much")]
+    /// Stop a run that has not reported for this time
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = Span::parse, help_heading = "Runs")]
     pub silence: Span,
 
-    /// Where iteration times stand in the output, with a group named iteration, seconds or rate
-    #[arg(long, value_name = "REGEX", help_heading = "The command")]
+    /// Regular expression that finds iterations in the output, with a group named iteration, seconds or rate [default: none, the
+    /// job protocol]
+    #[arg(long, value_name = "REGEX", help_heading = "Command")]
     pub pattern: Option<Pattern>,
-    /// The command is a script of Synergy's, unchanged: it takes -b (the batch of one GPU), --workers, --max-iterations and
-    /// --job-name, and leaves its average time in `PERF_<job>.txt` where it runs
-    #[arg(long, conflicts_with_all = ["pattern", "environment_only", "name_option", "head"], help_heading = "The command")]
+    /// The command is an unchanged script of Synergy, which accepts -b (the batch of one GPU), --workers, --max-iterations and
+    /// --job-name, and writes its average time into `PERF_<job>.txt` in its working directory
+    #[arg(long, conflicts_with_all = ["pattern", "environment_only", "name_option", "head"], help_heading = "Command")]
     pub synergy: bool,
-    /// Tell the command nothing by options: it reads ROTA_ITERATIONS, ROTA_CPUS and so on
-    #[arg(long, help_heading = "The command")]
+    /// Pass no options to the command; it reads ROTA_ITERATIONS, ROTA_CPUS and the other variables
+    #[arg(long, help_heading = "Command")]
     pub environment_only: bool,
     /// The command's option for the batch size [default: --batch-size]
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "The command")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub batch_option: Option<String>,
     /// The command's option for the workers that load data, one for each CPU of a GPU [default: --workers]
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "The command")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub workers_option: Option<String>,
     /// The command's option for iterations [default: --max-iterations]
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "The command")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub iterations_option: Option<String>,
     /// The command's option for its data [default: --data]
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "The command")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub data_option: Option<String>,
     /// The command's option for the job's name [default: none]
-    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "The command")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub name_option: Option<String>,
-    /// Another variable of the command's environment
-    #[arg(long, value_name = "NAME=VALUE", help_heading = "The command")]
+    /// Set an environment variable of the command
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Command")]
     pub env: Vec<String>,
-    /// Where the command runs [default: here]
-    #[arg(long, value_name = "DIR", help_heading = "The command")]
+    /// Working directory of the command [default: the current one]
+    #[arg(long, value_name = "DIR", help_heading = "Command")]
     pub directory: Option<PathBuf>,
-    /// Tell the command of CPUs, memory and GPUs that need not be there, and limit nothing: for emulated jobs
-    #[arg(long, help_heading = "The command")]
+    /// Tell the command about CPUs, memory and GPUs that this machine may not have, and limit nothing; for emulated jobs
+    #[arg(long, help_heading = "Command")]
     pub pretend: bool,
     /// Seconds of the command's time in one real second, for emulated jobs
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive, help_heading = "The command")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive, help_heading = "Command")]
     pub time_scale: f64,
 
-    /// The folder with the data set: passed on, and measured for the model of memory
+    /// Folder with the data set, which is passed to the command and measured for the cache model [default: none]
     #[arg(long, value_name = "DIR", help_heading = "Data")]
     pub data: Option<PathBuf>,
-    /// Size of the data set [default: that of the files in --data]
+    /// Size of the data set [default: the size of the files in --data]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Data")]
     pub dataset: Option<u64>,
-    /// Samples in the data set [default: the number of files in --data]
+    /// Number of samples in the data set [default: the number of files in --data]
     #[arg(long, value_name = "N", help_heading = "Data")]
     pub samples: Option<u64>,
     /// Storage rate [default: as `rota profile probe` measured it]
@@ -155,35 +147,37 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Data")]
     pub memory_rate: Option<u64>,
 
-    /// Run the points as jobs of a live cluster, over several nodes: GPU counts and batch sizes; CPUs are the head's to deal
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["cpus", "max_cpus", "memory", "data", "pattern", "pretend"], help_heading = "A live cluster")]
+    /// Address of a head: run the points as jobs of a live cluster, to measure GPU counts and batch sizes over several nodes; CPUs
+    /// are chosen by the head [default: run on this machine]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["cpus", "max_cpus", "memory", "data", "pattern", "pretend"], help_heading = "Live cluster")]
     pub head: Option<String>,
-    /// Your certificate and key [default: $ROTA_CREDENTIALS, else what `rota up` wrote]
-    #[arg(long, value_name = "DIR", requires = "head", help_heading = "A live cluster")]
+    /// Folder with your certificate and key [default: $ROTA_CREDENTIALS, else the one that `rota up` wrote]
+    #[arg(long, value_name = "DIR", requires = "head", help_heading = "Live cluster")]
     pub credentials: Option<PathBuf>,
     /// One process for each GPU instead of one for each node
-    #[arg(long, requires = "head", help_heading = "A live cluster")]
+    #[arg(long, requires = "head", help_heading = "Live cluster")]
     pub per_gpu: bool,
 
-    /// Run in a container of this image
+    /// Run in a container of this image [default: as a process]
     #[arg(long, value_name = "IMAGE", help_heading = "Container")]
     pub image: Option<String>,
-    /// The container runtime's client with its options
+    /// Client of the container runtime, with its options
     #[arg(long, value_name = "COMMAND", default_value = "docker", help_heading = "Container")]
     pub container_client: String,
-    /// A folder of this machine in the container, as HOST:CONTAINER; data and working folders are there anyway
+    /// Mount a folder of this machine in the container; the data and the working directory are always mounted
     #[arg(long, value_name = "HOST:CONTAINER", requires = "image", help_heading = "Container")]
     pub mount: Vec<String>,
-    /// How the container is given GPUs: {gpus} is the list of their numbers; empty gives none
+    /// Option that gives GPUs to the container; {gpus} is replaced by the list of their numbers [default: none]
     #[arg(
         long,
         value_name = "OPTION",
         default_value = "",
+        hide_default_value = true,
         allow_hyphen_values = true,
         help_heading = "Container"
     )]
     pub container_gpu_flag: String,
-    /// Another option for the container
+    /// Another option of the container client
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Container")]
     pub container_option: Vec<String>,
 }
@@ -221,12 +215,12 @@ impl RunArgs {
         Invocation::new(&self.command, names, self.iterations, data, Some(self.model()), sets_batch)
     }
 
-    /// The levels, and how exactly they are measured.
+    /// The levels, and how precisely they are measured.
     pub(super) fn sweep(&self, dataset: Option<&DataSet>) -> Result<Sweep> {
         let own = std::thread::available_parallelism().map_or(1, usize::from) as u64 * 1_000_000;
         let most_gpus = u64::from(self.gpus.iter().copied().max().unwrap_or(1).max(1));
         let cpus = match (self.cpus.as_slice(), self.max_cpus) {
-            // One level that stands for whatever the head deals out.
+            // One level, which stands for whatever the head chooses.
             _ if self.head.is_some() => vec![1_000_000],
             ([], most) => cpus_up_to(most.unwrap_or((own / most_gpus).max(1_000))),
             (levels, _) => levels.to_vec(),
@@ -238,16 +232,14 @@ impl RunArgs {
         };
         if memory.len() > 1 && dataset.is_none() && !self.measure_memory {
             bail!(
-                "--memory has several levels: say --measure-memory to run them, or --data DIR to reckon them"
+                "--memory has several levels: give --measure-memory to run them, or --data DIR to compute them"
             );
         }
         let batches = if self.batch.is_empty() { vec![0] } else { self.batch.clone() };
         let pairs =
             batches.iter().flat_map(|batch| self.gpus.iter().map(move |gpus| (*batch, (*gpus).max(1))));
         if let Some((batch, gpus)) = pairs.clone().find(|(batch, gpus)| self.synergy && batch % gpus != 0) {
-            bail!(
-                "--batch {batch}: with --synergy each GPU is told its part, and {gpus} GPUs cannot share it evenly"
-            );
+            bail!("--batch {batch}: with --synergy it must be divisible by the number of GPUs, {gpus}");
         }
         Ok(Sweep {
             grid: Grid::new(&self.gpus, &batches, &cpus, &memory)?,
@@ -266,7 +258,7 @@ impl RunArgs {
             Some((host, inside)) if !host.is_empty() && inside.starts_with('/') => {
                 Ok((PathBuf::from(host), PathBuf::from(inside)))
             }
-            _ => bail!("--mount {mount}: write HOST:CONTAINER, the second from the root"),
+            _ => bail!("--mount {mount}: write HOST:CONTAINER, the second as an absolute path"),
         });
         Ok(Some(MeasureContainer {
             client: self.container_client.split_whitespace().map(str::to_owned).collect(),
@@ -278,7 +270,7 @@ impl RunArgs {
     }
 }
 
-/// A data set as it lies on the disk.
+/// Size of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DataSet {
     pub(super) bytes: u64,
@@ -286,7 +278,7 @@ pub(super) struct DataSet {
 }
 
 impl DataSet {
-    /// Measures a folder, where the options do not say; none without data.
+    /// From the options, or measured in the folder; none without data.
     pub(super) fn of(args: &RunArgs) -> Result<Option<Self>> {
         let found = match &args.data {
             Some(folder) if args.dataset.is_none() || args.samples.is_none() => {
@@ -296,10 +288,10 @@ impl DataSet {
         };
         match (args.dataset.unwrap_or(found.0), args.samples.unwrap_or(found.1)) {
             (0, _) if args.data.is_some() => {
-                bail!("--data: the folder is empty; --dataset 140GB says its size")
+                bail!("--data: the folder is empty; give the size of the data set, such as --dataset 140GB")
             }
             (0, _) => Ok(None),
-            (_, 0) => bail!("how many samples has the data set? Say it with --samples"),
+            (_, 0) => bail!("the number of samples in the data set is unknown: give --samples N"),
             (bytes, samples) => Ok(Some(DataSet { bytes, samples })),
         }
     }
@@ -331,6 +323,6 @@ fn count(folder: &Path) -> std::io::Result<(u64, u64)> {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("a number greater than 0 is expected".to_owned()),
+        _ => Err("write a number greater than 0".to_owned()),
     }
 }

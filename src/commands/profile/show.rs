@@ -11,32 +11,26 @@ use rota_traces::profile::{BUILT_IN, ProfileEntry, ProfileSet, load};
 
 use super::new_table;
 
-/// Models that are listed unless all are asked for: what a screen holds.
+/// The most models that are listed without --all: about a screen.
 const MOST_MODELS: usize = 40;
 
 /// What to show.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
-    /// A profile file or a built-in set; without it, the built-in sets are listed
+    /// Profile file or built-in set [default: list the built-in sets]
     #[arg(value_name = "FILE|NAME")]
     profiles: Option<String>,
-    /// One model of it
+    /// Model to show [default: list all models]
     #[arg(value_name = "MODEL")]
     model: Option<String>,
-    /// Every model and every batch size, however many there are
+    /// Show all models and all batch sizes, even if there are many
     #[arg(long)]
     all: bool,
 }
 
 /// Prints.
 pub(super) fn run(args: &ShowArgs) -> Result<()> {
-    let Some(profiles) = &args.profiles else {
-        for (name, _) in BUILT_IN {
-            let set = load(name)?;
-            println!("{name:18} {} models", set.entries().len());
-        }
-        return Ok(());
-    };
+    let Some(profiles) = &args.profiles else { return list_built_in() };
     let set = load(profiles)?;
     match (&args.model, set.entries()) {
         (Some(model), _) => {
@@ -50,7 +44,22 @@ pub(super) fn run(args: &ShowArgs) -> Result<()> {
     Ok(())
 }
 
-/// A row for each model; columns in which nobody has anything are left out.
+/// Prints a line for each built-in set.
+pub(super) fn list_built_in() -> Result<()> {
+    for (name, _) in BUILT_IN {
+        let set = load(name)?;
+        let types: BTreeSet<&str> =
+            set.entries().iter().flat_map(|entry| curves::gpu_types(&entry.profile)).collect();
+        let on = match types.into_iter().collect::<Vec<_>>().join(", ") {
+            types if types.is_empty() => String::new(),
+            types => format!(", measured on {types}"),
+        };
+        println!("{name:18} {:>2} models{on}", set.entries().len());
+    }
+    Ok(())
+}
+
+/// A row for each model; columns that are empty for all models are left out.
 fn list(set: &ProfileSet, is_all: bool) -> String {
     let n_shown = if is_all { set.entries().len() } else { set.entries().len().min(MOST_MODELS) };
     let headings = ["model", "class", "batch", "iteration s", "CPUs", "memory GB", "GPUs", "restart s"];
@@ -91,7 +100,7 @@ fn row(entry: &ProfileEntry) -> [String; 8] {
     ]
 }
 
-/// What is known of a model: a screen of it, or everything.
+/// Describes a model, on a screen or completely.
 fn describe(entry: &ProfileEntry, is_all: bool) -> String {
     let profile = &entry.profile;
     let mut text = format!("{}  {}\n{}\n", profile.name, profile.class, profile.source);

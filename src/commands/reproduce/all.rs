@@ -24,7 +24,7 @@ pub(crate) struct AllArgs {
     /// Folder for the results, one subfolder per figure; run the command again to resume: finished figures are kept
     #[arg(short, long, value_name = "DIR", default_value = "reproduce-all")]
     pub out: PathBuf,
-    /// Write the list of claims with their verdicts into this file, between its markers, or as a new file
+    /// Write the list of claims with their verdicts into this file, between its markers, or as a new file [default: not written]
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
     /// Run the small form of every figure

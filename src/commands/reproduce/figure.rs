@@ -131,7 +131,7 @@ fn refuse_unknown_defects(paper: &Paper, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn about(minutes: f64) -> String {
+pub(super) fn about(minutes: f64) -> String {
     match minutes {
         minutes if minutes < 1.0 => format!("about {:.0} seconds", minutes * 60.0),
         1.0 => "about a minute".to_owned(),
@@ -311,7 +311,7 @@ impl Question<'_> {
         }
         let out = self.out.join("over-time").display().to_string();
         argv.extend(["--quiet".to_owned(), "--out".to_owned(), out]);
-        run::run(&Comparison::try_parse_from(&argv)?.args, &[])
+        run::run(&Comparison::try_parse_from(&argv)?.args)
     }
 }
 

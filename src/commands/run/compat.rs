@@ -1,8 +1,7 @@
 //! `--set compat=artifact`: the driver of an original program in place of the engine.
 //!
-//! How the originals behave is in `rota_scripts::artifact`, which of them a policy's name means in [`rota_lab::original`].
-//! Here is only which options reach it: what the original does not have is refused, so that nobody believes that it took
-//! effect.
+//! How the originals behave is in `rota_scripts::artifact`; which of them a policy's name means is in [`rota_lab::original`].
+//! This file passes options on: an option that the original does not have is refused, so that nobody believes it took effect.
 
 use std::fmt::Write;
 
@@ -17,13 +16,13 @@ use rota_lab::original::{self, Case, Driven, Options, Original, Parameters};
 /// Who runs the workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Compat {
-    /// The engine, with the scripts people read.
+    /// The engine, with scripts.
     None,
     /// The original's driver.
     Artifact(Artifact),
 }
 
-/// What can be said of an original.
+/// Defects and parameters of an original.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Artifact {
     defects: Defects,
@@ -43,13 +42,16 @@ impl Compat {
                 args.defects.join(",")
             ),
             Some(value) => {
-                bail!("--set compat={value}: there is `artifact`, the original as it is, and `none`")
+                bail!(
+                    "--set compat={value}: write `artifact` for the rules of the original program, or `none`"
+                )
             }
         }
-        let originals = policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>>>()?;
+        let originals =
+            policies.iter().map(|policy| Original::parse(policy)).collect::<Result<Vec<_>, _>>()?;
         for (policy, original) in policies.iter().zip(&originals) {
             if let Some(option) = foreign_option(args, *original) {
-                bail!("{option}: the original of {policy} has nothing like it (compat=artifact)");
+                bail!("{option}: the original program of {policy} has no such option (compat=artifact)");
             }
         }
         let others = set.iter().filter(|(key, _)| key != "compat");
@@ -60,7 +62,7 @@ impl Compat {
 }
 
 impl Artifact {
-    /// What `config.toml` says of the run.
+    /// What `config.toml` records of the run.
     pub(super) fn record(&self, set: &[String]) -> Result<toml::Table> {
         let mut table: toml::Table =
             parse_set(set)?.into_iter().map(|(key, value)| (key, value.into())).collect();
@@ -91,11 +93,11 @@ impl Artifact {
             defects: self.defects,
             parameters: self.parameters,
         };
-        original::run(Original::parse(policy)?, &case, &options, observe)
+        Ok(original::run(Original::parse(policy)?, &case, &options, observe)?)
     }
 }
 
-/// The defects asked for, all of them unless told; each must be one of an original that runs.
+/// The defects asked for, all by default; each must be a defect of an original that runs.
 fn defects(args: &RunArgs, policies: &[String], originals: &[Original]) -> Result<Defects> {
     if args.defects.is_empty() {
         return Ok(Defects::ALL);
@@ -103,13 +105,13 @@ fn defects(args: &RunArgs, policies: &[String], originals: &[Original]) -> Resul
     let told = Defects::parse(args.defects.iter().map(String::as_str));
     let told = told.map_err(|error| anyhow::anyhow!("--defect: {error} (--defect list shows them)"))?;
     let is_theirs = |defect: &Defect| originals.iter().any(|original| original.system() == defect.system());
-    // What is on belongs to them when names are given, what is off when names are taken away.
+    // With names, the defects that are on must be theirs; with no-NAME, those that are off.
     let is_taken_away = args.defects.iter().all(|name| name == "all" || name.starts_with("no-"));
     let named = Defect::ALL.into_iter().filter(|defect| told.has(*defect) != is_taken_away);
     if let Some(defect) = named.into_iter().find(|defect| !is_theirs(defect)) {
         let whose = originals.first().map(|original| original.system().to_string()).unwrap_or_default();
         bail!(
-            "--defect {defect}: a defect of {}'s original, and {} is {whose}'s",
+            "--defect {defect}: this is a defect of {}, but {} is a policy of {whose}",
             defect.system(),
             policies.join(", ")
         );
@@ -125,22 +127,22 @@ pub(super) fn asks_for_list(args: &RunArgs) -> bool {
 /// Every defect with the original's rule and the one in its place.
 pub(super) fn list() -> String {
     let mut text = String::from(
-        "--defect all (the original as it is), none (each of these mended), the names that shall be there,\n\
-         or no- and a name to mend that one alone:\n",
+        "--defect all (the original as it is), none (all of these fixed), names of defects to keep,\n\
+         or no-NAME to fix only that one:\n",
     );
     let width = Defect::ALL.iter().map(|defect| defect.name().len()).max().unwrap_or(0);
     for system in System::ALL {
         let _ = writeln!(text, "\n{system}");
         for defect in Defects::ALL.of(system).iter() {
             let _ = writeln!(text, "  {:width$}  {}", defect.name(), defect.original());
-            let _ = writeln!(text, "  {:width$}  mended: {}", "", defect.mended());
+            let _ = writeln!(text, "  {:width$}  fixed: {}", "", defect.mended());
         }
     }
     text
 }
 
 fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
-    // Chronus alone reckons with wrong durations.
+    // Only Chronus has rules for wrong durations.
     let is_chronus = matches!(original, Original::Chronus);
     let given = [
         (args.every_round, "--every-round"),

@@ -1,9 +1,9 @@
-//! `--set` beside several policies: each is set what it has, and what none of them has is refused.
+//! `--set` with several policies: each gets the parameters that it has; a parameter that none has is refused.
 
 use anyhow::{Context, Result, anyhow};
 use rota_scripts::{Limits, ScriptPolicy, SetError};
 
-/// The one key that is no parameter of a script.
+/// The only key that is not a parameter of a script.
 const COMPAT: &str = "compat";
 
 /// `--set` options as pairs.
@@ -15,7 +15,7 @@ pub(crate) fn parse_set(set: &[String]) -> Result<Vec<(String, String)>> {
     set.iter().map(pair).collect()
 }
 
-/// A policy as it was asked for, with those parameters set that it has; the others are for policies beside it.
+/// A policy with those of the parameters set that it has; the others belong to other policies.
 pub(crate) fn load_policy(name: &str, set: &[String]) -> Result<ScriptPolicy> {
     Ok(load(name, set)?.0)
 }

@@ -1,4 +1,4 @@
-//! What `config.toml` says of a run: every option as resolved, and the scripts that decided.
+//! What `config.toml` records of a run: every option as resolved, and the scripts of its policies.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! `rota solve --at ROUND RESULT`: one instant of a finished run, simulated again up to it; what the policy gave each
-//! job beside what is best.
+//! `rota solve --at ROUND RESULT`: one decision of a finished run, which is simulated again up to it. For each job, the
+//! allocation that the policy chose next to the best one.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(super) fn run(round: u64, dir: &Path, policy: Option<&str>, settings: &Optim
         .sum();
     println!("{} at {} s, decision {round}: {} jobs run", meta.policy, instant.snapshot.now, runs.len());
     println!(
-        "throughput relative to proportional shares: {reached:.3} by the policy, {:.3} at best, at most {:.3} in any placement \
-         (a gang counts with what it could use on as few nodes as can hold it; spread over more, it might run faster)",
+        "throughput relative to proportional shares: {reached:.3} with the policy, {:.3} at best, at most {:.3} with any placement \
+         (the bound assumes that a job with several GPUs runs on the fewest nodes that can hold it)",
         best.throughput, best.bound
     );
     Ok(())
@@ -54,7 +54,7 @@ fn instant(round: u64, results: &Results, meta: &RunMeta) -> Result<Instant> {
         left -= 1;
         ControlFlow::Continue(())
     })?;
-    seen.with_context(|| format!("--at {round}: the run has {n_decisions} decisions, 0 is the first"))
+    seen.with_context(|| format!("--at {round}: the run has {n_decisions} decisions, numbered from 0"))
 }
 
 /// One line for each job: what the policy gives it, and what is best.

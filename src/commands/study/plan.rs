@@ -97,11 +97,8 @@ impl Execute for Simulate {
     }
 
     fn run(&self, plan: &Plan) -> Result<RunResult, RunError> {
-        let ran = self
-            .inputs
-            .find_or_make(&plan.inputs_key, || run::prepared(&plan.args))
-            .and_then(|inputs| run::single(&plan.args, &inputs));
-        ran.map_err(|error| failed(&error))
+        let inputs = self.inputs.find_or_make(&plan.inputs_key, || run::prepared(&plan.args))?;
+        run::single(&plan.args, &inputs).map_err(|error| failed(&error))
     }
 }
 
@@ -180,8 +177,8 @@ fn scripts(policy: &str) -> Result<Vec<String>> {
     policy.split('+').map(|name| part(name.trim())).collect()
 }
 
-/// Made by the first who asks; the others wait for it.
-type Cell<T> = Arc<OnceLock<Result<Arc<T>, String>>>;
+/// Made by the first thread that asks; the others wait for it.
+type Cell<T> = Arc<OnceLock<Result<Arc<T>, RunError>>>;
 
 /// The last few things made, each made once even when several threads ask at the same time.
 struct Recent<T> {
@@ -195,7 +192,7 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T> Recent<T> {
-    fn find_or_make(&self, key: &str, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+    fn find_or_make(&self, key: &str, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>, RunError> {
         let cell = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             match kept.iter().position(|(known, _)| known == key) {
@@ -212,9 +209,7 @@ impl<T> Recent<T> {
             }
             Arc::clone(&kept.back().expect("one was put there").1)
         };
-        let made =
-            cell.get_or_init(|| make().map(Arc::new).map_err(|error| crate::commands::in_one_line(&error)));
-        made.clone().map_err(anyhow::Error::msg)
+        cell.get_or_init(|| make().map(Arc::new).map_err(|error| failed(&error))).clone()
     }
 }
 

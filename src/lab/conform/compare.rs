@@ -1,4 +1,4 @@
-//! Two runs of the same jobs, side by side: the earliest moment at which they differ.
+//! Compares two runs of the same jobs: the earliest moment at which they differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,7 +14,15 @@ use super::table::Table;
 /// Times closer than this are equal.
 const TOLERANCE: Span = Span(1_000);
 
-/// What became of a job, here or there.
+/// Objectives and rates closer than this, relative to the expected one, are equal.
+const RELATIVE_TOLERANCE: f64 = 1e-6;
+
+/// Whether a number is the expected one, but for rounding.
+pub(super) fn is_close(expected: f64, got: f64) -> bool {
+    (got - expected).abs() <= RELATIVE_TOLERANCE * expected.abs().max(1.0)
+}
+
+/// What became of a job, in the original or in our run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) start: Option<Time>,
@@ -85,7 +93,11 @@ pub(super) fn first_difference(
                 let earliest = e.into_iter().chain(g).min().unwrap_or(Time::MAX);
                 found.push((
                     earliest,
-                    format!("job {name}: expected to {verb} {}, got {}", rounds.say(e), rounds.say(g)),
+                    format!(
+                        "job {name}: expected to {verb} {}, got {}",
+                        rounds.describe(e),
+                        rounds.describe(g)
+                    ),
                 ));
             }
         }
@@ -109,7 +121,7 @@ fn is_equal(a: Option<Time>, b: Option<Time>) -> bool {
 }
 
 impl Rounds {
-    fn say(&self, time: Option<Time>) -> String {
+    fn describe(&self, time: Option<Time>) -> String {
         let Some(time) = time else { return "never".to_owned() };
         let round = (time - self.first).0.div_euclid(self.length.0.max(1));
         format!("at {time} s (round {round})")

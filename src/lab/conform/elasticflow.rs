@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rota_core::cluster::Cluster;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 use rota_scripts::artifact::elasticflow::{self as artifact, ElasticflowSettings, Judgement, Run, Scheduler};
@@ -17,9 +16,9 @@ use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 
+use super::case::{CaseRun, skipped_by_note};
 use super::table::{Row, Table};
-use super::{Case, ConformError, Options, Verdict, case_name};
-use crate::results::{ClusterTotals, Results, RunMeta, RunResult, Timing};
+use super::{Case, ConformError, Judged, Options, Verdict, case_name};
 
 /// Part of the jobs by which the number of deadlines met may differ for themis.
 const THEMIS_TOLERANCE: f64 = 0.03;
@@ -45,7 +44,7 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
             note: row.text("note").to_owned(),
             out: options.out.as_ref().map(|out| out.join("elasticflow").join(&name)),
         };
-        Ok(Case { name, judge: Box::new(move || golden.judge()) })
+        Ok(Case::new(name, move || golden.judge()))
     };
     table.rows().map(case).collect()
 }
@@ -64,7 +63,7 @@ struct GoldenCase {
     profiles: Arc<ProfileSet>,
 }
 
-/// What became of a job, here or there.
+/// What became of a job, in the original or in our run.
 #[derive(Clone, Debug, PartialEq)]
 struct Fate {
     outcome: String,
@@ -73,18 +72,10 @@ struct Fate {
 }
 
 impl GoldenCase {
-    fn judge(&self) -> Verdict {
-        if self.note.contains("original crashes") {
-            return Verdict::Skipped("the original crashes".into());
+    fn judge(&self) -> Judged {
+        if let Some(skipped) = skipped_by_note(&self.note) {
+            return Ok(skipped);
         }
-        match self.compare() {
-            Ok(None) => Verdict::Equal,
-            Ok(Some(difference)) => Verdict::Failed(difference),
-            Err(error) => Verdict::Failed(error.to_string()),
-        }
-    }
-
-    fn compare(&self) -> anyhow::Result<Option<String>> {
         let cluster = spec::read(&Source::open(&self.cluster)?, &self.gpu_type)?;
         let source = Source::open(&self.input)?;
         let setting = Setting::new(&cluster, &self.profiles);
@@ -104,26 +95,12 @@ impl GoldenCase {
             first_difference(&expected, &got)
         };
         if let Some(out) = &self.out {
-            self.write(out, &cluster, &workload, run)?;
+            let (system, policy) = ("ElasticFlow", self.policy.as_str());
+            let (cluster, workload, ledger) = (&cluster, &workload, run.ledger);
+            let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
+            CaseRun { system, policy, cluster, workload, ledger, is_met: Some(is_met) }.write(out)?;
         }
-        Ok(difference)
-    }
-
-    fn write(&self, out: &Path, cluster: &Cluster, workload: &Workload, run: Run) -> anyhow::Result<()> {
-        let meta = RunMeta {
-            policy: self.policy.clone(),
-            exact_estimates: true,
-            reads_estimates: true,
-            cluster: ClusterTotals::from(cluster),
-            parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
-            ..RunMeta::default()
-        };
-        let Run { ledger, judgements } = run;
-        let mut result = RunResult::new(meta, Timing::default(), workload, cluster, ledger);
-        result.judge(judgements.iter().map(|judgement| *judgement == Judgement::Met));
-        let title = format!("ElasticFlow golden case, {}", self.policy);
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Results { title, version, runs: vec![result], ..Results::default() }.write(out)?)
+        Ok(Verdict::of(difference))
     }
 }
 
@@ -150,7 +127,7 @@ fn fates(workload: &Workload, run: &Run) -> BTreeMap<String, Fate> {
     .collect()
 }
 
-/// As golden tables call it.
+/// The word for it in the golden tables.
 fn name(judgement: Judgement) -> &'static str {
     match judgement {
         Judgement::Met => "met",
@@ -176,10 +153,14 @@ fn first_difference(expected: &BTreeMap<String, Fate>, got: &BTreeMap<String, Fa
         return Some(format!("job {name}: in the input, but nothing is expected of it"));
     };
     let more = differing.len() - 1;
-    Some(format!("job {name}: expected {}, got {}; {more} more jobs differ", say(wanted), say(fate)))
+    Some(format!(
+        "job {name}: expected {}, got {}; {more} more jobs differ",
+        describe(wanted),
+        describe(fate)
+    ))
 }
 
-fn say(fate: &Fate) -> String {
+fn describe(fate: &Fate) -> String {
     let time = |time: Option<Time>| time.map_or("never".to_owned(), |time| format!("at {time} s"));
     format!("{} (start {}, end {})", fate.outcome, time(fate.start), time(fate.end))
 }

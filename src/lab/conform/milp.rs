@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use rota_solvers::{Highs, Limits, Solution, SolveStatus, Solver, Start, read_model};
 
+use super::compare::is_close;
 use super::table::{Row, Table};
-use super::{Case, ConformError, Options, Verdict, case_name};
-
-/// Objectives closer than this part of themselves are equal.
-const TOLERANCE: f64 = 1e-6;
+use super::{Case, ConformError, Judged, Options, Verdict, case_name};
 
 /// Folders of models, and the column of their index that holds the optimum.
 const PARTS: [(&str, &str); 2] = [("chronus", "objective"), ("synergy", "mps_objective")];
@@ -26,7 +24,7 @@ pub(super) fn cases(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformErro
         for row in table.rows() {
             let file = case_name(&row, "file")?;
             let golden = GoldenModel { path: folder.join(&file), optimum: optimum(&row, column)? };
-            cases.push(Case { name: format!("{part}/{file}"), judge: Box::new(move || golden.judge()) });
+            cases.push(Case::new(format!("{part}/{file}"), move || golden.judge()));
         }
     }
     Ok(cases)
@@ -50,18 +48,12 @@ fn optimum(row: &Row<'_>, column: &str) -> Result<Option<f64>, ConformError> {
 }
 
 impl GoldenModel {
-    fn judge(&self) -> Verdict {
-        let model = match read_model(&self.path) {
-            Ok(model) => model,
-            Err(error) => return Verdict::Failed(error.to_string()),
-        };
-        // The wall clock must not decide on a busy machine.
+    fn judge(&self) -> Judged {
+        let model = read_model(&self.path)?;
+        // Generous, so that a busy machine does not change the verdict.
         let limits = Limits { wall: Duration::from_secs(1800), ..Limits::default() };
         let solution = Highs.solve(&model, &limits, Start::Cold);
-        match difference(self.optimum, &solution) {
-            None => Verdict::Equal,
-            Some(difference) => Verdict::Failed(difference),
-        }
+        Ok(Verdict::of(difference(self.optimum, &solution)))
     }
 }
 
@@ -71,8 +63,7 @@ fn difference(optimum: Option<f64>, solution: &Solution) -> Option<String> {
         (None, SolveStatus::Infeasible, _) => None,
         (None, status, _) => Some(format!("expected infeasible, got {status}")),
         (Some(expected), SolveStatus::Optimal, Some(got)) => {
-            let is_equal = (got - expected).abs() <= TOLERANCE * expected.abs().max(1.0);
-            (!is_equal).then(|| format!("expected an optimum of {expected}, got {got}"))
+            (!is_close(expected, got)).then(|| format!("expected an optimum of {expected}, got {got}"))
         }
         (Some(expected), status, _) => Some(format!("expected an optimum of {expected}, got {status}")),
     }

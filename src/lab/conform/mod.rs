@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A system is one line of [`SYSTEMS`] and a function that turns its folder into cases. How an original behaves is in
-//! `rota_scripts::artifact`; here is only what is fed to it and what is compared. A broken case table ends
-//! everything, a broken file of one case fails that case.
+//! `rota_scripts::artifact`; this room has only its inputs and the comparison. A broken case table ends
+//! the whole run, a broken file of one case fails that case.
 
+mod case;
 mod chronus;
 mod compare;
 mod elasticflow;
@@ -26,8 +27,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use rota_core::time::Time;
 use rota_traces::error::InputError;
+use rota_traces::source::Source;
 
-pub use error::ConformError;
+pub use case::Case;
+use case::{Judged, case_name};
+pub use error::{CaseError, ConformError};
 pub use report::{CaseReport, Report, SystemReport, Verdict};
 pub use synergy::models as synergy_models;
 
@@ -48,7 +52,7 @@ pub struct Options {
 pub struct System {
     /// Its name and that of its folder.
     pub name: &'static str,
-    /// What it is, for people.
+    /// What is compared, as `--help` shows it.
     pub about: &'static str,
     cases: fn(&Path, &Options) -> Result<Vec<Case>, ConformError>,
 }
@@ -69,14 +73,8 @@ pub const SYSTEMS: [System; 4] = [
     System { name: "milp", about: "objectives of optimisation models", cases: milp::cases },
 ];
 
-/// One golden case: its name and how it is judged.
-pub struct Case {
-    name: String,
-    judge: Box<dyn Fn() -> Verdict + Send + Sync>,
-}
-
-/// Runs the cases of the systems asked for, on all cores; `observe` hears how many of how many are done. The report
-/// is in the order of the case tables, however the cases were spread over threads.
+/// Runs the cases of the systems asked for, on all cores; `observe` is told how many of how many are done. The
+/// report is in the order of the case tables, in whichever order the threads finish.
 pub fn conform(options: &Options, observe: &(dyn Fn(usize, usize) + Sync)) -> Result<Report, ConformError> {
     let mut jobs = Vec::new();
     for system in chosen(options)? {
@@ -87,9 +85,9 @@ pub fn conform(options: &Options, observe: &(dyn Fn(usize, usize) + Sync)) -> Re
     let n_cases = jobs.iter().map(|(_, cases)| cases.len()).sum();
     let n_done = AtomicUsize::new(0);
     let judge = |case: Case| {
-        let verdict = (case.judge)();
+        let verdict = case.judge();
         observe(n_done.fetch_add(1, Ordering::Relaxed) + 1, n_cases);
-        CaseReport { case: case.name, verdict }
+        CaseReport { case: case.into_name(), verdict }
     };
     let systems = jobs.into_iter().map(|(name, cases)| SystemReport {
         name: name.to_owned(),
@@ -120,11 +118,7 @@ fn chosen(options: &Options) -> Result<Vec<&'static System>, ConformError> {
     Ok(SYSTEMS.iter().filter(|system| options.systems.iter().any(|name| name == system.name)).collect())
 }
 
-/// The name of a case: it becomes a folder under `--out`.
-fn case_name(row: &table::Row<'_>, key: &'static str) -> Result<String, InputError> {
-    let name = row.text(key);
-    if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', '\0']) {
-        return Err(row.expected(key, "a name that can be a folder"));
-    }
-    Ok(name.to_owned())
+/// Parses a JSON file; the error names the file.
+fn parse_json<T: serde::de::DeserializeOwned>(source: &Source) -> Result<T, InputError> {
+    serde_json::from_str(&source.text).map_err(|error| InputError::problem(&source.name, error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What came of the cases, for people and for programs.
+//! The results of the cases, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ pub struct Report {
 /// One system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemReport {
-    /// Its name.
+    /// Name of the system.
     pub name: String,
     /// In the order of its case table.
     pub cases: Vec<CaseReport>,
@@ -24,21 +24,28 @@ pub struct SystemReport {
 /// One case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseReport {
-    /// Its name.
+    /// Name in the case table.
     pub case: String,
-    /// What came of it.
+    /// Its result.
     pub verdict: Verdict,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The same as in the original.
     Equal,
-    /// Not compared, and why.
+    /// Not compared, with the reason.
     Skipped(String),
     /// Different, or not runnable: the first difference.
     Failed(String),
+}
+
+impl Verdict {
+    /// The verdict on a comparison that named the first difference, if there was one.
+    pub(super) fn of(difference: Option<impl ToString>) -> Self {
+        difference.map_or(Verdict::Equal, |difference| Verdict::Failed(difference.to_string()))
+    }
 }
 
 #[derive(Serialize)]

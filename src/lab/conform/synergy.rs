@@ -9,15 +9,16 @@ use rota_core::ledger::Ledger;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 use rota_scripts::artifact::synergy::{self as artifact, Allocation, Model, Models, Scheme, SynergySettings};
+use rota_traces::error::InputError;
 use rota_traces::format::{Setting, replay};
 use rota_traces::profile::ProfileSet;
 use rota_traces::source::Source;
 use rota_traces::{cluster, profile};
 
+use super::case::{CaseRun, skipped_by_note};
 use super::compare::{self, Rounds};
 use super::table::{Row, Table};
-use super::{Case, ConformError, Options, Verdict, case_name, opt};
-use crate::results::{ClusterTotals, Results, RunMeta, RunResult, Timing};
+use super::{Case, CaseError, ConformError, Judged, Options, Verdict, case_name, opt};
 
 /// The original's round length: a literal in its runner.
 const ROUND: Span = Span::from_secs(300);
@@ -44,7 +45,7 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
             policy: row.text("policy").to_owned(),
             profiles: Arc::clone(&profiles),
         };
-        Ok(Case { name, judge: Box::new(move || golden.judge()) })
+        Ok(Case::new(name, move || golden.judge()))
     };
     table.rows().map(case).collect()
 }
@@ -52,13 +53,13 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
 /// When the first round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// At the beginning.
+    /// At time zero.
     Generator,
-    /// A second later.
+    /// At one second.
     ReplayStatic,
     /// At the first multiple of the round length at or after the arrival on the file's first line.
     ReplayDynamic,
-    /// Then.
+    /// At this time.
     FirstRound(Time),
 }
 
@@ -93,54 +94,48 @@ struct GoldenCase {
 }
 
 impl GoldenCase {
-    fn judge(&self) -> Verdict {
-        if self.note.contains("original crashes") {
-            return Verdict::Skipped("the original crashes".into());
+    fn judge(&self) -> Judged {
+        if let Some(skipped) = skipped_by_note(&self.note) {
+            return Ok(skipped);
         }
         if self.scheme.allocation == Allocation::Opt {
             return self.judge_optimum();
         }
-        match self.compare() {
-            Ok(None) => Verdict::Equal,
-            Ok(Some(difference)) => Verdict::Failed(difference.to_string()),
-            Err(error) => Verdict::Failed(error.to_string()),
-        }
-    }
-
-    fn judge_optimum(&self) -> Verdict {
-        let name = self.expected.to_string_lossy();
-        let log = PathBuf::from(name.replace(".jobs.csv", ".optlog.json"));
-        if !log.exists() {
-            return Verdict::Skipped("the original kept no log of its optima".into());
-        }
-        let compare = || -> anyhow::Result<Option<String>> {
-            let cluster = cluster::read(&Source::open(&self.cluster)?)?;
-            let source = Source::open(&self.input)?;
-            let workload = replay::read(&source, &Setting::new(&cluster, &self.profiles))?.workload;
-            opt::first_difference(&log, &cluster, &workload)
-        };
-        match compare() {
-            Ok(None) => Verdict::Equal,
-            Ok(Some(difference)) => Verdict::Failed(difference),
-            Err(error) => Verdict::Failed(format!("{error:#}")),
-        }
-    }
-
-    fn compare(&self) -> anyhow::Result<Option<compare::Difference>> {
-        let cluster = Arc::new(cluster::read(&Source::open(&self.cluster)?)?);
+        let cluster = Arc::new(self.cluster()?);
         let source = Source::open(&self.input)?;
-        let workload = replay::read(&source, &Setting::new(&cluster, &self.profiles))?.workload;
+        let workload = self.workload(&source, &cluster)?;
         let expected = compare::expected(&self.expected, "first_start_s", "finish_s")?;
         let rounds = Rounds { first: self.first_round(&source, &workload), length: ROUND };
         let ledger = self.run(&cluster, &workload, rounds)?;
         let got = compare::got(&workload, &ledger);
         if let Some(out) = &self.out {
-            self.write(out, &cluster, &workload, ledger)?;
+            let (system, policy, is_met) = ("Synergy", self.policy.as_str(), None);
+            let (cluster, workload) = (&*cluster, &workload);
+            CaseRun { system, policy, cluster, workload, ledger, is_met }.write(out)?;
         }
-        Ok(compare::first_difference(&expected, &got, rounds))
+        Ok(Verdict::of(compare::first_difference(&expected, &got, rounds)))
     }
 
-    fn run(&self, cluster: &Arc<Cluster>, workload: &Workload, rounds: Rounds) -> anyhow::Result<Ledger> {
+    fn judge_optimum(&self) -> Judged {
+        let name = self.expected.to_string_lossy();
+        let log = PathBuf::from(name.replace(".jobs.csv", ".optlog.json"));
+        if !log.exists() {
+            return Ok(Verdict::Skipped("the original kept no log of its optima".into()));
+        }
+        let cluster = self.cluster()?;
+        let workload = self.workload(&Source::open(&self.input)?, &cluster)?;
+        Ok(Verdict::of(opt::first_difference(&log, &cluster, &workload)?))
+    }
+
+    fn cluster(&self) -> Result<Cluster, InputError> {
+        cluster::read(&Source::open(&self.cluster)?)
+    }
+
+    fn workload(&self, source: &Source, cluster: &Cluster) -> Result<Workload, InputError> {
+        Ok(replay::read(source, &Setting::new(cluster, &self.profiles))?.workload)
+    }
+
+    fn run(&self, cluster: &Arc<Cluster>, workload: &Workload, rounds: Rounds) -> Result<Ledger, CaseError> {
         let settings = SynergySettings {
             round: rounds.length,
             first_round: rounds.first,
@@ -159,30 +154,9 @@ impl GoldenCase {
             Mode::FirstRound(time) => time,
         }
     }
-
-    fn write(
-        &self,
-        out: &Path,
-        cluster: &Cluster,
-        workload: &Workload,
-        ledger: Ledger,
-    ) -> anyhow::Result<()> {
-        let meta = RunMeta {
-            policy: self.policy.clone(),
-            exact_estimates: true,
-            reads_estimates: true,
-            cluster: ClusterTotals::from(cluster),
-            parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
-            ..RunMeta::default()
-        };
-        let run = RunResult::new(meta, Timing::default(), workload, cluster, ledger);
-        let title = format!("Synergy golden case, {}", self.policy);
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Results { title, version, runs: vec![run], ..Results::default() }.write(out)?)
-    }
 }
 
-/// The models of a set for which the original's own numbers are stated: what its driver needs beside the workload.
+/// The models of a set for which the original's own numbers are known: its driver needs them as well as the workload.
 pub fn models(profiles: &ProfileSet) -> Models {
     let model = |entry: &profile::ProfileEntry| {
         let model = Model { iteration_s: entry.iteration_s?, ideal_speedup: entry.ideal_speedup? };
@@ -191,7 +165,7 @@ pub fn models(profiles: &ProfileSet) -> Models {
     profiles.entries().iter().filter_map(model).collect()
 }
 
-/// Jobs are numbered by arrival, so which one stands first in the file must be looked up.
+/// The arrival of the job on the file's first line. Jobs are numbered by arrival, so it has to be looked up by name.
 fn first_line_arrival(source: &Source, workload: &Workload) -> Time {
     let line = source.text.lines().map(str::trim).find(|line| !line.is_empty());
     let name = line.and_then(|line| line.split(',').next()).map(str::trim);

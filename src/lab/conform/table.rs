@@ -25,7 +25,7 @@ pub(super) struct Row<'t> {
 }
 
 impl Table {
-    /// Reads a table that has at least these columns and one row; a file that was packed is found with `.gz`.
+    /// Reads a table that has at least these columns and one row; a compressed file is found with `.gz`.
     pub(super) fn open(path: &Path, columns: &[&str]) -> Result<Self, InputError> {
         Self::read(&Source::open(path)?, columns)
     }
@@ -80,7 +80,7 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// What to say when a cell holds something else than `what`.
+    /// The error for a cell that does not hold `what`.
     pub(super) fn expected(&self, column: &str, what: impl std::fmt::Display) -> InputError {
         let place =
             self.table.header.iter().position(|name| name == column).map_or(0, |place| place as u64 + 1);

@@ -6,9 +6,9 @@
 //! RunResult B ─▶ moments ─┘
 //! ```
 //!
-//! A moment is a time at which somebody was given or lost something. Two runs that agree on all moments decided
-//! alike; the first on which they do not is where to look, everything after it may be its consequence. Nothing is
-//! simulated: all of it is in `jobs.csv`, `rounds.csv` and `timeline.csv`.
+//! A moment is a time at which some job was given something or lost something. Two runs that agree on all moments made the
+//! same decisions; the first moment on which they differ is where to look, because everything after it may be its
+//! consequence. Nothing is simulated: the data are in `jobs.csv`, `rounds.csv` and `timeline.csv`.
 
 mod moments;
 mod text;
@@ -19,18 +19,18 @@ use rota_core::time::Time;
 use crate::results::{JobRow, RunResult};
 pub use moments::{Change, What};
 
-/// What two runs have in common, and where they part.
+/// What two runs have in common, and where they diverge.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Difference {
-    /// Settings that differ: name, of A, of B.
+    /// Settings that differ: name, value in A, value in B.
     pub settings: Vec<(String, String, String)>,
-    /// Where they part.
+    /// Where they diverge.
     pub parting: Parting,
-    /// Figures of both, where they differ: name, of A, of B.
+    /// Figures that differ: name, value in A, value in B.
     pub figures: Vec<(String, f64, f64)>,
 }
 
-/// Where two runs part.
+/// Where two runs diverge.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parting {
@@ -40,9 +40,9 @@ pub enum Parting {
     Jobs {
         /// Index in the trace.
         index: usize,
-        /// In A.
+        /// The job as A has it.
         a: Option<String>,
-        /// In B.
+        /// The job as B has it.
         b: Option<String>,
     },
     /// At a moment.
@@ -64,7 +64,7 @@ pub struct Moment {
     pub only_b: Vec<Change>,
     /// The cluster right after, in A.
     pub state_a: Option<State>,
-    /// And in B.
+    /// The cluster right after, in B.
     pub state_b: Option<State>,
     /// The jobs that the difference is about.
     pub jobs: Vec<Involved>,
@@ -106,7 +106,7 @@ pub struct Involved {
     pub finish_s: (Option<f64>, Option<f64>),
 }
 
-/// Options of the command line that differ: name, of A, of B.
+/// Options of the command line that differ: name, value in A, value in B.
 pub fn different_options(a: &toml::Table, b: &toml::Table) -> Vec<(String, String, String)> {
     let names: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let text = |table: &toml::Table, name: &str| table.get(name).map(ToString::to_string).unwrap_or_default();
@@ -197,11 +197,11 @@ fn involved(a: &RunResult, b: &RunResult, job: usize, time: Time, has_timeline: 
 fn held_gpu_s(run: &RunResult, job: usize, until: Time) -> f64 {
     let stretches = run.timeline.iter().filter(|stretch| stretch.job.index() == job && stretch.from < until);
     let held = stretches.map(|s| (s.to.min(until) - s.from).as_secs_f64() * f64::from(s.slice.gpus.len()));
-    // A sum of nothing is minus zero.
+    // An empty sum of floats is -0.
     held.fold(0.0, |sum, gpu_s| sum + gpu_s)
 }
 
-/// The first job that was not submitted alike.
+/// The first job that was not submitted the same in both.
 fn first_unlike_job(a: &RunResult, b: &RunResult) -> Option<usize> {
     let submitted =
         |job: &JobRow| (job.job_id.clone(), job.arrival, job.gpus, job.model.clone(), job.deadline);

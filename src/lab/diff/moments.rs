@@ -96,7 +96,7 @@ pub(super) fn moments(run: &RunResult, has_timeline: bool) -> BTreeMap<Time, BTr
     moments
 }
 
-/// Who holds something else on the same node from then on has not left it.
+/// A job that holds something else on the same node from then on has not left it.
 fn drop_leaving_for_the_same_node(changes: &mut BTreeSet<Change>) {
     let held: BTreeSet<(usize, String)> = changes
         .iter()

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::{Change, Difference, Involved, Moment, Parting, State, What};
 
-/// Changes that are listed of each side.
+/// How many changes are listed for each side.
 const MAX_LISTED: usize = 12;
 
 impl Difference {
@@ -30,7 +30,7 @@ impl Difference {
             Parting::At(moment) => text.push_str(&moment_text(moment)),
         }
         if !self.figures.is_empty() {
-            text.push_str("\nWhat came of it (A | B):\n");
+            text.push_str("\nResults (A | B):\n");
             for (name, of_a, of_b) in &self.figures {
                 let _ = writeln!(text, "  {name}: {of_a} | {of_b}");
             }

@@ -1,4 +1,4 @@
-//! The first bad decision: where the policy lost what the other would have kept.
+//! The first bad decision: where the policy lost time that the other policy would have saved.
 //!
 //! The policy decides up to some round and the other from there on. The later the other takes over, the less it can mend;
 //! the first decision after which it mends much less is the one to look at, and both plans for that instant are shown side by
@@ -17,13 +17,13 @@ use crate::solve::given;
 
 /// The most decisions that are tried.
 const MOST_DECISIONS: usize = 300;
-/// A decision that costs this part of what the costliest does is bad enough to be named.
+/// A decision is bad if it costs at least this fraction of the costliest one.
 const NOTABLE: f64 = 0.5;
 
 /// The first bad decision.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Blame {
-    /// When, in seconds.
+    /// Time of the decision, in seconds.
     pub at_s: f64,
     /// Mean completion time in seconds, had the other decided from here on.
     pub mean_jct_before_s: f64,
@@ -44,7 +44,7 @@ pub struct Served {
     pub cpus: f64,
     /// Memory it can use, in all, in gigabytes.
     pub mem_gb: f64,
-    /// What the policy gives it; `None` lets it wait.
+    /// What the policy gives it; `None` if it waits.
     pub policy: Option<Grant>,
     /// What the other would have given it.
     pub against: Option<Grant>,
@@ -102,7 +102,7 @@ fn cost(before: f64, after: f64) -> f64 {
     }
 }
 
-/// What both would do at an instant of the policy's run.
+/// What both would decide at a moment of the policy's run.
 fn side_by_side(policy: &mut Side, against: &mut Side, setting: &Setting, at: Time) -> Vec<Served> {
     let mut relay = Relay::new(policy.policy(), against.policy(), Time::MAX);
     relay.watched = Some(at);
@@ -110,7 +110,7 @@ fn side_by_side(policy: &mut Side, against: &mut Side, setting: &Setting, at: Ti
     relay.seen
 }
 
-/// Lets one policy decide before an instant and another from then on. Both are always asked, so that both remember.
+/// One policy decides before a moment and another from then on. Both are always asked, so that both keep their memory.
 struct Relay<'a> {
     first: &'a mut ScriptPolicy,
     second: &'a mut ScriptPolicy,
@@ -132,7 +132,7 @@ impl Policy for Relay<'_> {
             self.seen = served(snapshot, &first, &second);
         }
         let plan = if snapshot.now < self.from { first } else { second };
-        // Who takes over must be asked at the next round.
+        // The policy that takes over must be asked at the next round.
         Ok(Plan { wake: Wake::NextRound, ..plan })
     }
 }

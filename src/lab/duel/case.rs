@@ -46,9 +46,9 @@ pub struct Job {
     pub work_s: u32,
     /// When it arrives, in seconds.
     pub at_s: u32,
-    /// What it makes of CPUs.
+    /// How its speed depends on CPUs.
     pub cpus: Need,
-    /// What it makes of memory, in gigabytes.
+    /// How its speed depends on memory, in gigabytes.
     pub mem_gb: Need,
     /// Its speed on several nodes, in hundredths; 100 is no loss.
     pub spread: u32,
@@ -59,7 +59,7 @@ pub struct Job {
 /// How a job's speed depends on a resource, for each of its GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It asks for so much, and more or less makes no difference.
+    /// It asks for this much, and its speed does not depend on it.
     Plain(u32),
     /// Its speed, in hundredths, at each amount.
     Curve(Vec<(u32, u32)>),
@@ -117,7 +117,7 @@ impl Case {
         self.groups.iter().map(|group| group.nodes * group.gpus).sum()
     }
 
-    /// How much there is to read and to take in: shrinking makes it smaller with every step.
+    /// How complicated the case is for a reader: every step of shrinking makes it smaller.
     pub fn weight(&self) -> u64 {
         let groups = self.groups.iter().map(Group::weight).sum::<u64>();
         groups + self.jobs.iter().map(Job::weight).sum::<u64>()
@@ -174,7 +174,7 @@ impl Need {
     }
 }
 
-/// How long a number is to read, and then how large: 0, 1, 10, 300, 310, 317.
+/// Orders numbers by how many digits they need, then by size: 0, 1, 10, 300, 310, 317.
 fn number_weight(number: u32) -> u64 {
     if number == 0 {
         return 0;

@@ -1,5 +1,5 @@
-//! Cases from a seed: clusters of a few nodes and jobs of all kinds that Synergy's models come in, from those that CPUs and
-//! memory do nothing for to those that run three times as fast with four times their share.
+//! Random cases from a seed: clusters of a few nodes, and jobs like Synergy's models, from those that do not benefit from
+//! CPUs and memory to those that run three times as fast with four times their share.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ pub struct Sizes {
     pub gpus: u32,
     /// The most jobs.
     pub jobs: u32,
-    /// Whether all jobs arrive at once; else this is so in one case of three.
+    /// Whether all jobs arrive at once; if not, they still do in one case of three.
     pub is_static: bool,
     /// Whether nodes may differ and gangs lose speed on several nodes.
     pub is_plain: bool,
@@ -52,7 +52,7 @@ pub fn draw(seed: u64, index: u64, sizes: &Sizes) -> Case {
     case
 }
 
-/// Random numbers in the shapes that are needed here.
+/// Random numbers with the distributions needed here.
 struct Dice {
     rng: ChaCha8Rng,
 }
@@ -131,7 +131,7 @@ fn hungry(dice: &mut Dice, share: u32, most: u32) -> Need {
     Need::Curve(points)
 }
 
-/// Lets the jobs come one after another, so that the cluster has about `load` tenths of what it can do.
+/// Spreads the arrivals so that the cluster is loaded to about `load` tenths.
 fn arrive(dice: &mut Dice, case: &mut Case, load: u32) {
     let work: u64 = case.jobs.iter().map(|job| u64::from(job.gpus) * u64::from(job.work_s)).sum();
     let all_s = (work * 10 / u64::from(case.n_gpus() * load)).max(1) as u32;

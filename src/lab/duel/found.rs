@@ -1,4 +1,4 @@
-//! A counterexample as it is handed out: its scenarios, with what came of them, and the first bad decision.
+//! A counterexample as it is reported: its scenarios with their results, and the first bad decision.
 
 use rota_scripts::scenario::{self, Scenario};
 
@@ -15,16 +15,16 @@ const MOST_ROUNDS: usize = 12;
 pub struct Counterexample {
     /// Number of the case it was shrunk from.
     pub case: u64,
-    /// Who met whom.
+    /// The policies that were compared.
     #[serde(flatten)]
     pub of: Match,
     /// The ratio of that case; null in JSON where a job never ends.
     pub drawn_ratio: f64,
     /// The ratio of this one.
     pub ratio: f64,
-    /// What was seen, where the ratio alone does not say it.
+    /// What was observed, if the ratio alone does not show it.
     pub what: Option<String>,
-    /// Scenarios of each side, with what came of them, to be saved as a file.
+    /// The scenarios of each side with their results, to be saved as a file.
     pub scenario: String,
     /// What became of each job.
     pub jobs: Vec<Ended>,
@@ -39,7 +39,7 @@ pub struct Ended {
     pub job: String,
     /// Its completion time under the policy, in seconds; `None` if it was refused or never ended.
     pub jct_s: Option<f64>,
-    /// And under the other.
+    /// The same under the other policy.
     pub against_jct_s: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ fn ended(setting: &Setting, arena: &mut Arena) -> Vec<Ended> {
     .collect()
 }
 
-/// One scenario for each side, with what came of it.
+/// One scenario for each side, with its result.
 fn scenarios(of: &Match, case: &Case, arena: &mut Arena) -> String {
     let sides = [(Some(&of.policy), Some(&mut arena.policy)), (of.against.as_ref(), arena.against.as_mut())];
     let mut texts = Vec::new();

@@ -8,8 +8,8 @@
 //!                                   └▶ Counterexample: scenarios, blame   (the first bad decision)
 //! ```
 //!
-//! A case is drawn from the seed and its number alone, so that the findings are the same on any number of threads. What is
-//! asked of it ends in a ratio, 1 being as it should be; shrinking and reporting know nothing else of the question.
+//! A case is drawn from the seed and its number alone, so that the findings are the same on any number of threads. Every
+//! question is answered by a ratio, in which 1 is as it should be; shrinking and reporting use only that ratio.
 
 pub mod blame;
 pub mod case;
@@ -33,15 +33,15 @@ pub use question::{Arena, Judged, Parameters, Question};
 pub use side::{Match, Side, SideError, matches};
 pub use tally::Tally;
 
-/// Cases that a thread takes at least at a time: policies are loaded again for each such piece.
+/// The fewest cases that a thread takes at a time: policies are loaded again for each such batch.
 const PIECE: usize = 64;
 
 /// What is searched, and where.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Who meets whom, in turn.
+    /// The pairs of policies to compare, in turn.
     pub matches: Vec<Match>,
-    /// What is asked.
+    /// What is compared.
     pub question: Question,
     /// Parameters of the policies.
     pub set: Parameters,
@@ -49,22 +49,22 @@ pub struct Search {
     pub sizes: Sizes,
     /// Cases to draw.
     pub n_cases: u64,
-    /// Seed of all.
+    /// Seed of all cases.
     pub seed: u64,
     /// How much worse than 1 a ratio may be.
     pub margin: f64,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Findings {
-    /// Who met whom.
+    /// The policies that were compared.
     pub matches: Vec<Match>,
-    /// What was asked.
+    /// What was compared.
     pub question: Question,
     /// How large the cases were.
     pub sizes: Sizes,
-    /// Seed of all.
+    /// Seed of all cases.
     pub seed: u64,
     /// How much worse than 1 a ratio may be.
     pub margin: f64,
@@ -105,12 +105,12 @@ impl Search {
             .collect()
     }
 
-    /// The matches of a piece of the cases, loaded.
+    /// The policies of a batch of cases, loaded.
     fn arenas(&self) -> Result<Vec<Arena>, SideError> {
         self.matches.iter().map(|of| Arena::load(self.question, of, &self.set)).collect()
     }
 
-    /// Which match a case is for.
+    /// Which pair of policies a case is for.
     fn turn(&self, index: u64) -> usize {
         (index % self.matches.len() as u64) as usize
     }
@@ -123,7 +123,7 @@ impl Search {
         worst.min_by_key(|index| (draw(self.seed, *index, &self.sizes).weight(), *index))
     }
 
-    /// Shrinks a case, keeping at least half of what it is off, and explains it.
+    /// Shrinks a case, keeping at least half of its excess over 1, and explains it.
     pub fn shrunk(&self, index: u64, judged: &Judged) -> Result<Counterexample, SideError> {
         let of = &self.matches[self.turn(index)];
         let mut arena = Arena::load(self.question, of, &self.set)?;

@@ -1,4 +1,4 @@
-//! What a policy should keep, whatever another would have done: in every round (`rounds`), or between two runs.
+//! Properties that a policy should have by itself, without comparison: in every round (`rounds`), or between two runs.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub enum Property {
     Fewer,
 }
 
-/// A property in a line.
+/// A property with its texts.
 pub struct About {
     /// The property.
     pub property: Property,
@@ -45,7 +45,7 @@ pub struct About {
     pub name: &'static str,
     /// The property as a sentence.
     pub says: &'static str,
-    /// How far it may be off before that is a counterexample, if the user says nothing.
+    /// How far off it may be before it is a counterexample, unless the user says otherwise.
     pub margin: f64,
 }
 
@@ -94,25 +94,25 @@ impl Property {
         About {
             property: Property::Roams,
             name: "roams",
-            says: "no job that moves for nothing runs below its demand while another node has room for all of it",
+            says: "no job that can move at no cost runs below its demand while another node has room for all of it",
             margin: EXACT,
         },
         About {
             property: Property::Steady,
             name: "steady",
-            says: "passing over rounds in which nothing changed changes nothing",
+            says: "skipping rounds in which nothing changed does not change the result",
             margin: EXACT,
         },
         About {
             property: Property::Capacity,
             name: "capacity",
-            says: "one node more, or half as many CPUs or as much memory again, does not raise the mean completion time",
+            says: "one more node, or half as many CPUs or half as much memory again, does not raise the mean completion time",
             margin: 0.25,
         },
         About {
             property: Property::Fewer,
             name: "fewer",
-            says: "one job less does not raise the mean completion time of the others",
+            says: "removing a job does not raise the mean completion time of the others",
             margin: 0.25,
         },
     ];
@@ -198,7 +198,7 @@ fn larger(cluster: &Cluster) -> Vec<(&'static str, Result<Cluster, ClusterError>
         ("half as many CPUs again", with_hosts(cluster, more_cpus)),
         ("half as much memory again", with_hosts(cluster, more_mem)),
     ];
-    larger.extend(cluster.nodes().last().map(|last| ("one node more", one_more(last))));
+    larger.extend(cluster.nodes().last().map(|last| ("one more node", one_more(last))));
     larger
 }
 

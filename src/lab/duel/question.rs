@@ -1,4 +1,4 @@
-//! What is asked of a case, and how the answer is measured: as a ratio, in which 1 is as it should be and more is worse.
+//! What a case is judged by, and how the answer is measured: as a ratio, in which 1 is as it should be and more is worse.
 
 use rota_core::plan::Plan;
 use rota_core::simulation::SimulationError;
@@ -19,7 +19,7 @@ pub enum Question {
     /// How much less all jobs together do after the first decision than the other's, in speed relative to proportional
     /// shares.
     Speed,
-    /// Whether something holds, whatever another would have done.
+    /// Whether a property holds, without another policy.
     Property(Property),
 }
 
@@ -32,7 +32,7 @@ pub struct Judged {
     pub is_crowded: bool,
     /// Stops and moves, of the policy and of the other.
     pub n_stops: (u32, u32),
-    /// What was seen, where the ratio alone does not say it.
+    /// What was observed, if the ratio alone does not show it.
     pub what: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub struct Arena {
     pub question: Question,
     /// Policy that is judged.
     pub policy: Side,
-    /// Policy it is compared with; `None` where a property is asked of one policy alone.
+    /// Policy it is compared with; `None` where a property of one policy is tested.
     pub against: Option<Side>,
 }
 
@@ -86,7 +86,7 @@ fn jct(policy: &mut Side, against: &mut Side, setting: &Setting) -> Judged {
     let (ours, theirs) = (policy.run(setting), against.run(setting));
     let ratio = match (ours.mean_jct_s(), theirs.mean_jct_s()) {
         _ if ours.failure.is_some() => f64::INFINITY,
-        // Who comes to no end with both is not the policy's fault.
+        // A job that never ends under both is not the policy's fault.
         (_, theirs) if theirs.is_infinite() => 1.0,
         (ours, theirs) if theirs > 0.0 => ours / theirs,
         _ => 1.0,

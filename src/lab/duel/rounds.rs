@@ -1,4 +1,4 @@
-//! Properties of one round: a look at who holds what by a plan, and at what the plan leaves.
+//! Properties of one round, checked on what a plan gives each job and what it leaves free.
 
 use rota_core::allocation::{Allocation, GpuSet};
 use rota_core::ids::GpuTypeId;
@@ -11,13 +11,13 @@ use crate::solve::given;
 
 /// A round in which a property does not hold.
 pub(super) struct Breach {
-    /// How far off, 1 being as it should be.
+    /// How far off it is; 1 is as it should be.
     pub(super) ratio: f64,
-    /// What was seen.
+    /// What was observed.
     pub(super) what: String,
 }
 
-/// Looks at a round; the worst breach, if there is one.
+/// Checks a round; the worst violation, if there is one.
 pub(super) type RoundCheck = fn(&Snapshot, &Plan) -> Option<Breach>;
 
 /// A round as a plan leaves it.
@@ -153,13 +153,13 @@ pub(super) fn leaves(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     short(snapshot, plan, |_, _| true)
 }
 
-/// The worst of the jobs that would run faster with what is free on their nodes, of those for which what is possible and what
-/// is asked for with each GPU matter.
+/// The worst of the jobs that would run faster with what is free on their nodes. `matters` is given what is possible and
+/// what the job asks for with each GPU, and chooses the jobs that count.
 fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {
         let (held, demand) = (allocation.least_per_gpu(), round.demand(*row));
-        // What every worker could have, were all that is free on its node given to it.
+        // What every worker would have if it were given all that is free on its node.
         let possible = allocation.slices.iter().map(|slice| {
             let free = round.free[slice.node.index()].1;
             slice.host.checked_add(&free).unwrap_or(slice.host).per(slice.gpus.len())
@@ -181,7 +181,7 @@ fn short(snapshot: &Snapshot, plan: &Plan, matters: fn(&Host, &Host) -> bool) ->
     worst(round.given.iter().filter_map(breach))
 }
 
-/// No job that moves for nothing is below its demand while a node has room for all of it.
+/// No job that can move at no cost is below its demand while a node has room for all of it.
 pub(super) fn roams(snapshot: &Snapshot, plan: &Plan) -> Option<Breach> {
     let round = Round::new(snapshot, plan);
     let breach = |(row, allocation): &(usize, &Allocation)| {

@@ -1,6 +1,6 @@
-//! From a case to the least that still shows the same: fewer jobs, nodes and GPUs, simpler models, rounder numbers.
+//! Reduces a case to a small one that still shows the same: fewer jobs, nodes and GPUs, simpler models, rounder numbers.
 //!
-//! Every step makes the case lighter ([`Case::weight`]), so it comes to an end; a step that hides the matter is not taken.
+//! Every step makes the case lighter ([`Case::weight`]), so it ends; a step after which the problem does not show is not taken.
 
 use super::case::{Case, Group, Job, Need, ROUND_S};
 
@@ -105,7 +105,7 @@ fn rounder_clusters(case: &Case, found: &mut Vec<Case>) {
     }
 }
 
-/// Everybody, or one, comes at the beginning, at a round, or sooner.
+/// All jobs, or one of them, arrive at the beginning, at a round, or earlier.
 fn at_once(case: &Case, found: &mut Vec<Case>) {
     let rounded = |at_s: u32| at_s / ROUND_S * ROUND_S;
     let changes: [fn(u32) -> u32; 2] = [|_| 0, |at_s| at_s / 2];

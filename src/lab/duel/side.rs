@@ -1,4 +1,4 @@
-//! The policies that meet: from what a user writes to names that can be run, and one run of a case.
+//! The policies that are compared: from what a user writes to names that can be run, and one run of a case.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ const MAX_STALLED_ROUNDS: u32 = 5_000;
 /// Rounds in which nothing runs or starts after which a run is given up.
 const MAX_IDLE_ROUNDS: u32 = 50;
 
-/// What is wrong with what was asked for.
+/// Why a policy cannot take part.
 #[derive(Debug, thiserror::Error)]
 pub enum SideError {
     /// A policy that cannot be made.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A parameter that cannot be set so.
+    /// A parameter that cannot be set to this value.
     #[error(transparent)]
     Set(#[from] SetError),
 }
 
-/// Two policies that meet on the same cases, or one that is looked at alone.
+/// Two policies that run the same cases, or one that is tested alone.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Match {
-    /// The one in question, whole.
+    /// The policy that is judged, with all its parts.
     pub policy: String,
-    /// The one it is measured by, if any, whole.
+    /// The policy it is compared with, if any, with all its parts.
     pub against: Option<String>,
 }
 
@@ -90,10 +90,10 @@ pub struct Side {
     fresh: String,
 }
 
-/// What became of a job.
+/// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It was done so many seconds after it arrived.
+    /// It finished this many seconds after it arrived.
     Done(f64),
     /// It was refused.
     Declined,
@@ -112,16 +112,16 @@ impl Fate {
     }
 }
 
-/// What became of a case under a policy.
+/// The run of a case under a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// What became of each job.
+    /// How each job ended.
     pub fates: Vec<Fate>,
     /// How often jobs were stopped or moved.
     pub n_stops: u32,
     /// Whether at some decision more GPUs were asked for than there are.
     pub is_crowded: bool,
-    /// Why the run did not come to its end, if so.
+    /// Why the run did not end, if it did not.
     pub failure: Option<String>,
     /// Digest over all events and commands.
     pub digest: String,
@@ -150,7 +150,7 @@ impl Outcome {
     }
 }
 
-/// The mean; 0 of nothing.
+/// The mean; 0 for no values.
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (n, sum) = values.fold((0u32, 0.0), |(n, sum), value| (n + 1, sum + value));
     if n == 0 { 0.0 } else { sum / f64::from(n) }
@@ -167,7 +167,7 @@ impl Side {
         Ok(Side { policy, set: set.to_vec(), fresh })
     }
 
-    /// The policy, remembering nothing.
+    /// The policy with its initial memory.
     pub(super) fn policy(&mut self) -> &mut ScriptPolicy {
         if self.policy.memory() != self.fresh {
             let restored = self.policy.restore_memory(&self.fresh);
@@ -240,7 +240,7 @@ fn simulation<'a>(
     Simulation::new(cluster, workload, Vec::new(), policy, settings)
 }
 
-/// Shows every decision to somebody.
+/// Wraps a policy and shows every decision to an observer.
 struct Watched<'a> {
     policy: &'a mut dyn Policy,
     watch: &'a mut dyn FnMut(&Snapshot, &Plan),

@@ -121,7 +121,7 @@ impl Counterexample {
         if let Some(blame) = &self.blame {
             text.push_str(&blame.to_text(&self.of.policy, self.of.against.as_deref().unwrap_or("the other")));
         }
-        let _ = writeln!(text, "\nWhat came of it, completion times in seconds:");
+        let _ = writeln!(text, "\nCompletion times in seconds:");
         let seconds = |jct: Option<f64>| jct.map_or("never".to_owned(), |seconds| format!("{seconds:.0}"));
         let mut table = plain_table();
         let names = [Some("job"), Some(self.of.policy.as_str()), self.of.against.as_deref()];

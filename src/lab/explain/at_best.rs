@@ -15,9 +15,9 @@ const MOST_JOBS: usize = 512;
 /// What `opt` would give a job.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AtBest {
-    /// At which decision, in seconds.
+    /// Time of the decision, in seconds.
     pub at_s: f64,
-    /// Its CPUs; `None` when it would find no place.
+    /// Its CPUs; `None` when it would not be placed.
     pub cpus: Option<f64>,
     /// Its memory, in gigabytes.
     pub mem_gb: Option<f64>,
@@ -45,7 +45,7 @@ pub enum NotSolved {
     /// The decision does not know the job.
     #[error("the job was not there")]
     NoJob,
-    /// The optimum cannot be stated or found.
+    /// The optimum cannot be formulated or found.
     #[error(transparent)]
     Optimum(#[from] FormulationError),
 }

@@ -9,7 +9,7 @@ use crate::results::RunResult;
 
 /// A time in which a job held the same GPUs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct HeldPhase {
+pub struct HeldPeriod {
     /// When it begins, in seconds of simulated time.
     pub from_s: f64,
     /// When it ends, in the same seconds.
@@ -30,12 +30,12 @@ pub(super) fn gpus(stretch: &Stretch) -> f64 {
 }
 
 /// All a job held, in the order of time; neighbours that are alike are one.
-pub(super) fn phases(run: &RunResult, id: JobId) -> Vec<HeldPhase> {
+pub(super) fn phases(run: &RunResult, id: JobId) -> Vec<HeldPeriod> {
     let mine: Vec<&Stretch> = run.timeline.iter().filter(|stretch| stretch.job == id).collect();
     let mut times: Vec<Time> = mine.iter().flat_map(|stretch| [stretch.from, stretch.to]).collect();
     times.sort_unstable();
     times.dedup();
-    let mut phases: Vec<HeldPhase> = Vec::new();
+    let mut phases: Vec<HeldPeriod> = Vec::new();
     for pair in times.windows(2) {
         let &[from, to] = pair else { continue };
         let now: Vec<&&Stretch> = mine.iter().filter(|s| s.from <= from && to <= s.to).collect();
@@ -50,7 +50,7 @@ pub(super) fn phases(run: &RunResult, id: JobId) -> Vec<HeldPhase> {
             Some(last) if last.to == from && last.gpus == gpus && last.nodes == nodes => {
                 (last.to, last.to_s) = (to, to.as_secs_f64());
             }
-            _ => phases.push(HeldPhase {
+            _ => phases.push(HeldPeriod {
                 from_s: from.as_secs_f64(),
                 to_s: to.as_secs_f64(),
                 gpus,
@@ -69,7 +69,7 @@ fn node_name(run: &RunResult, stretch: &Stretch) -> String {
 }
 
 /// The times between `from` and `to` that no phase covers.
-pub(super) fn gaps(from: Time, to: Time, phases: &[HeldPhase]) -> Vec<(Time, Time)> {
+pub(super) fn gaps(from: Time, to: Time, phases: &[HeldPeriod]) -> Vec<(Time, Time)> {
     let mut gaps = Vec::new();
     let mut free_since = from;
     for phase in phases {

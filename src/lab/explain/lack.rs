@@ -1,4 +1,4 @@
-//! Sentences about CPUs and memory: how fast a job was, what it lacked, who held it, and what would have been best.
+//! Sentences about CPUs and memory: how fast a job was, what it lacked, which jobs held that, and what would have been best.
 
 use super::text::{more, number, span};
 use super::{Amount, Excess, Explanation, Slow};
@@ -7,7 +7,7 @@ use super::{Amount, Excess, Explanation, Slow};
 pub(super) fn pace(job: &Explanation) -> Option<String> {
     let (of_best, (cpus, cpus_wanted), (mem_gb, mem_wanted)) =
         (job.speed_of_best?, job.cpus_per_gpu?, job.mem_gb_per_gpu?);
-    // Its demand is cut to the share of full nodes, whatever its own nodes have free.
+    // Its demand is limited to the share of full nodes, even if its own nodes have more free.
     let of_what = if job.gpus > 1 {
         " on as few nodes as can hold it (spread over more, its GPUs might use more)"
     } else {
@@ -25,7 +25,7 @@ pub(super) fn pace(job: &Explanation) -> Option<String> {
     ))
 }
 
-/// One time in which it was slow.
+/// One period in which it was slow.
 pub(super) fn slow(slow: &Slow) -> String {
     let amount = |of: &Amount, unit: &str| {
         format!("{} of {} {unit} (its share is {})", number(of.held), number(of.wanted), number(of.share))
@@ -70,11 +70,11 @@ fn excess(excess: &Excess) -> String {
     format!("job {} (by {})", excess.job_id, parts.join(", "))
 }
 
-/// What `opt` would have done, or why it was not asked.
+/// What `opt` would have done, or why that was not computed.
 pub(super) fn at_best(job: &Explanation) -> Option<String> {
     if let Some(why) = &job.not_asked {
         return Some(format!(
-            "What opt would have done was not asked: {why} (rota solve --at asks all the same)."
+            "What opt would have done was not computed: {why} (rota solve --at computes it nevertheless)."
         ));
     }
     let best = job.at_best.as_ref()?;
@@ -86,7 +86,7 @@ pub(super) fn at_best(job: &Explanation) -> Option<String> {
             best.nodes.join(", "),
             percent(of_best)
         ),
-        _ => "would have found no place for it".to_owned(),
+        _ => "would not have placed it".to_owned(),
     };
     Some(format!(
         "At {} s opt {mine}; all jobs together: {} by {}, {} by opt, at most {} (proportional shares make 1 for each job).",

@@ -1,21 +1,21 @@
-//! What the others did: who held the GPUs while a job waited, who gained or lost when its own GPUs changed.
+//! What other jobs did: which held the GPUs while a job waited, and which gained or lost when its own GPUs changed.
 
 use std::collections::BTreeMap;
 
 use rota_core::ids::JobId;
 use rota_core::time::Time;
 
-use super::HeldPhase;
+use super::HeldPeriod;
 use super::held::gpus;
 use crate::results::{JobRow, RunResult};
 
-/// More others are counted, not named.
+/// The most jobs that are named; the rest are counted.
 const MOST_NAMED: usize = 5;
 
-/// Shares are thousandths: less is rounding.
+/// Shares are thousandths: smaller differences are rounding.
 const LEAST_CHANGE: f64 = 0.0005;
 
-/// Another job, and how many GPUs are meant.
+/// Another job and its GPUs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Holder {
     /// Its name in the trace.
@@ -24,10 +24,10 @@ pub struct Holder {
     pub gpus: f64,
 }
 
-/// A time in which a job held nothing.
+/// A period in which a job held nothing.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Wait {
-    /// From when, in seconds.
+    /// Start, in seconds.
     pub from_s: f64,
     /// End, in the same seconds.
     pub to_s: f64,
@@ -37,7 +37,7 @@ pub struct Wait {
     pub gpus_held: f64,
     /// The fewest and the most free GPUs after a decision in it; `None` when no decision fell into it.
     pub gpus_free: Option<(u32, u32)>,
-    /// Those that held most, the largest first.
+    /// The jobs that held most, the largest first.
     pub holders: Vec<Holder>,
     /// How many more held some.
     pub n_more: usize,
@@ -88,7 +88,7 @@ pub(super) fn wait(run: &RunResult, id: JobId, from: Time, to: Time) -> Wait {
 }
 
 /// The moments after the start and before the end at which what a job held changed.
-pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Move> {
+pub(super) fn moves(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPeriod]) -> Vec<Move> {
     let mut moves = Vec::new();
     for (at, phase) in phases.iter().enumerate() {
         let next = phases.get(at + 1);
@@ -118,7 +118,7 @@ fn change(run: &RunResult, id: JobId, at: Time, gpus_before: f64, gpus_after: f6
     Move { at_s: at.as_secs_f64(), gpus_before, gpus_after, others, n_more, gpus_for_deadline: None }
 }
 
-/// The largest by name, the rest as a number; jobs with nothing are left out.
+/// The largest by name and the number of the rest; jobs with nothing are left out.
 pub(super) fn named(rows: &[JobRow], amounts: BTreeMap<JobId, f64>) -> (Vec<Holder>, usize) {
     let mut amounts: Vec<_> = amounts.into_iter().filter(|(_, gpus)| gpus.abs() > LEAST_CHANGE).collect();
     amounts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));

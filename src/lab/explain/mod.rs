@@ -1,4 +1,4 @@
-//! Why a job of a finished run fared as it did.
+//! Why a job of a finished run waited, was slow or missed its deadline.
 //!
 //! ```text
 //! RunResult ─▶ held       what the job held over time, and the times in between
@@ -9,8 +9,8 @@
 //!          ─▶ Explanation ─▶ sentences   (text), JSON
 //! ```
 //!
-//! Nothing is guessed: every sentence is a fact of the folder's tables or of a decision taken again from the same inputs.
-//! A decline's own words (binding window, share needed, jobs in the way) come from the policy that declined.
+//! Nothing is guessed: every sentence is a fact from the folder's tables, or from a decision computed again from the same
+//! inputs. The reason of a decline (binding window, share needed, jobs in the way) comes from the policy that declined.
 
 mod at_best;
 mod held;
@@ -25,7 +25,7 @@ use rota_core::time::{Span, Time};
 
 use crate::results::{JobRow, RunResult};
 pub use at_best::{AtBest, NotSolved};
-pub use held::HeldPhase;
+pub use held::HeldPeriod;
 pub use meanwhile::{Holder, Move, Wait};
 pub use shortages::{DeadlineShare, Limit, Seen, Shortage, Watch};
 pub use slow::{Amount, Excess, Slow};
@@ -60,7 +60,7 @@ pub struct Explanation {
     pub gpus: u32,
     /// How it ended.
     pub status: &'static str,
-    /// Why, in the policy's words; empty where there is nothing to say.
+    /// The reason that the policy gave; empty if it gave none.
     pub reason: String,
     /// When it was submitted, in seconds.
     pub arrival_s: f64,
@@ -68,7 +68,7 @@ pub struct Explanation {
     pub start_s: Option<f64>,
     /// When it ended.
     pub finish_s: Option<f64>,
-    /// The first time that matters.
+    /// Its deadline (the first step of a soft one).
     pub deadline_s: Option<f64>,
     /// Whether it was done by then.
     pub met: Option<bool>,
@@ -82,9 +82,9 @@ pub struct Explanation {
     pub mem_gb_per_gpu: Option<(f64, f64)>,
     /// Whether the folder records what ran where; without it the lists below are empty.
     pub has_timeline: bool,
-    /// What it held, stretch by stretch.
-    pub phases: Vec<HeldPhase>,
-    /// When it held nothing though it had arrived and not ended.
+    /// What it held over time.
+    pub phases: Vec<HeldPeriod>,
+    /// When it held nothing between its arrival and its end.
     pub waits: Vec<Wait>,
     /// When what it held changed, and who gained or lost at that moment.
     pub moves: Vec<Move>,
@@ -92,15 +92,15 @@ pub struct Explanation {
     pub shortages: Vec<Shortage>,
     /// The share its deadline asked for, from when on; empty without a deadline, or unless the run was simulated again.
     pub deadline_shares: Vec<DeadlineShare>,
-    /// When it ran slowly for want of CPUs or memory; empty unless the run was simulated again.
+    /// When it ran slowly for lack of CPUs or memory; empty unless the run was simulated again.
     pub slow: Vec<Slow>,
     /// What `opt` would have done when the longest of these times began.
     pub at_best: Option<AtBest>,
-    /// Why that was not asked.
+    /// Why that was not computed.
     pub not_asked: Option<String>,
     /// Why the run was not simulated again, where that was wanted and not possible.
     pub not_seen: Option<String>,
-    /// The same for people.
+    /// The same as sentences.
     pub sentences: Vec<String>,
 }
 
@@ -148,9 +148,9 @@ pub fn explain(run: &RunResult, job: &str) -> Result<Explanation, ExplainError> 
     Ok(explanation)
 }
 
-/// Gaps between arrival, phases and end. A declined job waited for nothing, but who held the GPUs up to its deadline
-/// is what kept it out.
-fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPhase]) -> Vec<Wait> {
+/// Gaps between arrival, phases and end. A declined job did not wait, but the jobs
+/// that held the GPUs up to its deadline are what kept it out.
+fn waits(run: &RunResult, row: &JobRow, id: JobId, phases: &[HeldPeriod]) -> Vec<Wait> {
     let last_sample = run.samples.last().map_or(row.arrival, |sample| sample.time);
     let is_declined = row.status == rota_core::ledger::Status::Declined;
     let end =
@@ -183,18 +183,18 @@ impl Explanation {
         self.sentences = text::sentences(self);
     }
 
-    /// Says why the decisions could not be seen again.
+    /// Notes why the run could not be simulated again.
     pub fn without_decisions(&mut self, why: String) {
         self.not_seen = Some(why);
         self.sentences = text::sentences(self);
     }
 
-    /// For people.
+    /// As sentences.
     pub fn to_text(&self) -> String {
         self.sentences.join("\n") + "\n"
     }
 
-    /// For programs.
+    /// As JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("an explanation is plain numbers and text") + "\n"
     }

@@ -1,8 +1,8 @@
 //! Why a job had less than it needed, decision by decision: a run is simulated again and watched for one job.
 //!
-//! At every decision it is seen what the job needed (to run at all, or to be done by its deadline if it held that from
-//! then on), what it was given, and what was left of the cluster after all grants. Decisions with the
-//! same outcome are one [`Shortage`]. The caller simulates the run again.
+//! At every decision three things are compared: what the job needed (to run at all, or to meet its deadline if it held that
+//! from then on), what it was given, and what was left of the cluster after all grants. Consecutive decisions with the same
+//! outcome are one [`Shortage`]. The caller simulates the run again.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -39,10 +39,10 @@ pub enum Limit {
     Policy,
 }
 
-/// A time in which a job had less than it needed.
+/// A period in which a job had less than it needed.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Shortage {
-    /// From which decision on, in seconds.
+    /// Time of its first decision, in seconds.
     pub from_s: f64,
     /// End, in the same seconds.
     pub to_s: f64,
@@ -66,23 +66,23 @@ pub struct Shortage {
 /// The share a deadline asked for, from some decision on.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct DeadlineShare {
-    /// From when, in seconds.
+    /// Start, in seconds.
     pub from_s: f64,
     /// The fewest GPUs with which the job would have been done in time if it had held them from then on; `None` when
     /// no number it can use was enough.
     pub gpus: Option<u32>,
 }
 
-/// What was seen of a run.
+/// What watching a run showed.
 #[derive(Default)]
 pub struct Seen {
     /// When the job had less than it needed.
     pub shortages: Vec<Shortage>,
     /// What its deadline asked for.
     pub deadline_shares: Vec<DeadlineShare>,
-    /// When it ran slowly for want of CPUs or memory.
+    /// When it ran slowly for lack of CPUs or memory.
     pub slow: Vec<Slow>,
-    /// What `opt` would have done when the longest of these times began, or why that was not asked.
+    /// What `opt` would have done when the longest of these times began, or why that was not computed.
     pub at_best: Option<Result<AtBest, NotSolved>>,
 }
 
@@ -98,7 +98,7 @@ pub struct Watch<'r> {
     slow: SlowWatch,
 }
 
-/// A shortage that is not over: who holds what, since when, and how much of it until then.
+/// A shortage that is not over: which jobs hold GPUs since when, and the GPU time they held before that.
 struct Open {
     since: Time,
     now: BTreeMap<JobId, u32>,
@@ -106,7 +106,7 @@ struct Open {
 }
 
 impl<'r> Watch<'r> {
-    /// For the job of that number among the rows of a run.
+    /// Watches the job with this number in the run.
     pub fn new(rows: &'r [JobRow], job: JobId) -> Self {
         Watch {
             job,
@@ -120,7 +120,7 @@ impl<'r> Watch<'r> {
         }
     }
 
-    /// Takes in one decision; breaks when the job is gone and nothing more can come.
+    /// Takes one decision; breaks once the job has ended.
     pub fn see(&mut self, snapshot: &Snapshot, plan: &Plan) -> ControlFlow<()> {
         let Some(row) = snapshot.jobs.row(self.job) else {
             return if self.has_been { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
@@ -171,7 +171,7 @@ impl<'r> Watch<'r> {
     ) {
         let spec = snapshot.jobs.spec(row);
         let held = given.get(&self.job).map_or(0, |allocation| allocation.n_gpus());
-        // A policy that gives everybody what was asked for gives nothing between.
+        // A policy that does not resize jobs gives them all they asked for or nothing.
         self.is_elastic |= given.iter().any(|(job, allocation)| {
             snapshot
                 .jobs
@@ -240,7 +240,7 @@ impl<'r> Watch<'r> {
 }
 
 impl Open {
-    /// Counts what everybody held since the last decision.
+    /// Adds up what every job held since the last decision.
     fn pass(&mut self, now: Time) {
         let passed_s = (now - self.since).as_secs_f64().max(0.0);
         for (job, gpus) in &self.now {
@@ -250,7 +250,7 @@ impl Open {
     }
 }
 
-/// Who runs with what by a plan.
+/// Which jobs a plan runs, and with what.
 fn given<'s>(snapshot: &'s Snapshot, plan: &'s Plan) -> impl Iterator<Item = (JobId, &'s Allocation)> {
     plan.run.iter().filter_map(|run| match &run.what {
         Hold::Take(allocation) => Some((run.job, allocation)),
@@ -294,7 +294,7 @@ impl Left {
         }
     }
 
-    /// What keeps so many more GPUs, each with its proportional share, from being given.
+    /// What prevents giving the job this many more GPUs, each with its proportional share.
     fn limit(&self, gpus: u32) -> Limit {
         if self.n_free < gpus {
             return Limit::Gpus;

@@ -1,5 +1,5 @@
-//! Why a job ran slowly: the CPUs and the memory it held against what it wanted, decision by decision, and who held
-//! more than its share next to it.
+//! Why a job ran slowly: the CPUs and memory it held compared with its demand, decision by decision, and which jobs on the
+//! same nodes held more than their share.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use rota_core::time::Time;
 
 use crate::results::JobRow;
 
-/// Less than this below its best is as good as its best.
+/// A smaller loss of speed is ignored.
 const NEGLIGIBLE: f64 = 0.005;
-/// More neighbours are counted, not named.
+/// The most neighbours that are named; the rest are counted.
 const MOST_NAMED: usize = 5;
 
-/// A time in which a job ran below its best speed for want of CPUs or memory.
+/// A period in which a job ran below its best speed for lack of CPUs or memory.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Slow {
-    /// From which decision on, in seconds.
+    /// Time of its first decision, in seconds.
     pub from_s: f64,
     /// End, in the same seconds.
     pub to_s: f64,
@@ -34,7 +34,7 @@ pub struct Slow {
     pub mem_gb: Amount,
     /// Neighbours on its nodes that held more than their share of what it lacked, on average; the largest first.
     pub neighbours: Vec<Excess>,
-    /// How many more did.
+    /// How many other neighbours did.
     pub n_more: usize,
     /// The fewest and the most other nodes that could have given it all it wanted; `None` for a gang on several nodes.
     pub nodes_with_room: Option<(u32, u32)>,
@@ -43,13 +43,13 @@ pub struct Slow {
 /// Of one resource, what a job held, what its proportional share was, what it wanted, and what was free next to it.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Amount {
-    /// Held.
+    /// What it held.
     pub held: f64,
     /// Its GPUs' part of their nodes.
     pub share: f64,
     /// What it asks for at best.
     pub wanted: f64,
-    /// Left on its nodes, when the time began.
+    /// Free on its nodes when the period began.
     pub free: f64,
 }
 
@@ -71,22 +71,22 @@ pub struct Excess {
     pub mem_gb: f64,
 }
 
-/// A decision that is worth another look: what was known, and what was decided.
+/// A decision to be examined later: the snapshot and the plan.
 pub(super) struct Moment {
     pub(super) snapshot: Snapshot,
     pub(super) plan: Plan,
 }
 
-/// Watches one job for want of CPUs and memory.
+/// Watches one job for a lack of CPUs and memory.
 #[derive(Default)]
 pub(super) struct SlowWatch {
     slow: Vec<Slow>,
     open: Option<Open>,
-    /// The first decision of the longest time so far, and how long that was.
+    /// The first decision of the longest period so far, and its length.
     worst: Option<(f64, Moment)>,
 }
 
-/// A time that is not over: since when its neighbours hold so much, how much it was until then, and how it began.
+/// A period that is not over: since when its neighbours hold what they hold, the sums up to then, and how it began.
 struct Open {
     since: Time,
     now: BTreeMap<JobId, Host>,
@@ -95,7 +95,7 @@ struct Open {
 }
 
 impl SlowWatch {
-    /// Takes in one decision; `row` is the job's, `given` what everybody has by the plan.
+    /// Takes one decision; `row` is the job's, `given` what everybody has by the plan.
     pub(super) fn see(
         &mut self,
         snapshot: &Snapshot,
@@ -126,7 +126,7 @@ impl SlowWatch {
         }
     }
 
-    /// What was seen, and the first decision of the longest time; the last time lasts until `end`.
+    /// All periods, and the first decision of the longest; the last period lasts until `end`.
     pub(super) fn close(mut self, end: Time, rows: &[JobRow]) -> (Vec<Slow>, Option<Moment>) {
         self.end(end, rows);
         (self.slow, self.worst.map(|(_, moment)| moment))
@@ -159,7 +159,7 @@ impl SlowWatch {
 }
 
 impl Open {
-    /// Counts what neighbours held above their share since the last decision.
+    /// Adds up what neighbours held above their share since the last decision.
     fn pass(&mut self, now: Time) {
         let passed_s = (now - self.since).as_secs_f64().max(0.0);
         for (job, excess) in &self.now {

@@ -56,7 +56,8 @@ fn changes_name_who_gained_what_the_job_lost() {
 #[test]
 fn a_missed_deadline_is_weighed_against_the_waiting() {
     let text = explain(&scaled(), "job-1").expect("it is there").to_text();
-    let late = "It missed its deadline by 50.25 s: it waited for 40 s in all, so waiting alone does not account for it.";
+    let late =
+        "It missed its deadline by 50.25 s: it waited for 40 s in all, so waiting alone does not explain it.";
     assert!(text.contains(late), "{text}");
     assert!(text.contains("1060 s: shrank from 2 to 1 GPU; at that moment job-2 (+1)"), "{text}");
     assert!(text.contains("1080 s: stopped, from 1 GPU; at that moment job-2 (+3)"), "{text}");

@@ -1,8 +1,8 @@
 //! An explanation in sentences, the most important first.
 
-use super::{DeadlineShare, Explanation, HeldPhase, Holder, Limit, Move, Shortage, Wait, lack};
+use super::{DeadlineShare, Explanation, HeldPeriod, Holder, Limit, Move, Shortage, Wait, lack};
 
-/// Longer lists are cut in sentences; JSON has all.
+/// Longer lists are cut in the text; JSON has all of them.
 const MOST_LINES: usize = 12;
 
 pub(super) fn sentences(job: &Explanation) -> Vec<String> {
@@ -11,7 +11,7 @@ pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     lines.extend(lack::pace(job));
     list(&mut lines, "What its deadline asked for:", &job.deadline_shares, share);
     list(&mut lines, "When it had less than it needed:", &job.shortages, shortage);
-    list(&mut lines, "When it ran slowly for want of CPUs or memory:", &job.slow, lack::slow);
+    list(&mut lines, "When it ran slowly for lack of CPUs or memory:", &job.slow, lack::slow);
     lines.extend(lack::at_best(job));
     if let Some(why) = &job.not_seen {
         lines.push(format!("What it needed is not known: {why}."));
@@ -111,7 +111,7 @@ fn fate(job: &Explanation) -> String {
                 span(finish - job.arrival_s)
             )
         }
-        (status, _) => format!("{started}; in the end it was {status}{because}."),
+        (status, _) => format!("{started}; at the end of the run it was {status}{because}."),
     }
 }
 
@@ -130,7 +130,7 @@ fn lateness(job: &Explanation) -> Option<String> {
             format!(": it waited for {} in all, which is more than it was late", span(waited))
         }
         (true, waited) => {
-            format!(": it waited for {} in all, so waiting alone does not account for it", span(waited))
+            format!(": it waited for {} in all, so waiting alone does not explain it", span(waited))
         }
     };
     Some(format!("It missed its deadline by {}{compared}.", span(late)))
@@ -156,7 +156,7 @@ fn wait(wait: &Wait) -> String {
     )
 }
 
-fn phase(phase: &HeldPhase) -> String {
+fn phase(phase: &HeldPeriod) -> String {
     let gpus = gpus(phase.gpus);
     let (from, to) = (number(phase.from_s), number(phase.to_s));
     format!("{from} s to {to} s ({}): {gpus} on {}", span(phase.to_s - phase.from_s), phase.nodes.join(", "))
@@ -200,11 +200,11 @@ fn gpus(amount: f64) -> String {
     format!("{} GPU{}", number(amount), if amount == 1.0 { "" } else { "s" })
 }
 
-/// At most two decimals, none that say nothing.
+/// At most two decimals, without trailing zeros.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     match text.trim_end_matches('0').trim_end_matches('.') {
-        // A sum of nothing is minus zero.
+        // An empty sum of floats is -0.
         "-0" => "0".to_owned(),
         text => text.to_owned(),
     }

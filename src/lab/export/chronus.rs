@@ -1,7 +1,7 @@
 //! Chronus' CSVs as ElasticFlow's port of it writes them, in seconds: a row for each job, a row for each round, and
 //! what was placed at each round.
 //!
-//! The run time that the user of a job named is not in a result: `duration` is the time that the job ran. `ce` is
+//! The run time that the user gave for a job is not in a result: `duration` is the time that the job ran. `ce` is
 //! empty. `queue_priority` is 0 for jobs with a deadline that were taken, 1 for those that were declined, 2 for the rest.
 
 use std::collections::BTreeMap;

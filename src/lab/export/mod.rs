@@ -1,6 +1,6 @@
 //! Results in the log formats of the original programs, so that plot scripts written for those keep working.
 //!
-//! One file for each program. What a format has and a result has not is left empty or is what the original writes
+//! One file for each program. A column for which a result has no data is left empty, or has what the original writes
 //! when it does not know; each file says which. Times stay in the result's own time base, in seconds.
 
 mod chronus;
@@ -99,7 +99,7 @@ fn seconds(time: Time) -> String {
     time.to_string()
 }
 
-/// Jobs that ended as they should, by the time they ended; ties in the order of submission.
+/// Jobs that finished, by the time they ended; ties in the order of submission.
 fn finished(run: &RunResult) -> Vec<(usize, Time)> {
     let mut finished: Vec<(usize, Time)> = run
         .jobs

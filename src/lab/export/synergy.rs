@@ -1,8 +1,8 @@
 //! Synergy's CSVs: for each run the completion times with their distribution, and for each policy the average
 //! completion time at each load.
 //!
-//! The original names columns after its series and its own scripts read them by place: row number, what it is of,
-//! seconds, part of all jobs that took at most so long.
+//! The original names columns after its series, and its own scripts read them by position: row number, series, seconds,
+//! fraction of all jobs that took at most this long.
 
 use super::{ExportError, Files, file_name, finished};
 use crate::results::{RunResult, Window};

@@ -1,14 +1,13 @@
-//! The originals behind the names of policies: which program a name means, and a run of it.
+//! The original programs by the names of their policies: which program a name means, and a run of it.
 //!
-//! How the programs behave is in [`rota_scripts::artifact`]; here their words are joined with Rota's, for everybody who
-//! runs one beside the shipped policies: `--set compat=artifact` and `rota reproduce`. `parameters` reads what
-//! `--set` may say of a program.
+//! How the programs behave is in [`rota_scripts::artifact`]; here their names and options are translated into Rota's, for
+//! `--set compat=artifact` and `rota reproduce`. `parameters` reads what `--set` can change in a program.
 
+mod error;
 mod parameters;
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
 use rota_core::cluster::Cluster;
 use rota_core::ledger::Ledger;
 use rota_core::simulation::Progress;
@@ -20,9 +19,10 @@ use rota_scripts::artifact::{Defects, System, chronus};
 use rota_solvers::Highs;
 use rota_traces::profile::ProfileSet;
 
+pub use error::OriginalError;
 pub use parameters::{ParameterError, Parameters};
 
-/// A policy in the words of the original that has it.
+/// A policy of an original program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Original {
     /// An order, an allocation and a placement.
@@ -36,7 +36,7 @@ pub enum Original {
 impl Original {
     /// ElasticFlow's schedulers have names of their own; everything else is an order of Synergy's, and an order alone
     /// means the same allocation as without compat.
-    pub fn parse(policy: &str) -> Result<Self> {
+    pub fn parse(policy: &str) -> Result<Self, OriginalError> {
         if ["chronus", "time-aware-with-lease"].contains(&policy.to_lowercase().as_str()) {
             return Ok(Original::Chronus);
         }
@@ -44,16 +44,10 @@ impl Original {
             return Ok(Original::ElasticFlow(scheduler));
         }
         let scheme = Scheme::parse(policy, Allocation::Proportional);
-        scheme.map(Original::Synergy).map_err(|error| {
-            let names: Vec<_> = Scheduler::ALL.iter().map(|(name, _)| *name).collect();
-            anyhow!(
-                "compat=artifact: {error}; ElasticFlow's original has {}; Chronus' is chronus",
-                names.join(", ")
-            )
-        })
+        Ok(Original::Synergy(scheme?))
     }
 
-    /// Whose program it is.
+    /// The program that it belongs to.
     pub fn system(self) -> System {
         match self {
             Original::Synergy(_) => System::Synergy,
@@ -70,9 +64,9 @@ pub struct Case<'a> {
     pub cluster: &'a Arc<Cluster>,
     /// The jobs.
     pub workload: &'a Workload,
-    /// Their models; Synergy's program goes by its own numbers for them.
+    /// Their models; Synergy's program uses its own numbers for them.
     pub profiles: &'a ProfileSet,
-    /// Run times of the trace by job, where it has them; ElasticFlow's baselines go by them.
+    /// Run times of the trace by job, where it has them; ElasticFlow's baselines use them.
     pub durations: Option<&'a [Span]>,
 }
 
@@ -85,18 +79,18 @@ pub struct Options {
     pub first_round: Time,
     /// Whether what ran where is recorded.
     pub keeps_timeline: bool,
-    /// Which of its defects it shall have.
+    /// Which of its defects are present.
     pub defects: Defects,
-    /// What else can be set.
+    /// Its other parameters.
     pub parameters: Parameters,
 }
 
 /// What an original's run leaves behind.
 #[derive(Clone, Debug)]
 pub struct Driven {
-    /// In Rota's terms.
+    /// As a run of Rota leaves it.
     pub ledger: Ledger,
-    /// Who met its deadline, by job, where the original has rules of its own for that.
+    /// Whether each job met its deadline, where the original has its own rules for that.
     pub is_met: Option<Vec<bool>>,
 }
 
@@ -106,7 +100,7 @@ pub fn run(
     case: &Case<'_>,
     options: &Options,
     observe: &mut dyn FnMut(&Progress),
-) -> Result<Driven> {
+) -> Result<Driven, OriginalError> {
     match original {
         Original::Synergy(scheme) => {
             let settings = synergy::SynergySettings {
@@ -127,7 +121,7 @@ pub fn run(
                 keeps_timeline: options.keeps_timeline,
                 ..elasticflow::ElasticflowSettings::new(scheduler, options.round)
             };
-            let run = elasticflow::run(case.cluster, case.workload, &settings).context("compat=artifact")?;
+            let run = elasticflow::run(case.cluster, case.workload, &settings)?;
             let is_met = run.judgements.iter().map(|judgement| *judgement == Judgement::Met).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }
@@ -139,7 +133,7 @@ pub fn run(
             };
             let lease = settings.unit * settings.lease;
             let run = chronus::run(case.cluster, case.workload, &settings, &mut Highs)
-                .with_context(|| format!("compat=artifact, leases of {lease} s"))?;
+                .map_err(|error| OriginalError::Chronus { lease, error })?;
             let is_met = run.fates.iter().map(|fate| fate.missed_value < 1.0).collect();
             Ok(Driven { ledger: run.ledger, is_met: Some(is_met) })
         }

@@ -1,4 +1,4 @@
-//! What can be set of an original besides its defects: the options of its command line, by Rota's names for them.
+//! What can be set in an original besides its defects: the options of its command line, by Rota's names for them.
 
 use rota_core::time::{Span, SpanError};
 use rota_scripts::artifact::System;
@@ -28,7 +28,7 @@ const KNOWN: [(&str, System, &str); 8] = [
         System::Chronus,
         "artifact, or elasticflow: its port to seconds, with leases, slots and ticks of 240 s",
     ),
-    ("unit", System::Chronus, "unit of time, in which a restart costs a half and more: 60s"),
+    ("unit", System::Chronus, "unit of time, in which restarts are charged, half a unit at least: 60s"),
     ("lease", System::Chronus, "length of a lease: 20m"),
     ("slot", System::Chronus, "time between admissions: 5m"),
     ("check", System::Chronus, "time between ticks: 1m"),
@@ -51,7 +51,7 @@ impl Parameters {
         originals: &[Original],
     ) -> Result<Self, ParameterError> {
         let mut parameters = Parameters::default();
-        // An edition is where the others start from, wherever it stands.
+        // An edition sets the defaults of the others, so it is applied first.
         let (editions, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| *key == "edition");
         for (key, value) in editions.into_iter().chain(others) {
             let known = KNOWN.iter().find(|(known, _, _)| *known == key);
@@ -65,7 +65,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// Those of Chronus.
+    /// The parameters of Chronus.
     pub fn chronus(&self) -> Result<ChronusSettings<'static>, ParameterError> {
         self.chronus.settings()
     }
@@ -150,56 +150,56 @@ fn word<T: Copy, const N: usize>(key: &str, value: &str, words: [(&str, T); N]) 
     })
 }
 
-/// A setting that no original can have.
+/// A parameter that cannot be set to this value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// None of the originals that run has it.
     #[error("--set {key}={value}: {known} (compat=artifact)")]
     Unknown {
-        /// What was to be set.
+        /// Name of the parameter.
         key: String,
-        /// To what.
+        /// The value as it was given.
         value: String,
-        /// What could be.
+        /// What is possible instead.
         known: String,
     },
     /// One of several words is expected.
     #[error("--set {key}={value}: one of {words} is expected (compat=artifact)")]
     Word {
-        /// What was to be set.
+        /// Name of the parameter.
         key: String,
-        /// To what.
+        /// The value as it was given.
         value: String,
-        /// What could be.
+        /// What is possible instead.
         words: String,
     },
     /// A time is expected.
     #[error("--set {key}={value}: {error} (compat=artifact)")]
     Span {
-        /// What was to be set.
+        /// Name of the parameter.
         key: String,
-        /// To what.
+        /// The value as it was given.
         value: String,
         /// What is wrong with it.
         error: SpanError,
     },
-    /// A unit that is no time.
-    #[error("--set unit={unit}: a unit of time lasts (compat=artifact)")]
+    /// A unit of no length.
+    #[error("--set unit={unit}: the unit must be longer than 0 (compat=artifact)")]
     Unit {
         /// The unit.
         unit: Span,
     },
-    /// The original reckons in whole units.
+    /// The original counts time in whole units.
     #[error(
-        "--set {key}={span}: the original reckons in whole units of {unit} s, one at least; --set unit=1s makes them smaller, \
+        "--set {key}={span}: the original counts time in whole units of {unit} s, at least one; --set unit=1s makes them smaller, \
              and restarts cheaper (compat=artifact)"
     )]
     Units {
-        /// What was to be set.
+        /// Name of the parameter.
         key: &'static str,
-        /// To what.
+        /// The value as it was given.
         span: Span,
-        /// What a unit is.
+        /// Length of a unit.
         unit: Span,
     },
 }
@@ -240,9 +240,9 @@ mod tests {
         let why = |pairs: &[(&'static str, &'static str)]| parse(pairs).expect_err("nonsense").to_string();
         assert!(
             why(&[("lease", "90s")])
-                .starts_with("--set lease=90: the original reckons in whole units of 60 s")
+                .starts_with("--set lease=90: the original counts time in whole units of 60 s")
         );
-        assert!(why(&[("unit", "0")]).contains("a unit of time lasts"));
+        assert!(why(&[("unit", "0")]).contains("the unit must be longer than 0"));
         assert!(why(&[("power", "night")]).contains("one of off, aggressive, conservative is expected"));
         assert!(why(&[("leas", "90s")]).contains("the original has edition"));
         assert!(why(&[("check", "soon")]).contains("`soon` is no length of time"));

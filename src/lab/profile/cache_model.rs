@@ -1,5 +1,5 @@
-//! What memory does for a job that reads its data again and again, without measuring it: Synergy's model (OSDI'22, §3.1,
-//! after MinIO). A cache of a part of the data set serves that part of all reads, nothing is thrown out, and fetching
+//! How memory speeds up a job that reads its data repeatedly, computed instead of measured: Synergy's model (OSDI'22, §3.1,
+//! after MinIO). A cache of a fraction of the data set serves that fraction of all reads, nothing is evicted, and fetching
 //! overlaps with computing.
 
 /// What the model needs to know.
@@ -16,15 +16,15 @@ pub struct CacheModel {
 }
 
 impl CacheModel {
-    /// Seconds to fetch the data of one iteration with so much memory for caching.
+    /// Seconds to fetch the data of one iteration with this much memory for caching.
     pub fn fetch_s(&self, batch: u32, mem_bytes: u64) -> f64 {
         let bytes = self.bytes_per_iteration(batch);
         let cached = self.cached(mem_bytes);
         bytes * (cached / self.memory_bps + (1.0 - cached) / self.storage_bps)
     }
 
-    /// The storage rate that just does not hold back an iteration of `compute_s` seconds; what the storage has, when even
-    /// that is too little.
+    /// The lowest storage rate that does not slow down an iteration of `compute_s` seconds, or the storage's own rate if even
+    /// that is too low.
     pub fn storage_need_bps(&self, batch: u32, mem_bytes: u64, compute_s: f64) -> f64 {
         let bytes = self.bytes_per_iteration(batch);
         let cached = self.cached(mem_bytes);

@@ -1,4 +1,4 @@
-//! What was measured so far, kept line by line in a file, so that a sweep that was broken off goes on where it was.
+//! What was measured so far, kept line by line in a file, so that an interrupted sweep can be resumed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +43,7 @@ impl Findings {
         self.runs.push(run);
     }
 
-    /// Every run in order, those included that only warmed up.
+    /// Every run in order, including those that only warmed up.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
@@ -139,7 +139,7 @@ impl FindingsFile {
         let wrong =
             |line: usize, why: String| FindingsError::Line { path: path.to_owned(), line: line + 1, why };
         let mut findings = Findings::default();
-        // A line without an end was being written when the machine went down; its run is done again.
+        // A line without a line end was being written when the machine went down; its run is repeated.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         for (at, line) in whole.lines().enumerate() {
             if at == 0 {
@@ -165,7 +165,7 @@ impl FindingsFile {
         Ok((file, findings))
     }
 
-    /// Writes a run down.
+    /// Appends a run.
     pub fn add(&self, run: &Run) -> Result<(), FindingsError> {
         self.append(run)
     }

@@ -1,5 +1,5 @@
-//! The model behind a profile: a job is as fast as what holds it back most, its CPUs or its data, times what its GPUs and
-//! batch do. So two axes and the GPU counts are enough for the whole grid (Synergy, OSDI'22, §3.1: preparing data and
+//! The model behind a profile: a job's speed is limited by its CPUs or its data, whichever is slower, times a factor for its
+//! GPUs and batch. So two axes and the GPU counts are enough for the whole grid (Synergy, OSDI'22, §3.1: preparing data and
 //! fetching it overlap with each other and with computing).
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The fit to what is known; none before the first point is.
+    /// The fit to what was measured; none before the first point.
     pub fn new(sweep: &Sweep, findings: &Findings) -> Option<Self> {
         let grid = sweep.grid.clone();
         let base_rate = findings.at(&grid.base())?.rate();
@@ -95,7 +95,7 @@ impl Fit {
         by_cpus.min(between(&self.mem, mem_bytes).unwrap_or(f64::INFINITY))
     }
 
-    /// What to ask for.
+    /// The resources that a job should ask for.
     pub fn demand(&self) -> Demand {
         let base = self.grid.base();
         let cpus = self.cpu_levels().map(|cpu| (cpu, self.host_rate(cpu, base.mem_bytes)));
@@ -128,7 +128,7 @@ impl Fit {
         points.into_iter()
     }
 
-    /// The profile that says the same.
+    /// The fit as a profile.
     pub fn profile(&self, name: &str, gpu_type: &str) -> Result<Profile, CurveError> {
         let demand = self.demand();
         let cpus: Vec<u64> = self.cpu_levels().collect();

@@ -50,11 +50,11 @@ pub struct Grid {
     mem_bytes: Vec<u64>,
 }
 
-/// Levels that make no grid.
+/// Levels that cannot make a grid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{axis}: at least one level is needed, and none may be 0")]
 pub struct GridError {
-    /// Which axis.
+    /// Name of the axis.
     pub axis: &'static str,
 }
 
@@ -129,7 +129,7 @@ impl Grid {
         self.batches.iter().flat_map(|batch| of(*batch)).collect()
     }
 
-    /// Every point: what a sweep without thought would run.
+    /// Every point: what an exhaustive sweep would run.
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for scale in self.scale_axis() {

@@ -1,5 +1,5 @@
 //! The command of one point: what the user typed, with batch, workers, iterations and data put in where the command
-//! expects them. Where both the profiler and the command name one, the profiler's wins, with a note.
+//! expects them. Where both the profiler and the command give one, the profiler's takes precedence, with a note.
 
 use super::grid::Point;
 use super::perf_file;
@@ -31,7 +31,7 @@ pub enum Manner {
 }
 
 impl OptionNames {
-    /// What most scripts take.
+    /// The options that most scripts accept.
     pub fn usual() -> Self {
         let own = str::to_owned;
         OptionNames {
@@ -44,7 +44,7 @@ impl OptionNames {
         }
     }
 
-    /// What the scripts take that come with Synergy, or are made for its profiler.
+    /// The options of scripts that come with Synergy, or are written for its profiler.
     pub fn synergy() -> Self {
         let own = str::to_owned;
         OptionNames {
@@ -80,7 +80,7 @@ pub struct Invocation {
     overruled: Vec<String>,
 }
 
-/// Names of which scripts of Synergy's kind take one for the other.
+/// Option names that scripts for Synergy treat as the same.
 const SAME: [&[&str]; 2] = [&["--batch-size", "--batch", "-b"], &["--workers", "-j"]];
 
 impl Invocation {
@@ -106,7 +106,7 @@ impl Invocation {
         Invocation { command, names, iterations, data, job_name, overruled }
     }
 
-    /// Options of the command that gave way to the profiler's.
+    /// Options of the command that were replaced by the profiler's.
     pub fn overruled(&self) -> &[String] {
         &self.overruled
     }
@@ -158,7 +158,7 @@ fn without(command: &[String], names: &[String]) -> (Vec<String>, Vec<String>) {
     while let Some(word) = words.next() {
         let is_whole = names.contains(word);
         let is_joined = names.iter().any(|name| word.starts_with(&format!("{name}=")));
-        // A value that is one of the profiler's places stays: the user put it there for the profiler.
+        // A value that is a placeholder of the profiler stays: the user put it there for the profiler.
         let next_is_place = words.peek().is_some_and(|next| next.starts_with('{'));
         match (is_whole, is_joined) {
             (true, _) if next_is_place => kept.push(word.clone()),

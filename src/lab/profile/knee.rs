@@ -1,4 +1,4 @@
-//! Where more stops to help: what a job should ask for.
+//! Where more resources stop helping: what a job should ask for.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Demand {
     pub most_gpus: BTreeMap<u32, u32>,
 }
 
-/// The least level that is as fast as the best, up to a part of `flat`.
+/// The lowest level whose speed is within a fraction `flat` of the best.
 pub fn knee(points: &[(u64, f64)], flat: f64) -> Option<u64> {
     let best = points.iter().map(|point| point.1).fold(0.0, f64::max);
     points.iter().find(|point| point.1 >= (1.0 - flat) * best).map(|point| point.0)

@@ -1,5 +1,4 @@
-//! One run of the command at one point, through `rota-agent measure`: what it reported, and in plain words what went
-//! wrong if something did.
+//! One run of the command at one point, through `rota-agent measure`: what it reported, and what went wrong, if anything.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,7 +15,7 @@ use super::samples::iteration_times;
 /// Lines of output kept to show when a run fails.
 const LAST_LINES: usize = 8;
 
-/// What one run was like.
+/// What one run reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
     /// Reports: (seconds, iterations done).
@@ -76,7 +75,7 @@ impl Running {
         let failed = |source| MeasureError::Agent { program: agent.to_owned(), source };
         let mut command = Command::new(agent);
 
-        // Of a group of its own: an interrupt reaches it as the end of its input, and it clears up.
+        // In a process group of its own: at an interrupt it sees the end of its input, and cleans up.
         command
             .process_group(0)
             .arg("measure")
@@ -102,7 +101,7 @@ impl Running {
         Some(event)
     }
 
-    /// Asks something of it.
+    /// Sends it a request.
     pub fn order(&mut self, order: MeasureOrder) {
         let line = serde_json::to_string(&order).unwrap_or_default() + "\n";
         if let Some(orders) = &mut self.orders {
@@ -111,7 +110,7 @@ impl Running {
         }
     }
 
-    /// What it was like, once there are no more reports.
+    /// All that it reported, once it has ended.
     pub fn account(mut self) -> Result<Account, MeasureError> {
         // Its input must stay open until it has ended, or it would stop the run.
         if self.account.end.is_none() {
@@ -172,10 +171,10 @@ impl Account {
         let end = self.end.as_ref()?;
         let words = match &end.how {
             MeasureEndHow::Finished if !self.reports.is_empty() || !self.stated_s.is_empty() => return None,
-            // One that is stopped at its limit after many iterations was measured nevertheless.
+            // A run that was stopped at its limit after many iterations was measured nevertheless.
             MeasureEndHow::TooLong if self.iteration_s(0).len() >= 2 => return None,
             MeasureEndHow::Finished => match speaks {
-                Speaks::Pattern => "it ended well, but no line of its output fits --pattern".to_owned(),
+                Speaks::Pattern => "it ended successfully, but no line of its output matches --pattern".to_owned(),
                 Speaks::File(Some(error)) => error.to_string(),
                 Speaks::Protocol | Speaks::File(None) => {
                     "it ended well, but did not report its iterations: use the job protocol \

@@ -1,5 +1,5 @@
 //! The profiler: measures how fast a training command is with how many CPUs, how much memory, how many GPUs and which
-//! batch, with few runs, and writes what came of it as a profile.
+//! batch, with few runs, and writes the result as a profile.
 //!
 //! ```text
 //! Grid ─▶ Sweep::next ─▶ Point ─▶ measure (rota-agent) ─▶ Run ─┐

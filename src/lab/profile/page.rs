@@ -131,7 +131,7 @@ impl Shown<'_> {
         if let Some(point) = &self.recommended {
             lines.push(line("recommended", DEMAND, true, vec![((self.value)(point), fit.rate(point))]));
         }
-        // Dots of measured points must not be joined: the model says what lies between.
+        // Measured points are not joined: the model gives the values between them.
         let joined = lines.remove(1);
         let dots = joined.points.iter().enumerate().map(|(at, point)| Line {
             label: if at == 0 { joined.label.clone() } else { String::new() },

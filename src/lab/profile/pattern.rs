@@ -1,6 +1,6 @@
-//! Iteration times from a command's own words: a pattern with named groups, looked for in every line.
+//! Iteration times from a command's output: a pattern with named groups, matched against every line.
 //!
-//! `(?<iteration>\d+)` is how many iterations are done, timed by when the line came; `(?<seconds>[\d.]+)` is the time of
+//! `(?<iteration>\d+)` is how many iterations are done, timed by when the line was written; `(?<seconds>[\d.]+)` is the time of
 //! one iteration and `(?<rate>[\d.]+)` iterations per second, as the command computes them.
 
 use regex::Regex;
@@ -14,9 +14,9 @@ pub struct Pattern {
 /// What is read from a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// So many iterations are done.
+    /// The number of iterations done.
     Iterations(f64),
-    /// An iteration takes so many seconds.
+    /// The seconds that an iteration takes.
     Seconds(f64),
 }
 
@@ -45,7 +45,7 @@ impl std::str::FromStr for Pattern {
 }
 
 impl Pattern {
-    /// What a line says, if it says something.
+    /// What a line says, if it matches.
     pub fn read(&self, line: &str) -> Option<Reading> {
         let found = self.regex.captures(line)?;
         let number =

@@ -18,7 +18,7 @@ pub fn job_name(model: &str, point: &Point) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PerfFileError {
     /// The file is not there.
-    #[error("it ended well, but left no {}: does it take --job-name?", path.display())]
+    #[error("it ended successfully, but left no {}: does it accept --job-name?", path.display())]
     Missing {
         /// Where it was expected.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum PerfFileError {
 pub struct PerfFile(PathBuf);
 
 impl PerfFile {
-    /// That of a job that runs in a folder; what an earlier run left there is removed, so that it cannot pass for this one's.
+    /// That of a job that runs in a folder; what an earlier run left there is removed, so that it is not mistaken for this one's.
     pub fn before_run(folder: &Path, job: &str) -> io::Result<Self> {
         let path = folder.join(format!("PERF_{job}.txt"));
         match fs::remove_file(&path) {
@@ -53,7 +53,7 @@ impl PerfFile {
         let line = text.lines().next().unwrap_or_default().trim();
         match line.parse::<f64>() {
             Ok(seconds) if seconds.is_finite() && seconds > 0.0 => {
-                // One that stays is removed before the next run.
+                // If it cannot be removed now, it is removed before the next run.
                 let _ = fs::remove_file(&self.0);
                 Ok(seconds)
             }

@@ -1,7 +1,7 @@
 //! How fast this machine's storage and memory are, measured without a special tool or root, and remembered.
 //!
-//! Storage: a file is written, pushed out of the page cache where the system lets us, and read with a few readers side by
-//! side. Memory: blocks larger than any cache are read over and over by as many threads as are asked for. Numbers of a
+//! Storage: a file is written, evicted from the page cache where the system allows it, and read by a few readers in
+//! parallel. Memory: blocks larger than any cache are read over and over by as many threads as are asked for. Numbers of a
 //! busy machine are low; the best of a few attempts, or the middle of many pieces, is kept.
 
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing can be done about one that stays.
+        // A file that cannot be removed is left.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -128,7 +128,7 @@ fn storage(folder: &Path, amounts: Amounts) -> Result<(f64, bool), RatesError> {
     let mut block = vec![0_u8; 1 << 20];
     let mut number: u64 = 0x9E37_79B9_7F4A_7C15;
     for _ in 0..amounts.file_bytes.div_ceil(1 << 20) {
-        // Different everywhere: some storage packs what repeats.
+        // Different everywhere, because some storage compresses repeated data.
         for byte in block.chunks_exact_mut(8) {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             byte.copy_from_slice(&number.to_le_bytes());
@@ -156,7 +156,7 @@ fn storage(folder: &Path, amounts: Amounts) -> Result<(f64, bool), RatesError> {
 }
 
 /// All threads read a block of their own at once; what counts is what they read together. Blocks are larger than caches
-/// and timed piece by piece, so that pieces in which somebody else had the CPU do not count.
+/// and timed piece by piece, so that pieces during which another program had the CPU do not count.
 fn memory(n_threads: u32, amounts: Amounts) -> f64 {
     let words = (amounts.block_bytes / 8).max(1);
     let read_all = || {

@@ -1,6 +1,7 @@
-//! From reports of progress to the time of an iteration and how sure of it we are.
+//! From reports of progress to the time of an iteration and its confidence interval.
 
-/// Reports are put together into at most this many stretches: more say nothing more, and neighbours depend on each other.
+/// Reports are grouped into at most this many samples: more would add no information, because neighbouring reports are
+/// correlated.
 const MOST_STRETCHES: usize = 20;
 
 /// The time of an iteration, with its 95 % interval.
@@ -59,7 +60,7 @@ pub fn iteration_times(reports: &[(f64, f64)], warm_up: f64) -> Vec<f64> {
     let mut from = start;
     for report in &counted {
         let done = report.1 - from.1;
-        // Stretches of like length weigh alike; a short rest at the end would not.
+        // Samples of similar length have the same weight; a short remainder at the end would not.
         if done >= length * 0.75 && done > 0.0 {
             times.push((report.0 - from.0) / done);
             from = *report;

@@ -2,14 +2,14 @@
 //!
 //! CPUs and memory make a job faster or leave it as it is. So both ends of an axis are measured; a stretch whose ends
 //! differ is halved again and again, which steps through it level by level where it is steep, and a stretch whose ends
-//! agree is left alone, after a look at its middle when it is long. GPU counts and batches do not behave that way
+//! agree is left alone, after measuring its middle if it is long. GPU counts and batches do not behave that way
 //! (communication may make more GPUs slower), so each of them is measured.
 
 use super::findings::Findings;
 use super::fit::Fit;
 use super::grid::{Grid, Point};
 
-/// Levels between two equal ends that are not believed without a look at the middle.
+/// With more levels than this between two equal ends, the middle is measured too.
 const LONG_STRETCH: usize = 4;
 
 /// What to measure, and how exactly.
@@ -23,7 +23,7 @@ pub struct Sweep {
     pub flat: f64,
     /// A point is run until half the width of its interval is below this part of its time.
     pub within: f64,
-    /// Runs of one point at most.
+    /// The most runs of one point.
     pub most_runs_of_a_point: u32,
     /// Whether the first run only fills caches.
     pub warms_up: bool,

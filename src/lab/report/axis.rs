@@ -1,4 +1,4 @@
-//! Axes with ticks that we choose: round numbers, and times a person would say.
+//! Axes with ticks at round numbers and at common lengths of time.
 
 use std::ops::Range;
 
@@ -120,7 +120,7 @@ impl Axis {
         Axis { label: label.into(), lo, hi, is_log: true, ticks }
     }
 
-    /// Names one below the other, each in a band of height 1; the first is on top.
+    /// Names in a column, each in a band of height 1; the first is on top.
     pub fn names(names: &[String]) -> Self {
         let n = names.len();
         let ticks =

@@ -1,4 +1,4 @@
-//! Figures of who fared how: waiting times, slowdowns, preemptions, and tenants against each other.
+//! Figures of waiting times, preemptions and the fairness between tenants.
 
 use super::figure::{GREY, stairs};
 use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
@@ -7,7 +7,7 @@ use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, thin};
 use crate::results::{JobRow, RunResult, Window};
 
-/// Tenants that are drawn.
+/// The most tenants that are drawn.
 const MAX_TENANTS: usize = 20;
 const THIN_STEP: f64 = 1.0 / 600.0;
 
@@ -73,7 +73,7 @@ pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> 
     })
 }
 
-/// Tenants against each other, a figure for each policy; none where there is one tenant.
+/// A comparison of tenants, a figure for each policy; none where there is one tenant.
 pub(super) fn tenants(group: &[&RunResult], index: usize) -> Vec<Figure> {
     let shown = group.iter().take(4).enumerate();
     shown.filter_map(|(at, run)| tenants_of(run, &format!("-{}", index * 4 + at + 1))).collect()

@@ -106,7 +106,7 @@ pub(super) struct Shade {
     pub(super) dark: &'static str,
 }
 
-/// Colours that the colour-blind tell apart (Okabe and Ito, Color Universal Design, 2008), without its yellow,
+/// Colours that colour-blind readers can distinguish (Okabe and Ito, Color Universal Design, 2008), without its yellow,
 /// which vanishes on white; four of Tol's muted scheme (2021) after them; grey last.
 pub(super) const PALETTE: [Shade; 11] = [
     Shade { light: "#0072B2", dark: "#4BA6E0" },
@@ -122,7 +122,7 @@ pub(super) const PALETTE: [Shade; 11] = [
     Shade { light: "#6E7781", dark: "#A5AEB8" },
 ];
 
-/// Colours before they come again.
+/// How many colours there are before they repeat.
 pub(crate) const PALETTE_LENGTH: usize = PALETTE.len();
 /// Place of the grey in the palette, for limits and other things that are not results.
 pub(crate) const GREY: usize = PALETTE_LENGTH - 1;

@@ -1,6 +1,6 @@
 //! Which figures a set of results calls for, and what each shows.
 //!
-//! Runs are drawn together when they were asked the same (cluster and load); of several seeds the first is drawn
+//! Runs are drawn together when they have the same cluster and load; of several seeds the first is drawn
 //! over time, and all count in the curve against load.
 
 use super::figure::stairs;
@@ -9,7 +9,7 @@ use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, fairness, over_time, thin};
 use crate::results::{JobRow, Results, RunMeta, RunResult, file_suffixes};
 
-/// Lines that can still be told apart in one figure.
+/// The most lines that can be distinguished in one figure.
 pub(crate) const MAX_LINES: usize = 16;
 /// Runs whose resources over time are drawn, three figures each.
 const MAX_RUNS_OVER_TIME: usize = 12;
@@ -43,7 +43,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     figures
 }
 
-/// Runs that were asked the same, one for each policy.
+/// Runs with the same cluster and load, one for each policy.
 fn groups(runs: &[RunResult]) -> Vec<Vec<&RunResult>> {
     let mut groups: Vec<Vec<&RunResult>> = Vec::new();
     let key = |run: &RunResult| (run.meta.cluster.name.clone(), run.meta.jobs_per_hour.map(f64::to_bits));

@@ -1,8 +1,8 @@
-//! One line on the gap to the optimum, below every comparison: how much speed each policy left on the table, and whose.
+//! One line on the gap to the optimum, below every comparison: how much speed each policy left on the table, and which models lost it.
 
 use crate::results::{Results, SpeedGap};
 
-/// More runs are not named one by one.
+/// The most runs that are named one by one.
 const MOST_NAMED: usize = 8;
 /// A model with less of the loss than this has the largest part of it, and not most.
 const MOSTLY: f64 = 0.5;

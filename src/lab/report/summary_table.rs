@@ -1,4 +1,4 @@
-//! The table of figures, one row for each run: which columns there are, in which unit, and who is best.
+//! The table of figures, one row for each run: which columns there are, in which units, and which run is best.
 
 use std::fmt;
 
@@ -208,7 +208,7 @@ fn largest(runs: &[RunResult], value: fn(&Summary) -> Option<f64>) -> f64 {
     runs.iter().filter_map(|run| value(&run.summary)).fold(0.0, f64::max)
 }
 
-/// Compared among runs that were asked the same: same cluster and load.
+/// Compared among runs with the same cluster and load.
 fn is_best(column: &Column, value: f64, run: &RunResult, runs: &[RunResult]) -> bool {
     let is_alike = |other: &&RunResult| {
         other.meta.jobs_per_hour == run.meta.jobs_per_hour && other.meta.cluster.name == run.meta.cluster.name

@@ -1,4 +1,4 @@
-//! Several result folders on one page: what was asked differently, and what that did to the figures.
+//! Several result folders on one page: which settings differ, and how the figures differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

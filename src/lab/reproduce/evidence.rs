@@ -1,4 +1,4 @@
-//! What is known of a figure: rows of numbers, told by the paper, by the original's rules and by the shipped policies.
+//! What is known about a figure: rows of numbers from the paper, from the original's rules and from the shipped policies.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Story {
     }
 }
 
-/// What was asked beside the policy, by the name of the setting.
+/// The settings of a run besides the policy, by name.
 pub type Asked = BTreeMap<String, String>;
 
 /// One policy under one setting: a run, or what the paper says of it.
@@ -43,11 +43,11 @@ pub struct Row {
     /// The seed of a drawn workload; the paper names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<String>,
-    /// Numbers by name; those of `summary.json`, and a few reckoned from several runs.
+    /// Numbers by name: those of `summary.json`, and a few computed from several runs.
     pub numbers: BTreeMap<String, f64>,
 }
 
-/// Everything known of a figure.
+/// Everything known about a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Evidence {

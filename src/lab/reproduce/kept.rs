@@ -1,4 +1,4 @@
-//! `claims.json`: a figure's rows and verdicts for programs, and for who goes on where a long reproduction stopped.
+//! `claims.json`: a figure's rows and verdicts for programs, and for resuming a long reproduction.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub const FILE: &str = "claims.json";
 #[derive(Serialize)]
 struct Written<'a> {
     format: u32,
-    /// Version and checksum of the program that ran it: another one may decide otherwise.
+    /// Version and checksum of the program that ran it: another one may give other results.
     program: &'a str,
     system: &'a str,
     figure: &'a str,

@@ -1,10 +1,10 @@
 //! The papers' figures again: published, by the original's rules and by the shipped policies, with claims that can fail.
 //!
 //! ```text
-//! papers/        what each figure runs and needs, what is published of it, what is claimed of it
+//! papers/        what each figure runs and needs, what is published about it, what is claimed about it
 //! chronus/       every published trace of Chronus under it and its baselines
 //! elasticflow/   functional  the original's own test: five schedulers, one server, ten jobs
-//!                admission   the greedy admission beside a model's
+//!                admission   the greedy admission compared with a model's
 //! gpemu/         GPEmu's Synergy run on a live cluster of emulated agents, and what must hold of its completion times
 //! rows ─▶ evidence ─▶ claims ─▶ reproduced (text, Markdown), page and plots, kept (claims.json)
 //! ```

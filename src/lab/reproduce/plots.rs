@@ -35,7 +35,7 @@ fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }
 
-/// A picture for each family and all that was asked beside the axis.
+/// A picture for each family and for each combination of settings other than the axis.
 fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
     let rest = |line: &Told<'_>| -> (String, Asked) {
         let at = line.at.iter().filter(|(name, _)| *name != axis);

@@ -8,7 +8,7 @@ use super::evidence::{Asked, Row};
 use super::quantity::{BEST_EFFORT_GAIN, BEST_EFFORT_JCT};
 use crate::study::{Outcome, Ran};
 
-/// Whose best-effort jobs the others' are measured by.
+/// The policy whose best-effort times are the reference for the others.
 const BASELINE: &str = "gandiva";
 
 /// The rows of all runs that came to their end; `along` are the settings that tell rows apart.
@@ -56,7 +56,7 @@ fn in_words(settings: &Settings, name: &str) -> Option<String> {
     })
 }
 
-/// The paper gives best-effort times relative to Gandiva's, which therefore is 1 wherever another policy has one.
+/// The paper gives best-effort times relative to Gandiva's, so Gandiva's own is 1 in every setting in which another policy has one.
 pub fn with_baseline(mut published: Vec<Row>) -> Vec<Row> {
     let name = BEST_EFFORT_GAIN.name;
     let mut places: Vec<Asked> =

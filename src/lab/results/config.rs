@@ -93,7 +93,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Something whose bytes are at hand.
+    /// An input whose bytes are in memory.
     pub fn of_bytes(role: &str, name: &str, bytes: &[u8]) -> Self {
         Input { role: role.into(), name: name.into(), sha256: hex(&Sha256::digest(bytes)), text: None }
     }

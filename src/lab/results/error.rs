@@ -23,6 +23,12 @@ pub enum ResultsError {
         /// Something in it that Rota did not write.
         found: String,
     },
+    /// A folder with results that would be lost.
+    #[error("{} holds results of another run: choose another --out, or replace them with --overwrite", dir.display())]
+    OtherResults {
+        /// Folder that was named on the command line.
+        dir: PathBuf,
+    },
     /// The path names a file.
     #[error("{} is a file, a result needs a folder", path.display())]
     IsFile {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::summary::SummaryFile;
 use super::{
-    FORMAT, JobRow, Results, ResultsError, RunMeta, RunResult, Summary, config, jobs, rounds, timeline,
+    FORMAT, Input, JobRow, Results, ResultsError, RunMeta, RunResult, Summary, Window, config, jobs, rounds,
+    timeline,
 };
 
 const SUMMARY: &str = "summary.json";
@@ -120,6 +121,46 @@ fn free_sibling(path: &Path, what: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let sibling = |n: u32| path.with_file_name(format!(".{name}.{what}-{}-{n}", std::process::id()));
     (0..).map(sibling).find(|sibling| !sibling.exists()).expect("some number is free")
+}
+
+/// What a run is asked to be, as far as that is known before it begins.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Version of this program.
+    pub version: &'a str,
+    /// Options as resolved.
+    pub settings: &'a toml::Table,
+    /// What is read, with checksums.
+    pub inputs: &'a [Input],
+    /// Policy and load of each run.
+    pub runs: Vec<(&'a str, Option<f64>)>,
+    /// Jobs that count, in every run.
+    pub window: Option<Window>,
+}
+
+/// Refuses a folder that holds results of another request. Those of the same one may be replaced: they come out equal.
+pub fn refuse_other_results(dir: &Path, request: &Request<'_>) -> Result<(), ResultsError> {
+    if !dir.join(SUMMARY).exists() {
+        return Ok(());
+    }
+    // A folder whose settings cannot be read holds something else.
+    let is_same = config::read(&dir.join(CONFIG)).is_ok_and(|found| {
+        let runs: Vec<_> = found.runs.iter().map(|run| (run.policy.as_str(), run.jobs_per_hour)).collect();
+        found.version == request.version
+            && found.settings == *request.settings
+            && found.inputs == request.inputs
+            && runs == request.runs
+            && found.runs.iter().all(|run| run.window == request.window)
+    });
+    if is_same { Ok(()) } else { Err(ResultsError::OtherResults { dir: dir.to_owned() }) }
+}
+
+/// Refuses a folder that holds any results.
+pub fn refuse_results(dir: &Path) -> Result<(), ResultsError> {
+    match dir.join(SUMMARY).exists() {
+        true => Err(ResultsError::OtherResults { dir: dir.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn write(results: &Results, dir: &Path) -> Result<(), ResultsError> {

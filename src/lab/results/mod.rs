@@ -31,7 +31,7 @@ pub(crate) use config::to_toml as config_toml;
 pub use config::{ClusterTotals, Input, RunMeta};
 pub use error::ResultsError;
 pub(crate) use folder::suffixes as file_suffixes;
-pub use folder::{Staging, replace_file};
+pub use folder::{Request, Staging, refuse_other_results, refuse_results, replace_file};
 pub use jobs::{HostShare, JobRow};
 pub use rounds::RoundBound;
 use summary::SummaryFile;

@@ -107,7 +107,7 @@ pub struct Summary {
     pub data_wait_s: Option<f64>,
     /// Decisions taken.
     pub rounds: u64,
-    /// Rounds passed over because the answer could not have changed.
+    /// Rounds skipped because the answer could not have changed.
     pub rounds_skipped: u64,
     /// Jobs stopped before their end, each time counted.
     pub preemptions: u64,

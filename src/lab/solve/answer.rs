@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use rota_solvers::{Model, Sense, Solution, Variable};
 use serde_json::{Value, json};
 
-/// Variables that are shown unless all are asked for.
+/// How many variables are shown unless all are asked for.
 const MOST_SHOWN: usize = 40;
 
 /// A model and its answer.
 pub struct Answer<'a> {
-    /// What was asked.
+    /// The model.
     pub model: &'a Model,
-    /// What came of it.
+    /// Its solution.
     pub solution: &'a Solution,
     /// Whether the solve overran its time and was killed.
     pub is_killed: bool,

@@ -1,4 +1,4 @@
-//! A policy under watch: after each decision, what its plan reaches and what no plan for these jobs could exceed.
+//! Wraps a policy to record, after each decision, what its plan reaches and what no plan for these jobs could exceed.
 
 use rota_core::allocation::Allocation;
 use rota_core::plan::{Hold, Plan};
@@ -18,7 +18,7 @@ pub struct Bounded<'a> {
 }
 
 impl<'a> Bounded<'a> {
-    /// Watches a policy. The solve need not end: its bound holds whenever it stops.
+    /// Wraps a policy. The solve need not finish: its bound is valid whenever it stops.
     pub fn new(inner: &'a mut dyn Policy) -> Self {
         let limits = Limits { gap: 1e-4, nodes: 200, ..Limits::default() };
         Bounded { inner, limits, rounds: Vec::new() }

@@ -1,7 +1,7 @@
 //! A solver in another process: HiGHS can overrun its time limit, and a process can be killed.
 //!
 //! The child runs [`serve`]: it reads one request from its input, solves, and writes the answer. The parent keeps the
-//! child's input open; when it closes, because the parent has ended however it ended, the child ends too.
+//! child's input open; when it is closed, even because the parent was killed, the child ends too.
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct ChildSolver {
     fate: Fate,
 }
 
-/// What became of the last child.
+/// How the last child ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
     /// There was none yet.
@@ -52,7 +52,7 @@ impl ChildSolver {
         std::env::current_exe().map(Self::new)
     }
 
-    /// What became of the last child.
+    /// How the last child ended.
     pub fn fate(&self) -> Fate {
         self.fate
     }
@@ -82,7 +82,7 @@ fn converse(child: &mut Child, request: String, patience: Duration) -> std::io::
     let missing = || std::io::Error::other("the child has no pipes");
     let mut input = child.stdin.take().ok_or_else(missing)?;
     let mut output = child.stdout.take().ok_or_else(missing)?;
-    // The input is handed back and closed at the very end: the child takes its end for ours.
+    // The input is handed back and closed last, because the child ends when it is closed.
     let writer = thread::spawn(move || {
         let _ = input.write_all(request.as_bytes()).and_then(|()| input.flush());
         input
@@ -127,8 +127,8 @@ impl Solver for ChildSolver {
     }
 }
 
-/// How long a child may take: a little longer than the limit it is given, because what it has found by then is worth
-/// having; not much longer, because a round waits for it.
+/// How long a child may take: a little longer than its own limit, so that it can return what it has found by then; not much
+/// longer, because a round waits for it.
 fn patience(wall: Duration) -> Duration {
     wall.saturating_add(wall / 10).saturating_add(Duration::from_millis(100))
 }
@@ -145,7 +145,7 @@ fn overran(model: &Model, start: Start<'_>, wall: Duration) -> Solution {
     Solution::without_values(SolveStatus::LimitWithout, wall)
 }
 
-/// The child's whole life: one request in, one answer out.
+/// What the child does: reads one request, writes one answer.
 pub fn serve() -> std::io::Result<()> {
     let mut request = String::new();
     let mut input = std::io::stdin().lock();
@@ -158,7 +158,7 @@ pub fn serve() -> std::io::Result<()> {
     drop(input);
     thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        // Leaving in an orderly way would wait for a solver that does not listen.
+        // A normal exit would wait for a solver that cannot be interrupted.
         std::process::abort();
     });
     let answer = answer_request(&request, &mut Highs);

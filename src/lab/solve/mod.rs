@@ -1,7 +1,7 @@
-//! Solving from the command line and for a live head: in a process that can be killed, and for people to read.
+//! Solving from the command line and for a live head, in a process that can be killed, and the answer as text.
 //!
 //! ```text
-//! model file ─▶ ChildSolver ── rota solve-child ─▶ Highs      (child: kills what overruns, outlives nobody)
+//! model file ─▶ ChildSolver ── rota solve-child ─▶ Highs      (child: killed on overrun, ends with its parent)
 //!                    │
 //!                    └─▶ Answer ─▶ table or JSON              (answer)
 //! ```

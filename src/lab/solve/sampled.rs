@@ -1,7 +1,7 @@
-//! A policy under a light watch: at a few decisions, how much speed its plan leaves on the table.
+//! Wraps a policy to estimate, at a few of its decisions, how much speed its plans leave on the table.
 //!
-//! Rounds are looked at at equal distances. The distance doubles, and every second look is forgotten, whenever there
-//! are many: a run of any length costs a few dozen looks, spread evenly over it, and no clock has a say in which.
+//! Decisions are sampled at equal distances. When there are many samples, every second one is dropped and the distance is
+//! doubled: a run of any length costs a few dozen samples, spread evenly over it, and no clock influences which.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use rota_scripts::optimum::Relaxation;
 use super::given;
 use crate::results::{ModelLoss, SpeedGap};
 
-/// The distance in decisions at first.
+/// The initial distance, in decisions.
 const FIRST_STRIDE: u64 = 16;
-/// With so many looks, every second is forgotten.
+/// With this many samples, every second one is dropped.
 const MOST_LOOKS: usize = 32;
-/// Models that are named, the largest loss first.
+/// How many models are named, the largest loss first.
 const MOST_MODELS: usize = 3;
 
-/// Wraps a policy and looks at some of its decisions.
+/// Wraps a policy and samples some of its decisions.
 pub struct Sampled<'a> {
     inner: &'a mut dyn Policy,
     relaxation: Relaxation,
@@ -33,7 +33,7 @@ pub struct Sampled<'a> {
     last: Time,
 }
 
-/// What was seen of one decision.
+/// One sample.
 struct Seen {
     decision: u64,
     time: Time,
@@ -56,8 +56,8 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// What was left on the table over the run; `None` when no look was possible. A look counts for the time until
-    /// the next one.
+    /// What was left on the table over the run; `None` when no sample was possible. A sample counts for the time
+    /// until the next one.
     pub fn gap(&self, cluster: &Cluster) -> Option<SpeedGap> {
         let ends = self.looks.iter().skip(1).map(|seen| seen.time).chain([self.last]);
         let mut weights: Vec<f64> =
@@ -102,7 +102,7 @@ impl<'a> Sampled<'a> {
     }
 }
 
-/// Who loses most, in parts of all that is lost; a node is named where it has most of a model's loss.
+/// The models that lose most, as parts of the whole loss; a node is named if most of a model's loss is there.
 fn models(losses: &BTreeMap<&str, BTreeMap<NodeId, f64>>, cluster: &Cluster) -> Vec<ModelLoss> {
     let sum = |nodes: &BTreeMap<NodeId, f64>| nodes.values().sum::<f64>();
     let total: f64 = losses.values().map(sum).sum();

@@ -15,18 +15,18 @@ pub struct Ran {
     pub settings: Settings,
     /// What its result is kept under.
     pub key: Key,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was run, here or before.
     Done(Arc<Figures>),
     /// It cannot be run.
     Failed(String),
-    /// It is another shard's, and was not needed here.
+    /// It belongs to another shard, and was not needed here.
     Elsewhere,
 }
 
@@ -96,7 +96,7 @@ impl<E: Execute> Batch<E> {
         if !slot.begin() {
             return;
         }
-        // A defect in one run must not take the others with it.
+        // A panic in one run must not end the others.
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.execute.run(&slot.plan)));
         let outcome = match ran {
             Ok(Ok(result)) => {

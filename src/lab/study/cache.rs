@@ -1,7 +1,7 @@
-//! Results by what they depend on: a file for each run, named by a hash, there whole or not at all.
+//! Results kept by a hash of everything they depend on: one file for each run, written completely or not at all.
 //!
-//! A file is written next to its final path, flushed to the disk and renamed. It ends with a checksum of itself, so that one
-//! which a crash of the machine cut short is a missing one. Nothing in it depends on a clock but `wall_s` and
+//! A file is written next to its final path, flushed to the disk and renamed. It ends with a checksum of itself, so that a file
+//! cut short by a crash counts as missing. Nothing in it depends on a clock but `wall_s` and
 //! `decide_s`.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Key {
         &self.hex
     }
 
-    /// Its first bits, for dealing runs out.
+    /// Its first bits, by which runs are divided among shards.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -25,7 +25,7 @@ mod terminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rota_scripts::study::{Settings, StudyOptions};
+use rota_scripts::study::{RunRefused, Settings, StudyOptions};
 
 pub use batch::{Batch, Outcome, Ran};
 pub use cache::{Cache, Figures, Key};
@@ -135,16 +135,14 @@ pub fn run_each<E: Execute>(
     use rota_scripts::study::Batch as _;
     let batch = Arc::new(Batch::new(execute, Cache::open(out, &[])?, None, watch));
     let shared = batch::Shared(Arc::clone(&batch));
-    let taken: Vec<(Settings, Result<usize, String>)> = settings
-        .into_iter()
-        .map(|settings| (settings.clone(), shared.submit(settings).map_err(|refused| refused.0)))
-        .collect();
+    let submitted: Vec<(Settings, Result<usize, RunRefused>)> =
+        settings.into_iter().map(|settings| (settings.clone(), shared.submit(settings))).collect();
     let (_, _, runs) = batch.finish();
-    let ran = |(settings, taken): (Settings, Result<usize, String>)| match taken {
+    let ran = |(settings, submitted): (Settings, Result<usize, RunRefused>)| match submitted {
         Ok(run) => runs[run].clone(),
-        Err(why) => Ran { settings, key: Key::new([]), outcome: Outcome::Failed(why) },
+        Err(RunRefused(why)) => Ran { settings, key: Key::new([]), outcome: Outcome::Failed(why) },
     };
-    Ok(taken.into_iter().map(ran).collect())
+    Ok(submitted.into_iter().map(ran).collect())
 }
 
 impl Study {

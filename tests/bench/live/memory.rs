@@ -35,7 +35,7 @@ pub(crate) fn measure() {
     let all_here = begun.elapsed();
     let here_mb = cluster.head_memory_mb();
     let copies = (N_AGENTS * N_GPUS as usize).to_string();
-    // Nobody is behind the agents: jobs are held by the books and go nowhere.
+    // No agent is real: jobs hold their GPUs in the cluster state, and make no progress.
     cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--array", &copies, "--", "/bin/true"]);
     std::thread::sleep(Duration::from_secs(10));
     let later_mb = cluster.head_memory_mb();

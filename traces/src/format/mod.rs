@@ -150,8 +150,7 @@ pub(crate) fn choose(
 /// Guesses the format by the first line and the extension.
 pub fn detect(source: &Source) -> Result<Format, InputError> {
     let first = source.text.trim_start().lines().next().unwrap_or("");
-    let separator = if source.has_extension("txt") { ' ' } else { ',' };
-    let cells: Vec<&str> = first.split(separator).map(str::trim).collect();
+    let cells: Vec<&str> = first.split(source.separator()).map(str::trim).collect();
     let has = |names: &[&str]| names.iter().all(|name| cells.contains(name));
     let any = |names: &[&str]| names.iter().any(|name| cells.contains(name));
     if source.has_extension("json") || first.starts_with('[') {

@@ -1,4 +1,4 @@
-//! The certificate authority of a cluster: a folder with its key, what it issued and what it took back.
+//! The certificate authority of a cluster: a folder with its key, the certificates it issued and those it revoked.
 //!
 //! ```text
 //! ca.pem  ca.key  revoked.pem  issued        the authority
@@ -18,17 +18,17 @@ use super::files::{self, Secrecy};
 use super::{Identity, IdentityError, Role};
 use crate::quic::{AGENTS_DOMAIN, USERS_DOMAIN};
 
-/// From when to when a certificate holds.
+/// The time in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// From when.
+    /// Start of the validity.
     pub from: OffsetDateTime,
-    /// To when.
+    /// End of the validity.
     pub to: OffsetDateTime,
 }
 
 impl Validity {
-    /// So many days from now, beginning a little earlier for clocks that are behind.
+    /// This many days from now, beginning a little earlier because some clocks are behind.
     pub fn days(days: u32) -> Self {
         let now = OffsetDateTime::now_utc();
         let to = now.checked_add(Duration::days(days.into())).unwrap_or(now);
@@ -36,10 +36,10 @@ impl Validity {
     }
 }
 
-/// A folder that was filled for a party.
+/// A folder with the credentials of one party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// The party it was filled for.
+    /// The party whose credentials it holds.
     pub identity: Identity,
     /// Where its key and certificate are.
     pub folder: PathBuf,
@@ -99,7 +99,7 @@ impl Authority {
         }];
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
-        // The book first: what was issued can be revoked, even if the folder is not filled any more.
+        // The list first: a certificate that was issued can be revoked even if writing its folder fails.
         self.note_issued(identity, &serial, validity)?;
         let folder = self.folder_of(identity);
         files::make_folder(&folder)?;
@@ -114,7 +114,7 @@ impl Authority {
         Ok(Issued { identity: identity.clone(), folder })
     }
 
-    /// Takes back every certificate of a party; how many that were.
+    /// Revokes every certificate of a party, and returns how many that were.
     pub fn revoke(&self, identity: &Identity) -> Result<usize, IdentityError> {
         let mut lines = self.issued()?;
         let domain = identity.domain();
@@ -173,7 +173,7 @@ impl Authority {
         let path = self.folder.join("issued");
         let text = String::from_utf8_lossy(&files::read(&path)?).into_owned();
         let line = |(at, text): (usize, &str)| {
-            let why = || format!("line {}: `{text}` is no record of a certificate", at + 1);
+            let why = || format!("line {}: `{text}` is not the record of a certificate", at + 1);
             Line::of_text(text).ok_or_else(|| IdentityError::Content { path: path.clone(), why: why() })
         };
         text.lines().enumerate().map(line).collect()
@@ -192,7 +192,7 @@ impl Authority {
     }
 }
 
-/// One certificate in the authority's book.
+/// One certificate in the list of those issued.
 struct Line {
     serial: Vec<u8>,
     domain: String,
@@ -223,7 +223,7 @@ impl Line {
     }
 }
 
-/// The same for every authority, so that it need not be read back out of its certificate.
+/// The same for every authority, so that it need not be read from its certificate.
 fn params() -> Result<CertificateParams, IdentityError> {
     let mut params = CertificateParams::new(Vec::new()).map_err(|error| make("the authority", error))?;
     params.distinguished_name = named("Rota cluster authority");

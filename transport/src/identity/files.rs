@@ -42,7 +42,7 @@ pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, IdentityError> {
     read(path)
 }
 
-/// Makes a folder, and those above it; `mode` is for folders that hold keys.
+/// Makes a folder and its parents; `mode` is for folders that hold keys.
 pub(super) fn make_folder(path: &Path) -> Result<(), IdentityError> {
     let error = |error| IdentityError::File { path: path.to_owned(), error };
     fs::create_dir_all(path).map_err(error)?;

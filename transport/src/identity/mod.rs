@@ -1,8 +1,8 @@
-//! Who is who: a certificate authority of the cluster's own, and a certificate for the head, every agent and every user.
+//! Identities: the cluster has its own certificate authority, and the head, every agent and every user have certificates.
 //!
 //! Role and name are in the certificate (`node0.agent.rota`, `ada.user.rota`), signed by the authority, so that nobody
-//! acts for another by saying so. `authority` issues and revokes, `credentials` is what one party keeps on its disk. When
-//! certificates are looked at is in `quic`.
+//! can claim to be somebody else. `authority` issues and revokes, `credentials` is what one party keeps on its disk. When
+//! certificates are checked is in `quic`.
 
 mod authority;
 mod credentials;
@@ -19,11 +19,11 @@ use crate::value::{Name, ValueError};
 /// What a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// The head: it is connected to.
+    /// The head, to which the others connect.
     Head,
     /// The daemon of a node.
     Agent,
-    /// A person, or a program of one.
+    /// A person, or a program that acts for one.
     User,
 }
 
@@ -59,7 +59,7 @@ impl Identity {
         format!("{}.{}.rota", self.name, self.role)
     }
 
-    /// From a name in a certificate; `None` when it is none of ours.
+    /// From a name in a certificate; `None` when it does not name a role of ours.
     pub fn of_domain(domain: &str) -> Option<Self> {
         let rest = domain.strip_suffix(".rota")?;
         let (name, role) = rest.rsplit_once('.')?;
@@ -101,7 +101,7 @@ pub enum IdentityError {
         /// What is wrong with it.
         why: String,
     },
-    /// An authority where one is already.
+    /// The folder already has an authority.
     #[error("{}: an authority is there already; a new one would make every certificate worthless", path.display())]
     Exists {
         /// Folder of the authority that is there.
@@ -115,7 +115,7 @@ pub enum IdentityError {
         /// Folder of the authority.
         path: PathBuf,
     },
-    /// A name that is none.
+    /// A name that is not valid.
     #[error(transparent)]
     Name(#[from] ValueError),
     /// A certificate could not be made.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Attempt;
 use crate::value::{GpuShare, Gpus, HostAmount, Iterations, Name, Rate, Text, TimeScale, ValueError, Wait};
 
-/// A number that one launch order carries into the inventory, so that head and agent mean the same one.
+/// A random number that identifies one launch order: the inventory returns it, so that head and agent mean the same one.
 pub type LaunchId = u64;
 
 /// One job's start on one node.
@@ -19,7 +19,7 @@ pub struct Launch {
     pub name: Text,
     /// Whose it is.
     pub user: Name,
-    /// As what it is started.
+    /// Process, container or emulated job.
     pub launcher: Launcher,
     /// The program and its arguments; for a container possibly none, which runs the image's own.
     pub argv: Vec<Text>,
@@ -35,7 +35,7 @@ pub struct Launch {
     pub host: HostAmount,
     /// Which of the ranks of the job run on this node.
     pub gang: Gang,
-    /// At once, or when told.
+    /// Whether it starts at once or waits for an order.
     pub start: Start,
     /// What there is to do.
     pub work: Work,
@@ -51,7 +51,7 @@ pub struct Launch {
     pub time_scale: TimeScale,
 }
 
-/// As what a job is started.
+/// What kind of thing a job is started as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Launcher {
     /// A process.
@@ -73,7 +73,7 @@ pub struct Container {
     pub mounts: Vec<Mount>,
     /// Its network, such as `host`; empty is the runtime's own choice.
     pub network: Text,
-    /// How GPUs are handed in, such as `--gpus=device={gpus}`; empty is the agent's setting.
+    /// Option that gives it GPUs, such as `--gpus=device={gpus}`; empty is the agent's setting.
     pub gpu_flag: Text,
 }
 
@@ -109,7 +109,7 @@ pub enum Start {
     WhenTold,
 }
 
-/// Where ranks meet.
+/// Where ranks find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendezvous {
     /// Address of the node with rank 0.
@@ -143,7 +143,7 @@ impl Gang {
     pub const ALONE: Gang =
         Gang(GangNumbers { node_rank: 0, n_nodes: 1, first_rank: 0, n_ranks: 1, world_size: 1 });
 
-    /// Checks that the ranks of this node are some of all.
+    /// Checks that the ranks of this node are among those of the job.
     pub fn new(numbers: GangNumbers) -> Result<Self, ValueError> {
         let GangNumbers { node_rank, n_nodes, first_rank, n_ranks, world_size } = numbers;
         let past_rank = u64::from(first_rank) + u64::from(n_ranks);
@@ -158,7 +158,7 @@ impl Gang {
         }
     }
 
-    /// The numbers, which fit together.
+    /// The numbers; they are consistent.
     pub fn numbers(self) -> GangNumbers {
         self.0
     }

@@ -1,5 +1,5 @@
-//! What is said, as types. Enums are append-only: a new variant goes to the end, a field never changes its place, and
-//! `tests/golden.rs` holds the bytes of every message so that a slip is a failing test, not a broken cluster.
+//! The messages. Enums are append-only: a new variant goes to the end, a field never changes its position, and
+//! `tests/wire` holds the bytes of every message, so that a mistake is a failing test and not a broken cluster.
 //!
 //! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
 //! `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
@@ -18,10 +18,10 @@ pub use user::*;
 use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};
 
-/// The version of everything here. Peers with different ones do not talk; the ALPN says the same.
+/// The version of all messages. Peers with different versions refuse each other; the ALPN carries it too.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// One launch of one job: never two live ones of a job, and a later one has a larger incarnation.
+/// One launch of one job. A job never has two live launches, and a later one has a larger incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// The number that the head gave the job.
@@ -71,7 +71,7 @@ counter!(
     Sequence
 );
 counter!(
-    /// A number drawn when an agent starts: another one means that it forgot what it had not written down.
+    /// A random number drawn when an agent starts: a new one means that it has forgotten what was not on its disk.
     BootId
 );
 counter!(

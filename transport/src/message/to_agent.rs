@@ -1,26 +1,26 @@
-//! What the head says to agents.
+//! Messages from the head to agents.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Beat, Epoch, Launch, OrderId, Rendezvous, Sequence};
 use crate::value::{HostAmount, Piece, Rate, Text, Wait};
 
-/// What the head says to an agent.
+/// A message from the head to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// The answer to a good `Hello`.
     Welcome(Welcome),
     /// The answer to a bad one; the connection is closed after it.
     Refused(Text),
-    /// Do something. Repeated until done.
+    /// An order. Repeated until it has arrived.
     Order(Order),
-    /// Reports up to this one are written down.
+    /// Reports up to this one are in the journal.
     Acknowledge(Sequence),
-    /// The answer to a heartbeat: the agent's lease begins anew at the moment it sent that heartbeat.
+    /// The answer to a heartbeat: the agent's lease is renewed, counted from the moment it sent that heartbeat.
     Renew {
         /// The heartbeat answered.
         beat: Beat,
-        /// The head has heard the outcome of every order before this one: the agent need not keep them.
+        /// The head has the outcome of every order before this one: the agent need not keep them.
         settled_before: OrderId,
     },
 }
@@ -30,11 +30,11 @@ pub enum ToAgent {
 pub struct Welcome {
     /// The epoch of this head.
     pub epoch: Epoch,
-    /// Without an answer for this long, counted from the heartbeat that was answered last, an agent acts for itself.
+    /// Without an answer for this long, counted from the last heartbeat that was answered, an agent's lease is over.
     pub lease: Wait,
     /// Time between heartbeats.
     pub heartbeat: Wait,
-    /// The last report of this boot that is written down.
+    /// The last report of this boot that is in the journal.
     pub reports_seen: Sequence,
 }
 
@@ -61,7 +61,7 @@ pub enum Task {
         /// Where its ranks meet.
         rendezvous: Rendezvous,
     },
-    /// Stop a launch, or drop what was prepared; its end is reported either way. What is gone already is no failure.
+    /// Stop a launch, or drop what was prepared; its end is reported either way. It is not an error if the launch is gone already.
     Stop {
         /// The launch to stop, running or prepared.
         attempt: Attempt,
@@ -84,7 +84,7 @@ pub enum Task {
         /// Iterations per second it should do with that, by its profile.
         rate: Rate,
     },
-    /// The end of this launch is written down: its record may go, its output stays until its caps are reached.
+    /// The end of this launch is in the journal: its record may be deleted, its output stays until its limits are reached.
     Forget {
         /// A launch whose end the agent has reported.
         attempt: Attempt,
@@ -122,7 +122,7 @@ pub enum Task {
         offset: u64,
         /// The piece itself, from `offset` on.
         bytes: Piece,
-        /// Whether nothing follows: then it takes the place of what was there.
+        /// Whether this is the last piece: then the checkpoint replaces the one that was there.
         is_end: bool,
     },
 }

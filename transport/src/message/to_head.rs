@@ -1,18 +1,18 @@
-//! What agents say to the head.
+//! Messages from agents to the head.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Beat, BootId, Epoch, LaunchId, OrderId, Sequence};
 use crate::value::{GpuShare, Gpus, HostAmount, Iterations, LogBytes, LongText, Name, Piece, Text};
 
-/// What an agent says.
+/// A message from an agent to the head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToHead {
     /// The first message of a connection.
     Hello(Hello),
     /// What the node has and runs: the second message of a connection, and whenever it changes.
     Inventory(Inventory),
-    /// I am alive. Answered with `Renew`, which prolongs the agent's lease.
+    /// A sign of life. Answered with `Renew`, which renews the agent's lease.
     Heartbeat(Heartbeat),
     /// An order was carried out, or could not be.
     OrderDone(OrderDone),
@@ -22,7 +22,7 @@ pub enum ToHead {
     LogChunk(LogChunk),
 }
 
-/// Who speaks.
+/// Who the agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The protocol it speaks.
@@ -61,7 +61,7 @@ pub struct Inventory {
 pub struct GpuInfo {
     /// Its number among those given to jobs, from 0.
     pub index: u32,
-    /// Its own name, unique in the world.
+    /// Its globally unique identifier, from the driver.
     pub uuid: Text,
     /// Its model, such as `A100-SXM4-80GB`.
     pub model: Text,
@@ -125,11 +125,11 @@ pub enum AttemptState {
 pub struct Exit {
     /// By code or signal.
     pub how: ExitHow,
-    /// On whose behalf.
+    /// Why it ended: by itself, on an order, or by a limit.
     pub cause: ExitCause,
 }
 
-/// What the operating system says of an end.
+/// How the operating system reports an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitHow {
@@ -170,18 +170,18 @@ pub struct Heartbeat {
     pub n_unacknowledged: u32,
 }
 
-/// What became of an order.
+/// How an order was carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrderDone {
     /// The number that the order came with.
     pub order: OrderId,
     /// In which epoch it was given.
     pub epoch: Epoch,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What became of an order.
+/// How an order was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Carried out.
@@ -191,7 +191,7 @@ pub enum Outcome {
         /// A free port of the node.
         port: u16,
     },
-    /// Not carried out, and why.
+    /// Not carried out, with the reason.
     Failed(Text),
     /// A piece of a checkpoint, asked for by `ReadCheckpoint`.
     Piece {
@@ -216,7 +216,7 @@ pub struct Report {
 pub enum Fact {
     /// A launch runs.
     Started(Attempt),
-    /// A launch has done so many iterations in all.
+    /// A launch reported progress.
     Progressed {
         /// The launch that reported it.
         attempt: Attempt,
@@ -253,7 +253,7 @@ pub enum Fact {
 pub struct Exited {
     /// The launch that is gone.
     pub attempt: Attempt,
-    /// How it ended, and on whose behalf.
+    /// How it ended and why.
     pub exit: Exit,
     /// Iterations done in all, as far as known.
     pub iterations: Iterations,

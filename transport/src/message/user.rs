@@ -1,4 +1,4 @@
-//! What people ask the head, and what it answers: one stream for each request, answers until `End` or `Failed`.
+//! Requests of users to the head, and its answers: one stream for each request, answers until `End` or `Failed`.
 
 use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Time;
@@ -15,16 +15,16 @@ pub enum FromUser {
         /// That protocol.
         protocol: u32,
     },
-    /// Take these jobs, all or none. Answered when they are written down.
+    /// Submit these jobs, all or none. Answered when they are in the journal.
     Submit {
         /// In the order in which they get their numbers.
         jobs: Vec<JobRequest>,
-        /// Drawn by the sender: asking again with the same one gets the same answer and no second job.
+        /// A random number drawn by the sender: the same request sent again gets the same answer and makes no second job.
         key: u64,
     },
-    /// Withdraw jobs.
+    /// Cancel jobs.
     Cancel {
-        /// Jobs that have not ended; if one of them has, or is unknown, none is withdrawn.
+        /// Jobs that have not ended; if one of them has, or is unknown, none is cancelled.
         jobs: Vec<JobId>,
     },
     /// Show jobs.
@@ -41,7 +41,7 @@ pub enum FromUser {
         /// From which byte.
         offset: u64,
     },
-    /// Give a node nothing new and move away what runs there, or take it back into service.
+    /// Drain a node (nothing new is started there, and its jobs are moved away), or put it back into service.
     Drain {
         /// The name of the node's agent.
         node: Name,
@@ -74,17 +74,17 @@ pub enum FromUser {
         /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
     },
-    /// Everything that was written down, as lines of JSON.
+    /// The whole journal, as lines of JSON.
     Journal,
     /// End the head; what runs goes on for its lease.
     Shutdown,
-    /// What decisions depend on besides what happens, as the last start in the journal has it: JSON.
+    /// What decisions depend on besides events, as recorded at the head's last start: JSON.
     Rules,
-    /// Pass over time in which nothing happens, once every launch has done some iterations; answered with the status.
+    /// Skip time in which nothing happens, once every launch has done some iterations; answered with the status.
     FastForward {
         /// At most until then.
         until: Time,
-        /// So many iterations of each launch.
+        /// The iterations that each launch must have done itself.
         n_iterations: u32,
     },
     /// Stop what runs, after a checkpoint, and end the head; jobs go on when it starts again.
@@ -105,11 +105,11 @@ pub enum WhichJobs {
 /// A job as it is submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRequest {
-    /// For people; need not be unique.
+    /// A name for people; need not be unique.
     pub name: Text,
     /// Who pays; empty is the user.
     pub tenant: Text,
-    /// Larger goes first where an order respects it.
+    /// Larger is more important, in policies that use priorities.
     pub priority: i32,
     /// The profile it runs by; empty is none.
     pub model: Text,
@@ -130,8 +130,8 @@ pub struct JobRequest {
 }
 
 impl JobRequest {
-    /// The least that can be asked for: an emulated job without a profile, a deadline or work. Tests and benchmarks change
-    /// what they are about.
+    /// The smallest request: an emulated job without a profile, a deadline or work. Tests and benchmarks change the fields
+    /// that they need.
     pub fn emulated(gpus: u32) -> Self {
         let none = || Text::cut("");
         JobRequest {
@@ -163,7 +163,7 @@ impl JobRequest {
     }
 }
 
-/// How a job is started, wherever it runs.
+/// How a job is started, on any node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobStart {
     /// As what.
@@ -188,7 +188,7 @@ pub struct JobStart {
     pub restart: Wait,
     /// Time between checkpoints it writes by itself; none loses no work at a failure.
     pub checkpoint_every: Wait,
-    /// Failures after which it is given up.
+    /// How many failures it may have before it is given up.
     pub most_failures: u32,
 }
 
@@ -210,7 +210,7 @@ pub enum ToUser {
     Failed(LongText),
     /// The state of the cluster in a few numbers.
     Status(Status),
-    /// The jobs were written down under these numbers.
+    /// The jobs are in the journal under these numbers.
     Submitted(Vec<JobId>),
     /// Some of the jobs asked for.
     Jobs(Vec<JobView>),
@@ -244,7 +244,7 @@ pub struct Status {
     pub is_ready: bool,
     /// The policy that decides.
     pub policy: Text,
-    /// What is wrong with it, if something is: what runs is kept meanwhile.
+    /// What is wrong with it, if anything is; running jobs are kept meanwhile.
     pub trouble: Text,
     /// Time between rounds.
     pub round: Wait,
@@ -277,9 +277,9 @@ pub struct JobView {
     pub user: Name,
     /// Name of the profile it runs by; empty when it has none.
     pub model: Text,
-    /// Its state, by the head's latest knowledge.
+    /// Its state, as far as the head knows.
     pub state: JobStateView,
-    /// Why, where there is something to say.
+    /// The reason for its state; empty if there is nothing to add.
     pub reason: Text,
     /// GPUs asked for.
     pub gpus_asked: u32,
@@ -325,14 +325,14 @@ pub enum JobStateView {
     Finished,
     /// Refused by the policy, or too large for the cluster.
     Declined,
-    /// Withdrawn by a user.
+    /// Cancelled by a user.
     Cancelled,
     /// Given up after too many failures.
     Failed,
 }
 
 impl JobStateView {
-    /// Whether nothing more will come of it.
+    /// Whether it has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Declined | Self::Cancelled | Self::Failed)
@@ -344,7 +344,7 @@ impl JobStateView {
 pub struct NodeView {
     /// Its name, which is its agent's.
     pub name: Name,
-    /// Its state, by the head's latest knowledge.
+    /// Its state, as far as the head knows.
     pub state: NodeStateView,
     /// Its GPU type.
     pub gpu_type: Text,
@@ -362,7 +362,7 @@ pub struct NodeView {
     pub since: Time,
     /// Jobs there.
     pub jobs: Vec<JobId>,
-    /// Why it is in its state, where there is something to say.
+    /// The reason for its state; empty if there is nothing to add.
     pub reason: Text,
 }
 
@@ -372,7 +372,7 @@ pub struct NodeView {
 pub enum NodeStateView {
     /// In service.
     Up,
-    /// Not heard of, but its lease is not over: what ran there is left alone.
+    /// Its heartbeats have stopped, but its lease is not over: its jobs are left alone.
     Silent,
     /// Lost: its lease is over.
     Lost,
@@ -385,10 +385,10 @@ pub enum NodeStateView {
 pub struct EventView {
     /// Its position in the journal, from 0.
     pub index: u64,
-    /// When it was written down, by the clock of the head.
+    /// When it was recorded, in the head's time.
     pub time: Time,
-    /// What kind, in a word.
+    /// Kind of the record, in one word.
     pub kind: Text,
-    /// In words.
+    /// The record as a sentence.
     pub text: Text,
 }

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use crate::frame::{self, FrameError, Reader};
 
-/// A stream that is no more, or should not be.
+/// A stream that was lost or must be closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
     /// The connection is gone.
@@ -14,7 +14,7 @@ pub enum ChannelError {
         /// What quinn said.
         why: String,
     },
-    /// The peer said something that cannot be.
+    /// The peer sent something that is not a message.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
@@ -49,7 +49,7 @@ impl Sender {
         self.send_raw(&frame::encode(message)?).await
     }
 
-    /// Sends bytes as they are. For tests of what a peer does with bytes that are no message.
+    /// Sends bytes as they are, for tests of how a peer handles bytes that are not a message.
     pub async fn send_raw(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
         self.stream.write_all(bytes).await.map_err(|error| closed(&error))
     }
@@ -75,7 +75,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The peer has said who it is: longer messages are taken from now on.
+    /// The peer is known: longer messages are accepted from now on.
     pub fn trust(&mut self) {
         self.reader.trust();
     }
@@ -95,7 +95,7 @@ impl Receiver {
     }
 }
 
-/// What ended a stream: where the connection is lost, what became of that says more.
+/// Why a stream ended: if the connection was lost, its error says more than the stream's.
 fn closed(error: &dyn std::error::Error) -> ChannelError {
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     ChannelError::Closed { why }

@@ -1,4 +1,4 @@
-//! The endpoint of agents and users: the way to the head.
+//! The endpoint of agents and users, which connects to the head.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::value::Name;
 /// A connection that was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Keys and certificates are no good.
+    /// Keys or certificates cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// TLS cannot be set up with them.
@@ -19,10 +19,10 @@ pub enum ConnectError {
         /// What rustls said.
         why: String,
     },
-    /// No socket.
+    /// No socket could be opened.
     #[error("no socket could be opened: {0}")]
     Socket(std::io::Error),
-    /// A name that leads nowhere.
+    /// A host name that cannot be resolved.
     #[error("{head}: {why}")]
     NotFound {
         /// What was asked for.
@@ -30,7 +30,7 @@ pub enum ConnectError {
         /// What the resolver said.
         why: String,
     },
-    /// The head does not answer, or does not want us.
+    /// The head does not answer, or refuses the connection.
     #[error("the head at {address} cannot be reached: {why}")]
     Refused {
         /// The address that was tried.
@@ -49,7 +49,7 @@ impl From<SettingsError> for ConnectError {
     }
 }
 
-/// The way to the head, with the certificate of an agent or a user.
+/// Connects to the head with the certificate of an agent or a user.
 #[derive(Debug)]
 pub struct Connector {
     endpoint: quinn::Endpoint,
@@ -66,7 +66,7 @@ impl Connector {
         Connector::for_door(credentials, domain)
     }
 
-    /// The same, knocking at a door of one's choice: the head opens only the right one.
+    /// The same, asking for a server name of one's choice: the head accepts only the one for the role.
     pub fn for_door(credentials: &Credentials, domain: &'static str) -> Result<Self, ConnectError> {
         let config = settings::client(credentials)?;
         let any: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
@@ -103,12 +103,12 @@ impl Connector {
     }
 }
 
-/// What a failed connection means for who tries.
+/// A failed connection, with advice on what to check.
 fn explained(error: &quinn::ConnectionError) -> String {
     match error {
         quinn::ConnectionError::TimedOut => "no answer; is it running, and is UDP let through?".into(),
         quinn::ConnectionError::TransportError(error) => {
-            format!("{error}; are both certificates of the same authority, and in their time?")
+            format!("{error}; are both certificates from the same authority, and valid now?")
         }
         other => other.to_string(),
     }

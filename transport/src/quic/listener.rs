@@ -1,4 +1,4 @@
-//! The head's endpoint: who may come in.
+//! The head's endpoint: whose connections are accepted.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
@@ -10,15 +10,15 @@ use super::settings::{self, SettingsError};
 use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
 use crate::identity::{Credentials, IdentityError, Role, identity_of};
 
-/// The receive buffer the head asks for: with the usual 200 KiB a thousand agents that come at once drop packets.
+/// The receive buffer the head asks for: with the usual 200 KiB, packets are lost when a thousand agents connect at once.
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
-/// With more connections than this under way, newcomers must first show that their address is theirs.
+/// With more handshakes than this under way, new peers must first prove that they own their address.
 const MOST_UNPROVEN_ARRIVALS: usize = 64;
 
-/// A listener that cannot be.
+/// Why the head cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address cannot be listened at.
+    /// The socket cannot be bound.
     #[error("{address}: {error}")]
     Bind {
         /// The address that was configured.
@@ -26,7 +26,7 @@ pub enum ListenError {
         /// What the operating system said.
         error: std::io::Error,
     },
-    /// Keys and certificates are no good.
+    /// Keys or certificates cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// TLS cannot be set up with them.
@@ -46,21 +46,21 @@ impl From<SettingsError> for ListenError {
     }
 }
 
-/// Why a peer was not let in.
+/// Why a peer was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The handshake failed: no certificate, a wrong one, another protocol, or silence.
     #[error("{address}: {why}")]
     Handshake {
-        /// From where.
+        /// Address of the peer.
         address: SocketAddr,
         /// What the handshake ended with.
         why: String,
     },
-    /// A good certificate at the wrong door.
-    #[error("{address}: a certificate of a {role} opens no session at {door}")]
+    /// A valid certificate with the server name of another role.
+    #[error("{address}: a certificate of a {role} is not accepted at {door}")]
     WrongDoor {
-        /// From where.
+        /// Address of the peer.
         address: SocketAddr,
         /// What the certificate is for.
         role: Role,
@@ -92,7 +92,7 @@ impl Listener {
         Ok(Listener { endpoint, credentials, revoked_at: Mutex::new(revoked_at), warning })
     }
 
-    /// What an operator should know about the socket, if something.
+    /// A warning about the socket for the operator, if there is one.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -116,8 +116,8 @@ impl Listener {
         }
     }
 
-    /// Reads the list of revoked certificates again if it was written since; true when it was. Connections that are open
-    /// are the caller's: their holders should greet again.
+    /// Reads the list of revoked certificates again if it was written since; true when it was. The caller
+    /// should close open connections, so that their certificates are checked again.
     pub fn refresh(&self) -> Result<bool, ListenError> {
         let written = self.credentials.revoked_at();
         let Ok(mut known) = self.revoked_at.lock() else { return Ok(false) };
@@ -141,14 +141,14 @@ impl Listener {
     }
 }
 
-/// Somebody at the door.
+/// A peer that wants to connect.
 #[derive(Debug)]
 pub struct Arrival {
     incoming: quinn::Incoming,
 }
 
 impl Arrival {
-    /// Shakes hands. Nothing that the peer says is looked at before it is known.
+    /// Completes the handshake. Nothing that the peer sends is read before its certificate was checked.
     pub async fn admit(self) -> Result<Peer, Refusal> {
         let address = self.incoming.remote_address();
         let refused = |why: String| Refusal::Handshake { address, why };
@@ -157,7 +157,7 @@ impl Arrival {
             .peer_identity()
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
             .and_then(|chain| chain.first().and_then(identity_of))
-            .ok_or_else(|| refused("a certificate that names nobody".into()))?;
+            .ok_or_else(|| refused("a certificate without a name of ours".into()))?;
         let door = connection
             .handshake_data()
             .and_then(|data| data.downcast::<quinn::crypto::rustls::HandshakeData>().ok())

@@ -1,9 +1,9 @@
-//! QUIC endpoints: the only room that knows quinn, rustls and sockets.
+//! QUIC endpoints: the only module that knows quinn, rustls and sockets.
 //!
 //! TLS 1.3 with certificates on both sides, one ALPN, no early data (it could be replayed), limits on streams and
-//! buffers. A peer is known before the first byte it says is looked at: its certificate must be signed by the
-//! authority, in its time, not revoked, of the right role, and for the door it knocked at (`AGENTS_DOMAIN` or
-//! `USERS_DOMAIN`); else it never gets a stream.
+//! buffers. A peer is identified before the first byte it sends is read: its certificate must be signed by the
+//! authority, be valid now, not be revoked, and have the role that belongs to the server name it asked for (`AGENTS_DOMAIN`
+//! or `USERS_DOMAIN`); otherwise it never gets a stream.
 
 mod channel;
 mod connector;
@@ -43,7 +43,7 @@ impl Peer {
         self.connection.remote_address()
     }
 
-    /// The address by which this side is reached from there, if the system says it.
+    /// The local address that this peer reaches, if the system reports it.
     pub fn local_address(&self) -> Option<std::net::IpAddr> {
         self.connection.local_ip()
     }
@@ -65,7 +65,7 @@ impl Peer {
         self.connection.closed().await.to_string()
     }
 
-    /// Hangs up, with a word.
+    /// Closes the connection with a reason.
     pub fn close(&self, why: &str) {
         self.connection.close(quinn::VarInt::from_u32(1), why.as_bytes());
     }

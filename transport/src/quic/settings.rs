@@ -25,10 +25,10 @@ const MOST_STREAMS: u32 = 64;
 const CONNECTION_ID_BYTES: usize = 8;
 /// After a restart a thousand agents learn within a second that their connections are gone.
 const LEAST_BETWEEN_RESETS: Duration = Duration::from_millis(1);
-/// What a round trip is thought to take before one was seen: a greeting that is lost is repeated after three of them.
+/// The round-trip time assumed before one was measured: a lost first packet is repeated after three of them.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
-/// Settings that cannot be made.
+/// Why the settings cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error(transparent)]
@@ -74,8 +74,8 @@ pub(super) fn server(credentials: &Credentials) -> Result<quinn::ServerConfig, S
     Ok(server)
 }
 
-/// The head's endpoint. A peer that writes to a connection of an earlier head learns at once that it is gone, and need
-/// not wait for its silence: the token that proves it comes from the head's key, so that a head that was restarted knows it.
+/// The head's endpoint. A peer that writes to a connection of an earlier head is told at once that it is gone, without
+/// waiting for a timeout: the reset token is derived from the head's key, so a restarted head can compute it.
 pub(super) fn endpoint(credentials: &Credentials) -> quinn::EndpointConfig {
     let secret = hmac::Key::new(hmac::HMAC_SHA256, credentials.key.secret_der());
     let token_key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, b"rota reset tokens").as_ref());
@@ -84,8 +84,8 @@ pub(super) fn endpoint(credentials: &Credentials) -> quinn::EndpointConfig {
     config
 }
 
-/// Connection ids that a head of the same key cannot tell from its own, unlike quinn's, which carry a secret of the process:
-/// it would not answer to those of its predecessor.
+/// Connection ids that a restarted head with the same key recognises as its own. Those of quinn carry a secret of the
+/// process, so a new head would not answer to the ids of its predecessor.
 struct RandomIds;
 
 impl quinn::ConnectionIdGenerator for RandomIds {

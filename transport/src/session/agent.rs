@@ -12,12 +12,13 @@ use crate::message::{
 };
 use crate::value::{LogBytes, Name, Text};
 
-/// Orders ahead of their turn that are kept.
+/// How many orders that arrived out of sequence are kept.
 const MOST_EARLY_ORDERS: usize = 4096;
-/// Without an answer to its greeting for this long an agent hangs up and tries again.
+/// Without an answer to its greeting for this long, an agent closes the connection and tries again.
 const GREETING_PATIENCE: Span = Span::from_secs(5);
 
-/// Without a word from the head for so many heartbeats an agent hangs up and tries again: the head thinks likewise.
+/// Without a message from the head for this many heartbeats, an agent closes the connection and tries again. The head
+/// does the same.
 const SILENT_BEATS: i64 = 3;
 
 /// Who an agent is.
@@ -33,7 +34,7 @@ pub struct AgentIdentity {
     pub boot: BootId,
 }
 
-/// What an agent must know again after a restart, lest it start something twice.
+/// What an agent must still know after a restart, so that it starts nothing twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentMemory {
     /// The highest epoch it has seen.
@@ -42,23 +43,24 @@ pub struct AgentMemory {
     pub launched: BTreeMap<JobId, Incarnation>,
 }
 
-/// What comes of a message or a moment.
+/// What follows from a message, or from the passing of time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentOutput {
     /// To be sent to the head.
     Send(ToHead),
-    /// The head took the agent in: it wants an inventory. The epoch must be on disk before anything else is done.
+    /// The head accepted the agent and wants an inventory. The epoch must be on disk before anything else is done.
     Welcomed(Welcome),
-    /// The head does not want this agent, and why.
+    /// The head refused this agent, with the reason.
     Refused(Text),
-    /// To be carried out, once; `order_done` tells what became of it. A launch must be on disk before it is started.
+    /// To be carried out, once; `order_done` reports the outcome. A launch must be on disk before it is started.
     Execute {
         /// To be named in `order_done`.
         order: OrderId,
         /// What to do.
         task: Task,
     },
-    /// Nothing was heard for a whole lease: jobs stop, or go on, as they wish. The head is tried further on.
+    /// The head has not answered for a whole lease: each job stops or goes on, as its request says. The agent keeps trying
+    /// to reach the head.
     LeaseOver,
     /// The head does not answer on this connection: make another.
     HangUp,
@@ -74,7 +76,7 @@ pub struct AgentSession {
     counted: Epoch,
     expected: OrderId,
     early: BTreeMap<OrderId, Task>,
-    /// Outcomes the head may not have heard, and when they were last sent.
+    /// Outcomes that the head may not have, and when they were last sent.
     outcomes: BTreeMap<OrderId, (Outcome, Option<Time>)>,
     reports: VecDeque<(Report, Option<Time>)>,
     next_sequence: Sequence,
@@ -84,8 +86,8 @@ pub struct AgentSession {
     /// When heartbeats without an answer were sent.
     beats: BTreeMap<Beat, Time>,
     last_beat: Option<Time>,
-    /// When the head was last heard on this connection.
-    heard: Time,
+    /// When the last message of the head arrived on this connection.
+    last_heard: Time,
     lease_until: Option<Time>,
 }
 
@@ -117,7 +119,7 @@ impl AgentSession {
             next_beat: Beat(1),
             beats: BTreeMap::new(),
             last_beat: None,
-            heard: Time::ZERO,
+            last_heard: Time::ZERO,
             lease_until: None,
         }
     }
@@ -127,22 +129,22 @@ impl AgentSession {
         &self.memory
     }
 
-    /// Whether the head is there and has greeted.
+    /// Whether the head is connected and has answered the greeting.
     pub fn is_open(&self) -> bool {
         self.phase == AgentPhase::Open
     }
 
-    /// Until when the head's word holds; `None` when there is no lease, or it is over.
+    /// Until when the lease lasts; `None` when there is no lease, or it is over.
     pub fn lease_until(&self) -> Option<Time> {
         self.lease_until
     }
 
-    /// Jobs run that were adopted after a restart: without a word from the head they have one lease, of this length.
+    /// Notes that jobs were found running after a restart: until the head answers, they have one lease of this length.
     pub fn adopt_lease(&mut self, now: Time, lease: Span) {
         (self.lease, self.lease_until) = (lease, Some(now + lease));
     }
 
-    /// A connection was made: says who speaks.
+    /// A connection was made: sends the greeting.
     pub fn connected(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
         self.phase = AgentPhase::Greeting(now);
         out.push(AgentOutput::Send(ToHead::Hello(Hello {
@@ -187,7 +189,7 @@ impl AgentSession {
         self.outcomes.insert(order, (outcome, sent));
     }
 
-    /// Output that an order asked for. Not repeated: who reads asks again.
+    /// Output that an order asked for. Not repeated: the reader asks again.
     pub fn log(
         &mut self,
         order: OrderId,
@@ -209,7 +211,7 @@ impl AgentSession {
         message: ToAgent,
         out: &mut Vec<AgentOutput>,
     ) -> Result<(), SessionError> {
-        self.heard = now;
+        self.last_heard = now;
         match (self.phase, message) {
             (AgentPhase::Greeting(sent), ToAgent::Welcome(welcome)) => self.welcome(now, sent, welcome, out),
             (AgentPhase::Greeting(_), ToAgent::Refused(text)) => {
@@ -226,7 +228,7 @@ impl AgentSession {
                 self.outcomes = self.outcomes.split_off(&settled_before);
                 Ok(())
             }
-            // The network may say a welcome twice, or bring something before it: it comes again.
+            // A welcome may arrive twice, and something else before it; what is dropped here is repeated.
             (AgentPhase::Open, ToAgent::Welcome(welcome)) if welcome.epoch == self.counted => Ok(()),
             (AgentPhase::Greeting(_), _) => Ok(()),
             (AgentPhase::Open, ToAgent::Refused(_) | ToAgent::Welcome(_)) => {
@@ -236,7 +238,7 @@ impl AgentSession {
         }
     }
 
-    /// Says what the passing of time brings.
+    /// Lets time pass, and returns what follows from it.
     pub fn tick(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
         if self.lease_until.is_some_and(|until| now >= until) {
             self.lease_until = None;
@@ -247,7 +249,7 @@ impl AgentSession {
                 self.phase = AgentPhase::Apart;
                 out.push(AgentOutput::HangUp);
             }
-            AgentPhase::Open if now - self.heard >= self.heartbeat * SILENT_BEATS => {
+            AgentPhase::Open if now - self.last_heard >= self.heartbeat * SILENT_BEATS => {
                 self.phase = AgentPhase::Apart;
                 out.push(AgentOutput::HangUp);
             }
@@ -259,7 +261,7 @@ impl AgentSession {
         }
     }
 
-    /// When `tick` has something to say, if nothing comes before.
+    /// When `tick` next has something to do, if no message arrives before.
     pub fn timeout(&self) -> Option<Time> {
         let next = match self.phase {
             AgentPhase::Apart => None,
@@ -331,7 +333,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Hands an order out, unless it would start what was started before.
+    /// Hands out an order, unless it would start a launch that was started before.
     fn obey(&mut self, now: Time, order: OrderId, task: Task, out: &mut Vec<AgentOutput>) {
         if let Task::Launch(launch) = &task {
             let attempt = launch.attempt;
@@ -351,7 +353,7 @@ impl AgentSession {
         let beat = self.next_beat;
         self.next_beat = beat.next();
         self.last_beat = Some(now);
-        // An answer later than a lease prolongs nothing.
+        // An answer that arrives after the lease is over renews nothing.
         self.beats.retain(|_, sent| now - *sent < self.lease);
         self.beats.insert(beat, now);
         let n_unacknowledged = u32::try_from(self.reports.len()).unwrap_or(u32::MAX);
@@ -371,7 +373,7 @@ impl AgentSession {
         self.lease_until = Some(self.lease_until.map_or(until, |held| held.max(until)));
     }
 
-    /// Sends what the head has not confirmed: at once after a greeting, else when two heartbeats went by without.
+    /// Sends again what the head has not confirmed: at once after a greeting, otherwise after two heartbeats.
     fn send_again(&mut self, now: Time, out: &mut Vec<AgentOutput>) {
         let patience = self.heartbeat * 2;
         let is_due = |sent: &Option<Time>| sent.is_none_or(|sent| now - sent >= patience);

@@ -11,19 +11,19 @@ use crate::message::{
 };
 use crate::value::{Name, Text, Wait};
 
-/// Reports ahead of their turn that are kept.
+/// How many reports that arrived out of sequence are kept.
 const MOST_EARLY_REPORTS: usize = 4096;
 
 /// What head and agents agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Without an answer for this long an agent acts for itself.
+    /// Without an answer for this long, an agent's lease is over.
     pub lease: Span,
     /// Time between heartbeats.
     pub heartbeat: Span,
-    /// Without a word for this long an agent is called silent.
+    /// An agent that sends nothing for this long counts as silent.
     pub silent_after: Span,
-    /// The head waits for this much more than a lease before it believes that it is over.
+    /// The head waits this much longer than a lease before it treats the lease as over.
     pub margin: Span,
 }
 
@@ -38,7 +38,7 @@ impl Default for Terms {
     }
 }
 
-/// Reports of an agent that are written down: what a head must know again after a restart.
+/// The reports of an agent that are in the journal: what a head must still know after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenReports {
     /// The boot they are from.
@@ -47,12 +47,13 @@ pub struct SeenReports {
     pub last: Sequence,
 }
 
-/// What comes of a message or a moment.
+/// What follows from a message, or from the passing of time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HeadOutput {
     /// To be sent to the agent.
     Send(ToAgent),
-    /// The agent is there. Orders it never got an answer to, if it forgot them: its inventory says what became of them.
+    /// The agent is connected. If it was restarted, also the orders that it never answered: its inventory shows their
+    /// outcome.
     Joined {
         /// What it said.
         hello: Box<Hello>,
@@ -70,18 +71,19 @@ pub enum HeadOutput {
         /// What became of it.
         outcome: Outcome,
     },
-    /// Something happened; to be written down and then acknowledged.
+    /// Something happened; to be recorded and then acknowledged.
     Fact {
-        /// To be acknowledged with, once the fact is written down.
+        /// The number to acknowledge it by, once the fact is recorded.
         seen: SeenReports,
         /// What the agent reported.
         fact: Fact,
     },
     /// Output of a job.
     Log(LogChunk),
-    /// Nothing was heard for a while.
+    /// The agent has sent nothing for a while.
     Silent,
-    /// The agent's lease is over, whatever its clock says: what it ran is stopped, or kept by its owner's wish.
+    /// The agent's lease is over, even by the agent's clock: its jobs were stopped there, or go on if their owners asked
+    /// for that.
     LeaseOver,
 }
 
@@ -93,17 +95,17 @@ pub struct HeadSession {
     terms: Terms,
     phase: HeadPhase,
     seen: SeenReports,
-    /// Reports that were handed out and are not yet written down.
+    /// Reports that were handed out and are not yet in the journal.
     handed_out: Sequence,
-    /// Reports ahead of their turn.
+    /// Reports that arrived out of sequence.
     early: BTreeMap<Sequence, Fact>,
     next_order: OrderId,
     /// Orders without an outcome, and whether the agent got them.
     outstanding: BTreeMap<OrderId, Outstanding>,
     /// The highest order the agent has said it expects.
     expected: OrderId,
-    /// When an agent was last heard; leases count from here.
-    heard: Option<Time>,
+    /// When the last message of the agent arrived; leases count from here.
+    last_heard: Option<Time>,
     is_silent: bool,
     is_lease_over: bool,
 }
@@ -139,20 +141,20 @@ impl HeadSession {
             next_order: OrderId(1),
             outstanding: BTreeMap::new(),
             expected: OrderId(1),
-            heard: heard_at,
+            last_heard: heard_at,
             is_silent: false,
             is_lease_over: heard_at.is_none(),
         }
     }
 
-    /// Whether the agent is there and has greeted.
+    /// Whether the agent is connected and has sent its greeting.
     pub fn is_open(&self) -> bool {
         self.phase == HeadPhase::Open
     }
 
-    /// When the head may think that the agent's lease is over; `None` when it is.
+    /// When the head may treat the agent's lease as over; `None` when it is over already.
     pub fn lease_until(&self) -> Option<Time> {
-        let until = self.heard.map(|heard| heard + self.terms.lease + self.terms.margin);
+        let until = self.last_heard.map(|heard| heard + self.terms.lease + self.terms.margin);
         until.filter(|_| !self.is_lease_over)
     }
 
@@ -189,7 +191,7 @@ impl HeadSession {
         id
     }
 
-    /// Reports up to this one are written down.
+    /// Reports up to this one are in the journal.
     pub fn acknowledge(&mut self, seen: SeenReports, out: &mut Vec<HeadOutput>) {
         if seen.boot != self.seen.boot || seen.last <= self.seen.last {
             return;
@@ -217,7 +219,7 @@ impl HeadSession {
         };
         match (self.phase, message) {
             (HeadPhase::Greeting, ToHead::Hello(hello)) => return self.greet(now, hello, out),
-            // A greeting that comes twice is the network's doing, not the agent's.
+            // A repeated greeting is a duplicate made by the network, not a fault of the agent.
             (HeadPhase::Open, ToHead::Hello(hello)) if hello.boot == self.seen.boot => {}
             (HeadPhase::Open, ToHead::Inventory(inventory)) => {
                 out.push(HeadOutput::Inventory(Box::new(inventory)));
@@ -240,7 +242,7 @@ impl HeadSession {
             (HeadPhase::Open, ToHead::LogChunk(_)) => {}
             _ => return Err(SessionError::OutOfTurn { what }),
         }
-        self.hear(now);
+        self.has_heard(now);
         Ok(())
     }
 
@@ -249,7 +251,7 @@ impl HeadSession {
             out.push(HeadOutput::Send(ToAgent::Acknowledge(self.seen.last)));
             return;
         }
-        // What is left out here comes again.
+        // A report that is dropped here is sent again.
         if report.sequence > self.handed_out && self.early.len() < MOST_EARLY_REPORTS {
             self.early.insert(report.sequence, report.fact);
         }
@@ -260,30 +262,30 @@ impl HeadSession {
         }
     }
 
-    /// Says what the passing of time brings.
+    /// Lets time pass, and returns what follows from it.
     pub fn tick(&mut self, now: Time, out: &mut Vec<HeadOutput>) {
-        let Some(heard) = self.heard else { return };
+        let Some(heard) = self.last_heard else { return };
         if !self.is_silent && !self.is_lease_over && now - heard >= self.terms.silent_after {
             self.is_silent = true;
             out.push(HeadOutput::Silent);
         }
         if self.lease_until().is_some_and(|until| now >= until) {
             self.is_lease_over = true;
-            // An agent that comes back after that says anew who it is and what it has.
+            // An agent that comes back after that sends its greeting and its inventory again.
             self.phase = HeadPhase::Apart;
             out.push(HeadOutput::LeaseOver);
         }
     }
 
-    /// When `tick` has something to say, if nothing is heard.
+    /// When `tick` next has something to do, if no message arrives before.
     pub fn timeout(&self) -> Option<Time> {
-        let silent = self.heard.map(|heard| heard + self.terms.silent_after);
+        let silent = self.last_heard.map(|heard| heard + self.terms.silent_after);
         let silent = silent.filter(|_| !self.is_silent && !self.is_lease_over);
         [silent, self.lease_until()].into_iter().flatten().min()
     }
 
-    fn hear(&mut self, now: Time) {
-        (self.heard, self.is_silent, self.is_lease_over) = (Some(now), false, false);
+    fn has_heard(&mut self, now: Time) {
+        (self.last_heard, self.is_silent, self.is_lease_over) = (Some(now), false, false);
     }
 
     fn greet(&mut self, now: Time, hello: Hello, out: &mut Vec<HeadOutput>) -> Result<(), SessionError> {
@@ -292,7 +294,7 @@ impl HeadSession {
             return Err(error);
         }
         self.phase = HeadPhase::Open;
-        self.hear(now);
+        self.has_heard(now);
         let mut forgotten = Vec::new();
         if hello.boot != self.seen.boot {
             self.seen = SeenReports { boot: hello.boot, last: Sequence(0) };
@@ -329,7 +331,7 @@ impl HeadSession {
         Ok(())
     }
 
-    /// Sends what the agent has not got: at once after a greeting, else when two heartbeats went by without it.
+    /// Sends again what the agent has not received: at once after a greeting, otherwise after two heartbeats.
     fn send_again(&mut self, now: Time, out: &mut Vec<HeadOutput>) {
         let (patience, expected, epoch) = (self.terms.heartbeat * 2, self.expected, self.epoch);
         for (id, outstanding) in self.outstanding.range_mut(expected..) {
@@ -361,7 +363,7 @@ impl HeadSession {
     }
 }
 
-/// The text for a refused agent: the same, from its point of view.
+/// The same refusal as the agent's operator reads it.
 fn refusal_text(error: &SessionError) -> String {
     match error {
         SessionError::VersionSkew { theirs, ours } => {

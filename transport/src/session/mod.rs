@@ -1,15 +1,16 @@
-//! The conversation of head and agent as two state machines without sockets or clocks: messages and times go in,
+//! The protocol between head and agent as two state machines without sockets or clocks: messages and times go in,
 //! messages and facts come out.
 //!
-//! What holds, over any loss, doubling, disorder and cut of the network (`tests/sessions` tries hundreds of each):
+//! Guarantees, however the network loses, duplicates, reorders or cuts off messages (`tests/sessions` tries hundreds of
+//! each):
 //! * an order is handed out exactly once in a boot of the agent and an epoch of the head, in the order given;
-//! * a report reaches the head exactly once for each boot, in order, and is kept until it is written down;
+//! * a report reaches the head exactly once for each boot, in order, and is kept until it is in the journal;
 //! * an agent's lease is over before the head thinks it is: it counts from when the heartbeat left the agent, the head
 //!   from when it arrived, and adds a margin;
 //! * a head with a lower epoch, or a launch that is not newer than one seen, is not obeyed.
 //!
 //! Orders die with the boot of the agent or the epoch of the head: an agent that comes back says what it has (`Inventory`),
-//! and the head decides anew from that. What a head does with facts, and an agent with orders, is theirs.
+//! and the head decides again from that. What a head does with facts, and an agent with orders, is not decided here.
 
 mod agent;
 mod head;
@@ -19,13 +20,13 @@ pub use head::{HeadOutput, HeadSession, SeenReports, Terms};
 
 use crate::message::{Epoch, OrderId};
 
-/// A peer that does not keep to the rules. The connection is closed, nothing else happens.
+/// A violation of the protocol by the peer. The connection is closed, nothing else happens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// Something else than the greeting came first, or the greeting came twice.
+    /// The first message was not the greeting, or a greeting came later.
     #[error("{what} came at the wrong moment")]
     OutOfTurn {
-        /// What came.
+        /// The message that came.
         what: &'static str,
     },
     /// An agent with another name than its certificate.

@@ -162,7 +162,7 @@ async fn agents_and_users_cannot_act_for_each_other() {
     let user = load(&cluster.issue(Role::User, "ada", Validity::days(1)));
     for (credentials, wrong_door) in [(cluster.agent(), USERS_DOMAIN), (user, AGENTS_DOMAIN)] {
         let connector = Connector::for_door(&credentials, wrong_door).expect("connector");
-        assert_refused(knock(&listener, address, &connector).await, "opens no session");
+        assert_refused(knock(&listener, address, &connector).await, "is not accepted");
         let connector = Connector::new(&credentials).expect("connector");
         knock(&listener, address, &connector).await.expect("let in at the right door");
     }

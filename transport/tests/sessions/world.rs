@@ -1,4 +1,4 @@
-//! One head, one agent, the network between them, and the books that show whether promises were kept.
+//! One head, one agent, the network between them, and the records that show whether promises were kept.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Mending what the walk left: jobs below their demand get it where some node has it, and what is left over is dealt out.
+//! Improves the result of the walk: jobs below their demand get it where some node has it, and what is left is distributed.
 //!
 //! The walk serves one job after another and never looks back, so a job may sit at its proportional share on a crowded
 //! node while another node has CPUs to spare. Here every such job is looked at once more, first in order first. It is
@@ -378,7 +378,7 @@ impl<'f, 'a> Rearrange<'f, 'a> {
         false
     }
 
-    /// Places a job anew with what it held.
+    /// Places a job again with what it held.
     fn move_along(&mut self, index: u32, held: &Slices) -> bool {
         let per_gpu = held.first().map_or(Host::NONE, |s| s.host.per(s.gpus.len()));
         let grade = self.fill.granted[index as usize].grade;

@@ -200,7 +200,7 @@ impl Timeline {
         })
     }
 
-    /// Panics when the steps are not as the type promises.
+    /// Panics when the invariant of the type is broken.
     pub fn assert_sane(&self) {
         assert!(!self.steps.is_empty(), "a timeline without a step");
         for pair in self.steps.windows(2) {

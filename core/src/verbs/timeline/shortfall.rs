@@ -1,4 +1,4 @@
-//! Why a job does not fit before its deadline, in words a user can act on.
+//! Why a job does not fit before its deadline, in terms that a user can act on.
 
 use std::fmt;
 

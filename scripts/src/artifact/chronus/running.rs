@@ -36,7 +36,7 @@ impl Simulator<'_> {
     fn finish(&mut self, job: usize, end: f64) {
         let it = &mut self.jobs[job];
         let time = it.last_check as f64 + end - it.progress as f64;
-        // The original cuts the fraction off when it books the last stretch.
+        // The original drops the fraction when it adds up the last stretch.
         it.executed += (time - it.last_check as f64) as i64;
         it.end = Some(time);
         if it.is_guaranteed() {

@@ -1,7 +1,7 @@
 //! The accounts of a run: when each job ended and how that is judged, written down as it happens.
 
 use rota_core::ledger::{Ledger, Outcome, Status};
-use rota_core::time::{Span, Time};
+use rota_core::time::Time;
 
 use super::job::{Job, Judgement, Run};
 use crate::artifact::track::{Holder, Track};
@@ -16,15 +16,7 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(n_jobs: usize, n_gpus: u32, keeps_timeline: bool) -> Self {
-        let open = Outcome {
-            status: Status::Unfinished,
-            start: None,
-            finish: None,
-            service: Span::ZERO,
-            ran: Span::ZERO,
-            preemptions: 0,
-            reason: "the original stopped before it was done".into(),
-        };
+        let open = Outcome::unfinished("the original stopped before it was done");
         Accounts {
             outcomes: vec![open; n_jobs],
             judgements: vec![Judgement::Unfinished; n_jobs],

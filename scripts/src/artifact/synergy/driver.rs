@@ -8,7 +8,7 @@ use rota_core::allocation::Allocation as Held;
 use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
 use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
-use rota_core::ids::JobId;
+use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
 use rota_core::policy::PolicyError;
@@ -137,7 +137,7 @@ impl<'a> Driver<'a> {
             },
             scheme,
             workload,
-            order: ScriptedOrder::new(scheme.order, settings.defects)?,
+            order: ScriptedOrder::new(scheme.order, settings.defects, workload.jobs.len())?,
             settings,
             snapshot,
             attached,
@@ -219,8 +219,6 @@ impl<'a> Driver<'a> {
             jobs.set(row, Field::CpuDemand, attached.demand[0]);
             jobs.set(row, Field::MemDemand, attached.demand[1]);
             jobs.set(row, Field::StorageDemand, attached.demand[2]);
-            // The original appends to the list that it sorts in place: new jobs come after all others.
-            jobs.set(row, Field::LastRank, (workload.jobs.len() + index) as f64);
             self.accounts.arrived(now, job);
             self.n_arrived += 1;
         }
@@ -250,9 +248,6 @@ impl<'a> Driver<'a> {
             let message = format!("the order has {} jobs, {n_jobs} are runnable", order.len());
             return Err(failed(PolicyError { message }));
         }
-        for (rank, row) in order.iter().enumerate() {
-            self.jobs_mut().set(*row as usize, Field::LastRank, rank as f64);
-        }
         for job in std::mem::take(&mut self.slowed) {
             if let Some(row) = self.snapshot.jobs.row(job) {
                 self.set_remaining(row, self.attached[job.index()].speedup);
@@ -279,7 +274,13 @@ impl<'a> Driver<'a> {
         let kept = if whole_share { Kept::WholeShare } else { Kept::UpToItsShare };
         let givers = if self.has(Defect::ReclaimUseless) { Givers::Anyone } else { Givers::Useful };
         let reclaim = artifact::reclaim(kept, givers);
-        let lower = if whole_share { Answer::WholeFairShare } else { Answer::FairShare };
+        // All GPUs of the original are of one type.
+        let jobs = Arc::clone(&self.snapshot.jobs);
+        let mut lowered = |row: usize, room: &Room| {
+            let (demand, fair) = (*jobs.demand_per_gpu(row), room.fair_share(GpuTypeId(0)));
+            Some(if demand.fits_in(&fair) { demand } else { fair })
+        };
+        let lower = if whole_share { Answer::Ask(&mut lowered) } else { Answer::FairShare };
         let mut answers = [lower, Answer::Reclaim(reclaim)];
         let answers = if tunes { &mut answers[..] } else { &mut [] };
         let selection = self.selection();

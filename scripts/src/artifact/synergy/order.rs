@@ -1,11 +1,10 @@
 //! The order of jobs: the driver calls the scripts of `scripts/artifact/synergy`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rhai::{CallFnOptions, Dynamic, Engine, EvalAltResult, Scope};
 use rota_core::policy::PolicyError;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::Field;
 
 use super::scheme::OrderName;
 use crate::artifact::{Defect, Defects};
@@ -16,7 +15,7 @@ use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Session, Shared};
 use crate::policy::part::{Part, Stage};
 use crate::policy::shipped;
-use crate::values::{Queue, View, register_column};
+use crate::values::{Column, Jobs, Queue, View};
 
 /// One of the original's orders as a script, with the verbs and limits of every policy script, and the column `last_rank`.
 pub(super) struct ScriptedOrder {
@@ -24,7 +23,13 @@ pub(super) struct ScriptedOrder {
     shared: Arc<Shared>,
     entries: Vec<Entry>,
     part: Part,
+    ranks: LastRanks,
 }
+
+/// The position of every job, by id, in the last round's order. The original appends new jobs to the list that it sorts
+/// in place: until they have been sorted once, they come after all others.
+#[derive(Clone)]
+struct LastRanks(Arc<Mutex<Vec<f64>>>);
 
 macro_rules! scripts {
     ($($variant:ident => $name:literal),* $(,)?) => {
@@ -61,22 +66,45 @@ scripts! {
     Tetris => "tetris",
 }
 
-/// The column by which the original's stable sorts break ties: the position in the last round's order.
-fn register_last_rank(registrar: &mut Registrar<'_>) {
-    register_column(registrar, Field::LastRank, "last_rank", "Position in the last round's order.");
+impl LastRanks {
+    fn new(n_jobs: usize) -> Self {
+        LastRanks(Arc::new(Mutex::new((n_jobs..2 * n_jobs).map(|rank| rank as f64).collect())))
+    }
+
+    /// Gives scripts the column by which the original's stable sorts break ties.
+    fn register(&self, registrar: &mut Registrar<'_>) {
+        let LastRanks(ranks) = self.clone();
+        registrar.field("Jobs", "last_rank: Column", "Position in the last round's order.").register_get(
+            "last_rank",
+            move |jobs: &mut Jobs| {
+                let ranks = ranks.lock().unwrap_or_else(PoisonError::into_inner);
+                let table = &jobs.session.snapshot.jobs;
+                Column::compute(jobs, jobs.rows().map(|row| ranks[table.id(row).index()]))
+            },
+        );
+    }
+
+    fn keep(&self, snapshot: &Snapshot, order: &[u32]) {
+        let mut ranks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (rank, row) in order.iter().enumerate() {
+            ranks[snapshot.jobs.id(*row as usize).index()] = rank as f64;
+        }
+    }
 }
 
 impl ScriptedOrder {
-    /// The script of an order of the original.
-    pub(super) fn new(order: OrderName, defects: Defects) -> Result<Self, LoadError> {
+    /// The script of an order of the original, for a workload of so many jobs.
+    pub(super) fn new(order: OrderName, defects: Defects, n_jobs: usize) -> Result<Self, LoadError> {
         let (file, text) = mended(order, defects).unwrap_or_else(|| script(order));
-        let (engine, shared, entries) = engine::build_with(Limits::default(), register_last_rank);
+        let ranks = LastRanks::new(n_jobs);
+        let (engine, shared, entries) =
+            engine::build_with(Limits::default(), |registrar| ranks.register(registrar));
         let (part, parameters) = Part::compile(&engine, &shared, &entries, order.name(), file, text)?;
         let mut state = shared.call_state();
         state.scripts.push(Arc::clone(&part.script));
         state.parameters.push(parameters);
         drop(state);
-        Ok(ScriptedOrder { engine, shared, entries, part })
+        Ok(ScriptedOrder { engine, shared, entries, part, ranks })
     }
 
     /// The rows of all jobs, most important first.
@@ -90,7 +118,9 @@ impl ScriptedOrder {
         }
         let rows = self.call(&session);
         self.shared.call_state().session = None;
-        rows.map_err(|error| self.explain(*error))
+        let rows = rows.map_err(|error| self.explain(*error))?;
+        self.ranks.keep(snapshot, &rows);
+        Ok(rows)
     }
 
     fn call(&self, session: &Arc<Session>) -> Result<Vec<u32>, Box<EvalAltResult>> {

@@ -34,7 +34,7 @@ pub(crate) struct Promise {
 
 /// The lease book: which jobs hold the current lease, and what is promised.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Book {
+pub(crate) struct LeaseBook {
     pub(super) rules: LeaseRules,
     /// Number of the lease that plans begin with.
     pub(super) next: i64,
@@ -47,10 +47,10 @@ pub(crate) struct Book {
     pub(super) refused: BTreeMap<JobId, String>,
 }
 
-impl Book {
+impl LeaseBook {
     /// No job holds a lease, and nothing is promised.
     pub(crate) fn new(rules: LeaseRules) -> Self {
-        Book {
+        LeaseBook {
             rules,
             next: i64::MIN,
             leased: BTreeSet::new(),

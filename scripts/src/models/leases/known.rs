@@ -3,10 +3,10 @@
 
 use rota_solvers::chronus_leases::{LeasePlan, LeaseProblem, LeaseRow, Shelf, pack};
 
-use super::book::Book;
+use super::book::LeaseBook;
 use super::term::Rows;
 
-impl Book {
+impl LeaseBook {
     /// The plan that all jobs were promised, for the rows of a term; `None` if it does not hold any more.
     pub(super) fn known_plan(&self, rows: &Rows, problem: &LeaseProblem) -> Option<LeasePlan> {
         let n_leases = problem.n_leases();

@@ -8,12 +8,12 @@ use std::str::FromStr;
 
 use rota_core::ids::JobId;
 
-use super::book::{Book, LeaseRules, Promise};
+use super::book::{LeaseBook, LeaseRules, Promise};
 
 /// Leases of a plan at most: what is longer was not written here.
 const MOST_LEASES: usize = 1 << 20;
 
-impl Book {
+impl LeaseBook {
     /// As one word.
     pub(crate) fn to_text(&self) -> String {
         let mut text = Text(self.next.to_string());
@@ -36,9 +36,9 @@ impl Book {
         text.0
     }
 
-    /// From what [`Book::to_text`] wrote; `None` for anything else.
+    /// From what [`LeaseBook::to_text`] wrote; `None` for anything else.
     pub(crate) fn from_text(rules: LeaseRules, text: &str) -> Option<Self> {
-        let mut book = Book::new(rules);
+        let mut book = LeaseBook::new(rules);
         let mut parts = text.split(';');
         book.next = number(parts.next()?)?;
         for job in parts.next()?.split_ascii_whitespace() {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_book_comes_back_from_memory_as_it_was() {
-        let mut book = Book::new(rules());
+        let mut book = LeaseBook::new(rules());
         book.next = 17;
         book.leased.extend([JobId(3), JobId(9)]);
         book.nodes_on.insert(17, 12);
@@ -140,9 +140,9 @@ mod tests {
         book.promises.insert(JobId(5), Promise { level: 1, plan: Some(Vec::new()) });
         let text = book.to_text();
         assert_eq!(text, "17;3 9;17:12;3.2=1+2,4+1,6 4.0=- 5.1=0");
-        assert_eq!(Book::from_text(rules(), &text), Some(book));
-        let nobody = Book::new(rules());
-        assert_eq!(Book::from_text(rules(), &nobody.to_text()), Some(nobody));
+        assert_eq!(LeaseBook::from_text(rules(), &text), Some(book));
+        let nobody = LeaseBook::new(rules());
+        assert_eq!(LeaseBook::from_text(rules(), &nobody.to_text()), Some(nobody));
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
             "5;;;7.0=18446744073709551615+1,4",
             "5;;;;",
         ] {
-            assert_eq!(Book::from_text(rules(), text), None, "{text:?}");
+            assert_eq!(LeaseBook::from_text(rules(), text), None, "{text:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! leases to come, and which jobs may be promised more.
 //!
 //! ```text
-//!  memory ─▶ Book ─▶ night   fewer nodes for the leases of the night      (`night`)
+//!  memory ─▶ LeaseBook ─▶ night   fewer nodes for the leases of the night      (`night`)
 //!             │  └─▶ term    the lease model, at a boundary               (`term`, `known`)
 //!             │  └─▶ admit   newcomers, packed next to the promises       (`book`)
 //!             └─▶ memory (plain numbers), columns for the script
@@ -16,6 +16,6 @@ mod memory;
 mod night;
 mod term;
 
-pub(crate) use book::{Book, LeaseRules};
+pub(crate) use book::{LeaseBook, LeaseRules};
 pub(crate) use night::Saving;
 pub(crate) use term::TermOptions;

@@ -2,7 +2,7 @@
 
 use rota_core::snapshot::Snapshot;
 
-use super::book::Book;
+use super::book::LeaseBook;
 
 /// How much is left off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Saving {
     Conservative,
 }
 
-impl Book {
+impl LeaseBook {
     /// Plans the leases from the current one to the morning, `n_leases` in all. What is on stays on: asked again, it turns
     /// nodes on for jobs that came since.
     pub(crate) fn plan_night(

@@ -7,7 +7,7 @@ use rota_solvers::chronus_leases::{
 };
 use rota_solvers::{FormulationError, Limits, Solver};
 
-use super::book::{Book, Promise};
+use super::book::{LeaseBook, Promise};
 
 /// How a term is solved.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub(super) struct Rows {
     pub(super) owners: Vec<(JobId, usize)>,
 }
 
-impl Book {
+impl LeaseBook {
     /// Gives out the lease that begins now; the text says how, for the record.
     pub(crate) fn term(
         &mut self,

@@ -11,7 +11,7 @@ use rota_core::table::{Field, JobPhase};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, fail};
-use crate::values::{public_fields, type_label};
+use crate::values::type_label;
 
 /// Fields that are whole numbers when read of one job.
 const WHOLE: &[Field] = &[Field::Priority, Field::Gpus, Field::Held, Field::Tenant, Field::Preemptions];
@@ -95,7 +95,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         OWNER,
         "One job. Numbers of all jobs at once are columns of `Jobs` under the same names.",
     );
-    for (field, name, doc) in public_fields() {
+    for (field, name, doc) in Field::ALL {
         let field = *field;
         let value = move |job: &JobValue| job.session.snapshot.jobs.column(field)[job.row()];
         if WHOLE.contains(&field) {

@@ -131,8 +131,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "A set of jobs. Its fields are columns: one number for each job. Loops go by ascending job id.",
     );
     registrar.engine().register_iterator::<Jobs>();
-    for (field, name, doc) in public_fields() {
-        column(registrar, *field, name, doc);
+    for (field, name, doc) in Field::ALL {
+        registrar
+            .field(OWNER, format!("{name}: Column"), doc.trim())
+            .register_get(*name, move |jobs: &mut Jobs| Column::field(jobs, *field));
     }
     held(registrar);
     deadlines::register(registrar);
@@ -169,19 +171,6 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     registrar
         .engine()
         .register_fn("to_string", |jobs: &mut Jobs| ImmutableString::from(format!("{} jobs", jobs.len())));
-}
-
-/// Fields of the table that every script may read. `LastRank` is filled by the drivers of the originals alone, and only
-/// their engines have it.
-pub(crate) fn public_fields() -> impl Iterator<Item = &'static (Field, &'static str, &'static str)> {
-    Field::ALL.iter().filter(|(field, ..)| *field != Field::LastRank)
-}
-
-/// A field of the table as a column.
-pub(crate) fn column(registrar: &mut Registrar<'_>, field: Field, name: &'static str, doc: &str) {
-    registrar
-        .field("Jobs", format!("{name}: Column"), doc.trim())
-        .register_get(name, move |jobs: &mut Jobs| Column::field(jobs, field));
 }
 
 /// Columns of what jobs hold besides GPUs, computed on demand because few policies use them.

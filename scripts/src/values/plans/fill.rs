@@ -21,14 +21,8 @@ pub(crate) struct FillValue {
     give: Give,
     answers: Vec<OrElse>,
     gpus: Option<Column>,
-    misfit: Misfit,
-    only_selected: bool,
-    largest_first: bool,
-    keep_places: bool,
-    stayers_first: bool,
-    rearranges: bool,
-    tops_up: bool,
-    first_nodes: Option<u32>,
+    /// The rest of the walk; `give` and `gpus` fill in its demands and counts when it runs.
+    walk: Walk,
     placement: Option<Placement>,
 }
 
@@ -55,16 +49,13 @@ impl FillValue {
             give: Give::Demand,
             answers: Vec::new(),
             gpus: None,
-            misfit: Misfit::Skip,
-            only_selected: false,
-            largest_first: false,
-            keep_places: true,
-            stayers_first: false,
-            rearranges: false,
-            tops_up: false,
-            first_nodes: None,
+            walk: Walk::default(),
             placement: None,
         }
+    }
+
+    fn walking(self, change: impl FnOnce(Walk) -> Walk) -> FillValue {
+        FillValue { walk: change(self.walk), ..self }
     }
 
     /// With the proportional share of everything, and nothing else tried.
@@ -76,18 +67,7 @@ impl FillValue {
     pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
         let session = &self.queue.session;
         session.meter().charge(self.queue.rows.len() + session.snapshot.cluster.nodes().len())?;
-        let walk = Walk {
-            demand: self.demand(engine)?,
-            counts: self.counts()?,
-            misfit: self.misfit,
-            only_selected: self.only_selected,
-            largest_first: self.largest_first,
-            keep_places: self.keep_places,
-            stayers_first: self.stayers_first,
-            rearranges: self.rearranges,
-            tops_up: self.tops_up,
-            first_nodes: self.first_nodes,
-        };
+        let walk = Walk { demand: self.demand(engine)?, counts: self.counts()?, ..self.walk.clone() };
         let failure = Failure::default();
         let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
         let mut room = session.take_room();
@@ -257,8 +237,8 @@ fn options(registrar: &mut Registrar<'_>) {
         "What a job that does not fit means for those behind it: `\"skip\"` (they are tried, the default) or `\"stop\"`.",
     );
     engine.register_fn("misfit", |fill: FillValue, what: ImmutableString| match &*what {
-        "skip" => Ok(FillValue { misfit: Misfit::Skip, ..fill }),
-        "stop" => Ok(FillValue { misfit: Misfit::Stop, ..fill }),
+        "skip" => Ok(fill.walking(|walk| Walk { misfit: Misfit::Skip, ..walk })),
+        "stop" => Ok(fill.walking(|walk| Walk { misfit: Misfit::Stop, ..walk })),
         other => fail(unknown_word("misfit", other, &["skip", "stop"])),
     });
     let engine = registrar.method(
@@ -266,13 +246,15 @@ fn options(registrar: &mut Registrar<'_>) {
         "select() -> Fill",
         "Walks only the jobs whose GPUs fit together, chosen in order.",
     );
-    engine.register_fn("select", |fill: FillValue| FillValue { only_selected: true, ..fill });
+    engine.register_fn("select", |fill: FillValue| fill.walking(|walk| Walk { only_selected: true, ..walk }));
     let engine = registrar.method(
         OWNER,
         "largest_first() -> Fill",
         "Among the jobs walked, those with most GPUs, then CPUs, then memory first.",
     );
-    engine.register_fn("largest_first", |fill: FillValue| FillValue { largest_first: true, ..fill });
+    engine.register_fn("largest_first", |fill: FillValue| {
+        fill.walking(|walk| Walk { largest_first: true, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "gpus(counts: Column) -> Fill",
@@ -284,14 +266,18 @@ fn options(registrar: &mut Registrar<'_>) {
         "keep_places(keep: bool) -> Fill",
         "Whether jobs that keep running stay on their GPUs; `true` is the default.",
     );
-    engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| FillValue { keep_places, ..fill });
+    engine.register_fn("keep_places", |fill: FillValue, keep_places: bool| {
+        fill.walking(|walk| Walk { keep_places, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "stayers_first() -> Fill",
         "Serves the jobs that stay on their GPUs before all others, so that newcomers take what is left and not their \
          CPUs and memory.",
     );
-    engine.register_fn("stayers_first", |fill: FillValue| FillValue { stayers_first: true, ..fill });
+    engine.register_fn("stayers_first", |fill: FillValue| {
+        fill.walking(|walk| Walk { stayers_first: true, ..walk })
+    });
     let engine = registrar.method(
         OWNER,
         "rearrange() -> Fill",
@@ -299,21 +285,21 @@ fn options(registrar: &mut Registrar<'_>) {
          or by changing places with jobs that need less. No job gets less by it, and a job is moved only after it has run \
          ten times as long as a restart takes.",
     );
-    engine.register_fn("rearrange", |fill: FillValue| FillValue { rearranges: true, ..fill });
+    engine.register_fn("rearrange", |fill: FillValue| fill.walking(|walk| Walk { rearranges: true, ..walk }));
     let engine = registrar.method(
         OWNER,
         "top_up() -> Fill",
         "At the end, deals what is left on each node to the jobs there that are below their demand.",
     );
-    engine.register_fn("top_up", |fill: FillValue| FillValue { tops_up: true, ..fill });
+    engine.register_fn("top_up", |fill: FillValue| fill.walking(|walk| Walk { tops_up: true, ..walk }));
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",
         "Places jobs only on the first `count` nodes; the others are left off once they are empty.",
     );
-    engine.register_fn("first_nodes", |fill: FillValue, count: i64| FillValue {
-        first_nodes: Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX })),
-        ..fill
+    engine.register_fn("first_nodes", |fill: FillValue, count: i64| {
+        let first_nodes = Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX }));
+        fill.walking(|walk| Walk { first_nodes, ..walk })
     });
     let engine = registrar.method(
         OWNER,

@@ -11,7 +11,7 @@ use rota_solvers::chronus_leases::LeaseGoal;
 use crate::language::nearest;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, fail};
-use crate::models::leases::{Book, LeaseRules, Saving, TermOptions};
+use crate::models::leases::{LeaseBook, LeaseRules, Saving, TermOptions};
 use crate::policy::solving;
 use crate::values::{Column, JobValue, Jobs, Queue, View, number};
 
@@ -23,7 +23,7 @@ const STEPS_PER_PROMISE: usize = 32;
 pub(crate) struct LeasesValue {
     session: Arc<Session>,
     /// Shared: script values are copied when they are handed on.
-    book: Arc<Book>,
+    book: Arc<LeaseBook>,
 }
 
 impl LeasesValue {
@@ -122,9 +122,9 @@ impl LeasesValue {
     }
 }
 
-fn remembered(session: &Session, rules: LeaseRules, memory: &Dynamic) -> Outcome<Arc<Book>> {
+fn remembered(session: &Session, rules: LeaseRules, memory: &Dynamic) -> Outcome<Arc<LeaseBook>> {
     if memory.is_unit() {
-        return Ok(Arc::new(Book::new(rules)));
+        return Ok(Arc::new(LeaseBook::new(rules)));
     }
     let Some(text) = memory.read_lock::<ImmutableString>() else {
         return fail("leases: the memory does not come from `memory` of an earlier decision");
@@ -132,7 +132,7 @@ fn remembered(session: &Session, rules: LeaseRules, memory: &Dynamic) -> Outcome
     if let Some(book) = session.shared.kept_book(&text).filter(|book| book.rules() == rules) {
         return Ok(book);
     }
-    match Book::from_text(rules, &text) {
+    match LeaseBook::from_text(rules, &text) {
         Some(book) => Ok(Arc::new(book)),
         None => fail("leases: the memory does not come from `memory` of an earlier decision"),
     }

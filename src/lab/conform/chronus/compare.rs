@@ -4,10 +4,8 @@ use rota_core::workload::Workload;
 use rota_scripts::artifact::chronus::{Admission, Boundary, Class, Fate, Run, Solve};
 use rota_solvers::chronus_leases::LeaseRow;
 
+use super::super::compare::is_close;
 use super::golden::{Admitted, Expected, Job, Milp, Plan, Round};
-
-/// Times and objectives that are closer than this, relative, are equal.
-const TOLERANCE: f64 = 1e-6;
 
 /// The earliest difference in words, if there is one.
 pub(super) fn first_difference(expected: &Expected, run: &Run, workload: &Workload) -> Option<String> {
@@ -53,10 +51,6 @@ impl Names<'_> {
     fn of(&self, job: usize) -> &str {
         self.0.jobs.get(job).map_or("?", |spec| &spec.name)
     }
-}
-
-fn is_close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= TOLERANCE * a.abs().max(1.0)
 }
 
 fn counts(what: &str, found: usize, wanted: usize) -> Option<String> {

@@ -13,6 +13,8 @@ use rota_traces::error::InputError;
 use rota_traces::source::Source;
 use serde::Deserialize;
 
+use super::super::parse_json;
+
 /// `case.json`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct CaseFile {
@@ -28,7 +30,7 @@ pub(super) struct CaseFile {
     code: String,
 }
 
-/// Of more than a job takes: ElasticFlow's port does not say.
+/// More than any job takes: ElasticFlow's port does not say how many a node has.
 fn plenty_of_cpus() -> u32 {
     128
 }
@@ -42,7 +44,7 @@ pub(super) struct Expected {
     pub(super) jobs: Vec<Job>,
 }
 
-/// The same file of a run that the original gave up: the rest of it is in no fixed shape.
+/// The same file for a run that the original aborted; the rest of it has no fixed form.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Failure {
     pub(super) error: Option<String>,
@@ -116,21 +118,20 @@ pub(super) struct Job {
     pub(super) queue_priority: i64,
 }
 
-/// Reads a JSON file that may be packed.
-pub(super) fn read<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> anyhow::Result<T> {
+/// Reads a JSON file that may be compressed.
+pub(super) fn read<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> Result<T, InputError> {
     let plain = folder.join(name);
     let path = if plain.exists() { plain } else { folder.join(format!("{name}.gz")) };
-    let source = Source::open(&path)?;
-    serde_json::from_str(&source.text).map_err(|error| anyhow::anyhow!("{}: {error}", source.name))
+    parse_json(&Source::open(&path)?)
 }
 
-/// Whether a file is there, packed or not.
+/// Whether a file is there, compressed or not.
 pub(super) fn has(folder: &Path, name: &str) -> bool {
     folder.join(name).exists() || folder.join(format!("{name}.gz")).exists()
 }
 
 impl CaseFile {
-    /// What a unit of the trace is: the port of ElasticFlow's authors reckons in seconds.
+    /// What a unit of the trace is: the port by ElasticFlow's authors counts in seconds.
     pub(super) fn unit(&self) -> Span {
         Span::from_secs(if self.is_port() { 1 } else { 60 })
     }

@@ -1,4 +1,4 @@
-//! Chronus' cases: its answers fed back, then solved again, then the runs in which its solver was kept from answering.
+//! Chronus' cases, three ways: with its solver's recorded answers, solved again, and with a solver that found no answer.
 //!
 //! ```text
 //! index.csv ─▶ case.json, trace.csv ─▶ driver ◀─ Audited: recorded X and S, each solve repeated by HiGHS
@@ -15,18 +15,17 @@ use rota_core::cluster::Cluster;
 use rota_core::workload::Workload;
 use rota_scripts::artifact::chronus::{self as artifact, ChronusSettings, Run};
 use rota_solvers::{Highs, Limits, Model, Recorded, Solution, Solver, Start};
+use rota_traces::error::InputError;
 use rota_traces::format::{Setting, chronus};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
+use super::case::CaseRun;
+use super::compare::is_close;
 use super::table::{Row, Table};
-use super::{Case, ConformError, Options, Verdict, case_name};
-use crate::results::{ClusterTotals, Results, RunMeta, RunResult, Timing};
+use super::{Case, CaseError, ConformError, Judged, Options, Verdict, case_name};
 use compare::{first_difference, miss_difference, objective_difference};
 use golden::{CaseFile, Expected, Failure};
-
-/// Objectives that are closer than this, relative, are equal.
-const TOLERANCE: f64 = 1e-6;
 
 /// The cases of `index.csv`.
 pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, ConformError> {
@@ -38,7 +37,7 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
             is_unique: row.text("tie_sensitive") == "no",
             out: options.out.as_ref().map(|out| out.join("chronus").join(&name)),
         };
-        Ok(Case { name, judge: Box::new(move || golden.judge()) })
+        Ok(Case::new(name, move || golden.judge()))
     };
     table.rows().map(case).collect()
 }
@@ -46,7 +45,7 @@ pub(super) fn cases(folder: &Path, options: &Options) -> Result<Vec<Case>, Confo
 /// A row of the case table.
 struct GoldenCase {
     folder: PathBuf,
-    /// Whether another solver came to the same schedule.
+    /// Whether another solver found the same schedule.
     is_unique: bool,
     out: Option<PathBuf>,
 }
@@ -60,20 +59,17 @@ struct Inputs {
 }
 
 impl GoldenCase {
-    fn judge(&self) -> Verdict {
-        match self.compare() {
-            Ok(verdict) => verdict,
-            Err(error) => Verdict::Failed(error.to_string()),
-        }
-    }
-
-    fn compare(&self) -> anyhow::Result<Verdict> {
+    fn judge(&self) -> Judged {
         let inputs = self.inputs()?;
         let failure: Failure = golden::read(&self.folder, "expected_highs.json")?;
         if let Some(error) = failure.error {
             return Ok(match inputs.run(&mut Highs) {
-                Err(_) => Verdict::Skipped("the original aborts, and this driver with an error too".into()),
-                Ok(_) => Verdict::Failed(format!("expected an error, as the original's {error}")),
+                Err(_) => {
+                    Verdict::Skipped("the original aborts, and this driver ends with an error too".into())
+                }
+                Ok(_) => {
+                    Verdict::Failed(format!("expected an error, because the original ends with {error}"))
+                }
             });
         }
         let expected: Expected = golden::read(&self.folder, "expected_highs.json")?;
@@ -88,12 +84,14 @@ impl GoldenCase {
             difference = miss_difference(&expected, &inputs.run(&mut Highs)?);
         }
         if let Some(out) = &self.out {
-            write(out, &inputs, run)?;
+            let (system, policy, is_met) = ("Chronus", "chronus", None);
+            let Inputs { cluster, workload, .. } = &inputs;
+            CaseRun { system, policy, cluster, workload, ledger: run.ledger, is_met }.write(out)?;
         }
-        Ok(difference.map_or(Verdict::Equal, Verdict::Failed))
+        Ok(Verdict::of(difference))
     }
 
-    fn inputs(&self) -> anyhow::Result<Inputs> {
+    fn inputs(&self) -> Result<Inputs, InputError> {
         let file: CaseFile = golden::read(&self.folder, "case.json")?;
         let (cluster, profiles) = (file.cluster()?, profile::load("synergy")?);
         let source = Source::open(&self.folder.join("trace.csv"))?;
@@ -103,9 +101,9 @@ impl GoldenCase {
         Ok(Inputs { file, cluster, workload, expectations })
     }
 
-    /// Feeds the recorded answers back, solving each model ourselves beside it. Where the answers were not kept, ours
-    /// are used, and objectives and ends compared.
-    fn replay(&self, inputs: &Inputs, expected: &Expected) -> anyhow::Result<(Run, Option<String>)> {
+    /// Feeds the recorded answers back, and solves each model with HiGHS as well. Where the answers were not kept, those
+    /// of HiGHS are used, and objectives and ends are compared.
+    fn replay(&self, inputs: &Inputs, expected: &Expected) -> Result<(Run, Option<String>), CaseError> {
         let recordings: Option<Vec<_>> = expected.milp.iter().map(golden::Milp::recording).collect();
         let Some(recordings) = recordings else {
             let run = inputs.run(&mut Highs)?;
@@ -121,13 +119,13 @@ impl GoldenCase {
 }
 
 impl Inputs {
-    fn run(&self, solver: &mut dyn Solver) -> anyhow::Result<Run> {
+    fn run(&self, solver: &mut dyn Solver) -> Result<Run, CaseError> {
         let settings: ChronusSettings<'_> = self.file.settings(&self.expectations)?;
         Ok(artifact::run(&self.cluster, &self.workload, &settings, solver)?)
     }
 }
 
-/// Answers from the recording, and solves by itself to compare objectives.
+/// Answers from the recording, and solves each model itself to compare objectives.
 struct Audited {
     recorded: Recorded,
     first_difference: Option<String>,
@@ -136,12 +134,10 @@ struct Audited {
 impl Solver for Audited {
     fn solve(&mut self, model: &Model, limits: &Limits, start: Start<'_>) -> Solution {
         let recorded = self.recorded.solve(model, limits, start);
-        // A recording without an answer is a solver kept from answering: nothing to compare with.
+        // A recording without an answer has no objective to compare with.
         if let Some(wanted) = recorded.objective {
             let own = Highs.solve(model, limits, Start::Cold);
-            let is_equal = own
-                .objective
-                .is_some_and(|found| (found - wanted).abs() <= TOLERANCE * wanted.abs().max(1.0));
+            let is_equal = own.objective.is_some_and(|found| is_close(wanted, found));
             if !is_equal && self.first_difference.is_none() {
                 let found = own.objective.map_or_else(|| own.status.to_string(), |found| found.to_string());
                 self.first_difference =
@@ -150,20 +146,4 @@ impl Solver for Audited {
         }
         recorded
     }
-}
-
-fn write(out: &Path, inputs: &Inputs, run: Run) -> anyhow::Result<()> {
-    let meta = RunMeta {
-        policy: "chronus".into(),
-        exact_estimates: true,
-        reads_estimates: true,
-        cluster: ClusterTotals::from(&inputs.cluster),
-        parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
-        ..RunMeta::default()
-    };
-    let result = RunResult::new(meta, Timing::default(), &inputs.workload, &inputs.cluster, run.ledger);
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let results =
-        Results { title: "Chronus golden case".into(), version, runs: vec![result], ..Results::default() };
-    Ok(results.write(out)?)
 }

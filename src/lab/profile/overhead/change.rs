@@ -31,9 +31,9 @@ pub enum ChangeError {
     /// It ended before the order to stop.
     #[error("with {gpus} GPUs: {why}")]
     Ended {
-        /// With how many GPUs.
+        /// GPUs of the run.
         gpus: u32,
-        /// Last words of the command, or how it ended.
+        /// The command's last output, or how it ended.
         why: String,
     },
     /// It writes no checkpoints.
@@ -41,13 +41,13 @@ pub enum ChangeError {
         "with {gpus} GPUs it wrote no checkpoint when it was asked to stop: its work would be lost, so there is nothing to time"
     )]
     NoCheckpoint {
-        /// With how many GPUs.
+        /// GPUs of the run.
         gpus: u32,
     },
 }
 
 impl Change {
-    /// Runs it. What is to be known of one change is in seconds of the command's own time.
+    /// Runs the change and times it, in seconds of the command's own time.
     pub fn time(&self, agent: &Path) -> Result<MeasuredChange, ChangeError> {
         let is_moved = self.run_dirs.0 != self.run_dirs.1;
         let before = self.spec(self.gpus.0, &self.run_dirs.0, 0.0);

@@ -6,7 +6,7 @@
 //!                                                      run with `to` GPUs ─▶ first new iteration
 //! ```
 //! `script` reads ElasticFlow's command traces into changes; `change` times one; `published` is what the
-//! paper printed. What changes cost on a live cluster is read off its journal by `rota_head::changes`.
+//! paper printed. What changes cost on a live cluster is measured from its journal by `rota_head::changes`.
 
 pub mod change;
 pub mod published;

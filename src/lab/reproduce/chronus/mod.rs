@@ -1,4 +1,4 @@
-//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, beside the baselines it names.
+//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, compared with the baselines it names.
 //!
 //! Its artifact ships no baseline that runs, and its abstract says only by how much Chronus is better at most; so what
 //! can be shown is who is better on the published traces, and by which factor. The differences in setting are part of the

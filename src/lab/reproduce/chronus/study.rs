@@ -38,7 +38,7 @@ pub struct ChronusOptions {
     pub files: Vec<PathBuf>,
     /// Whose rules are run.
     pub stories: Vec<Story>,
-    /// Which of its defects the original shall have.
+    /// Which of the original's defects are present.
     pub defects: Defects,
 }
 
@@ -63,7 +63,7 @@ pub enum ChronusError {
     /// A trace cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The cluster cannot be.
+    /// The cluster is not valid.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// A shipped policy does not compile.
@@ -74,7 +74,7 @@ pub enum ChronusError {
     Run {
         /// The policy.
         policy: &'static str,
-        /// On what.
+        /// Name of the trace.
         trace: &'static str,
         /// What went wrong.
         error: SimulationError,
@@ -82,7 +82,7 @@ pub enum ChronusError {
     /// The original's driver refused.
     #[error("{trace}: {error}")]
     Artifact {
-        /// On what.
+        /// Name of the trace.
         trace: &'static str,
         /// What went wrong.
         error: ArtifactError,
@@ -114,7 +114,7 @@ pub fn n_runs(stories: &[Story]) -> usize {
     grid(stories).len()
 }
 
-/// Runs the comparison; `done` hears of each run that is complete.
+/// Runs the comparison; `done` is called for each run that is complete.
 pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evidence, ChronusError> {
     let cluster = Arc::new(servers(if options.is_quick { QUICK.1 } else { NODES })?);
     let loaded = options.files.iter().map(|file| Ok(Arc::new(load(file, options.is_quick, &cluster)?)));

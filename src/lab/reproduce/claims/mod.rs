@@ -74,7 +74,7 @@ pub struct AlongAxis {
     pub values: &'static [&'static str],
 }
 
-/// What came of asking.
+/// Whether a claim holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -84,7 +84,7 @@ pub enum Outcome {
     DoesNotHold,
     /// Neither is clearly better.
     Tie,
-    /// There are no rows that could say.
+    /// There are no rows to decide it.
     NotComparable,
 }
 
@@ -103,7 +103,7 @@ impl Outcome {
 /// The answer to a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What came of it.
+    /// Whether it holds.
     pub outcome: Outcome,
     /// The rows that decided, in a sentence.
     pub why: String,

@@ -1,8 +1,8 @@
 //! How far ElasticFlow's greedy admission is from the optimum: instant by instant in the same state, and over whole runs.
 //!
 //! Instant by instant, the greedy policy runs the trace and a second policy with the model, which remembers nothing, is
-//! asked the same question each time somebody wants to enter; its answers are counted and dropped. Over whole runs each
-//! policy lives with what it admitted.
+//! asked the same question at every arrival; its answers are counted and dropped. Over whole runs, each
+//! policy runs the jobs that it admitted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const GREEDY: &str = "elasticflow";
 /// The policy with the model.
 const MODEL: &str = "elasticflow-opt";
 
-/// Nobody in particular: what no plan exceeds.
+/// Not a policy: the bound that no plan exceeds.
 const ANY_PLAN: &str = "any plan";
 
 /// A trace and the cluster it runs on: so small that jobs are declined which alone would have made it. Two of the traces
@@ -87,7 +87,7 @@ pub fn n_runs() -> usize {
     2 * SCARCE.len()
 }
 
-/// Both comparisons as rows, over the traces in `files`; `done` hears of each run that is complete.
+/// Both comparisons as rows, over the traces in `files`; `done` is called for each run that is complete.
 pub fn admission(files: &[PathBuf], done: &(dyn Fn() + Sync)) -> Result<Vec<Row>, ReproduceError> {
     let profiles = profile::load("elasticflow-a100")?;
     let loaded = SCARCE.iter().zip(files).map(|(scarce, file)| load(scarce, file, &profiles));

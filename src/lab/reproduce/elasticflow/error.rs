@@ -13,7 +13,7 @@ pub enum ReproduceError {
     /// A trace cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A trace holds jobs that cannot be.
+    /// A trace with jobs that are not valid.
     #[error("{file}: {error}")]
     Workload {
         /// The trace.
@@ -21,7 +21,7 @@ pub enum ReproduceError {
         /// What is wrong with it.
         error: WorkloadError,
     },
-    /// A cluster cannot be.
+    /// A cluster that is not valid.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// A shipped policy does not compile.
@@ -32,7 +32,7 @@ pub enum ReproduceError {
     Run {
         /// The policy.
         policy: &'static str,
-        /// On what.
+        /// Name of the trace.
         trace: &'static str,
         /// What went wrong.
         error: SimulationError,
@@ -42,7 +42,7 @@ pub enum ReproduceError {
     Artifact {
         /// The scheduler.
         policy: &'static str,
-        /// On what.
+        /// Name of the trace.
         trace: &'static str,
         /// What went wrong.
         error: ArtifactError,

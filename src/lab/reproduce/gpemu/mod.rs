@@ -1,4 +1,4 @@
-//! GPEmu's Synergy run again: its forty jobs on emulated GPUs, deployed on a local cluster, beside its points and the paper's.
+//! GPEmu's Synergy run again: its forty jobs on emulated GPUs, deployed on a local cluster, compared with its points and the paper's.
 //!
 //! ```text
 //! rota up + rota deploy (commands/reproduce) ─▶ Cell: completion times, deployed and simulated

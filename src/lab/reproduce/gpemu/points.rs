@@ -20,12 +20,12 @@ pub enum PointsError {
     /// The file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Io {
-        /// Which.
+        /// File with the points.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
-    /// It is no such table.
+    /// It is not a table of points.
     #[error("{}:{line}: {problem}", path.display())]
     Row {
         /// Which file.

@@ -1,4 +1,4 @@
-//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, beside the baselines it names.
+//! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, compared with the baselines it names.
 
 use super::{How, Needed, PaperFigure};
 use crate::reproduce::chronus::CAVEATS;

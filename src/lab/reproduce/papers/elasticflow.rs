@@ -70,7 +70,7 @@ const PHILLY: Needed = Needed {
     origin: ARTIFACT,
 };
 
-/// Figures that `rota reproduce elasticflow` knows, beside the functional test.
+/// Figures that `rota reproduce elasticflow` knows, besides the functional test.
 pub(super) const ELASTICFLOW: &[PaperFigure] = &[
     PaperFigure {
         needs: ON_195,

@@ -75,7 +75,7 @@ pub struct PaperFigure {
     pub needs: &'static [Needed],
     /// What the paper or its artifact says of it.
     pub published: &'static [Series],
-    /// The settings along which rows differ beside the policy.
+    /// The settings in which rows differ, besides the policy.
     pub along: &'static [&'static str],
     /// The numbers in its table and plots, the main one first.
     pub shows: &'static [Quantity],
@@ -98,7 +98,7 @@ pub struct PaperFigure {
 pub enum How {
     /// A shipped study of this name, once for each story.
     Study(&'static str),
-    /// ElasticFlow's admission beside a model's, asked the same.
+    /// ElasticFlow's admission compared with a model's on the same questions.
     Admission,
     /// Chronus and its baselines on its traces.
     Chronus,
