@@ -34,7 +34,8 @@ impl Axis {
             return Self::log(label, least, largest);
         }
         if least <= NEAR_ZERO * largest || largest <= 0.0 || !least.is_finite() {
-            return Self::from_zero(label, largest);
+            // A mark on the upper edge would be cut.
+            return Self::from_zero(label, largest * 1.02);
         }
         let margin = ((largest - least) * 0.08).max(largest * 1e-3);
         let step = round_step((largest - least + 2.0 * margin) / 5.0);

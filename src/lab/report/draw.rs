@@ -110,15 +110,16 @@ impl Pen {
         let right = self.room_for_values(figure, canvas)?;
         let side = self.side_width(&figure.y, canvas)?;
         let bottom = if figure.x.label.is_empty() { em(1.5) } else { em(2.8) };
-        let top = legend + em(0.6);
+        let (top, left) = (legend + em(0.6), if figure.y.label.is_empty() { 0 } else { em(0.4) });
         let size =
-            (self.paper.width as i32 - side - right, self.paper.height as i32 - top - bottom - em(0.3));
+            (self.paper.width as i32 - left - side - right, self.paper.height as i32 - top - bottom - em(0.3));
         let x = self.fitted(&figure.x, canvas, size.0, |(width, _)| width, 1.0)?;
         let y = match is_rows(figure) {
             true => self.cut(&figure.y, canvas)?,
             false => self.fitted(&figure.y, canvas, size.1, |(_, height)| height, 0.3)?,
         };
-        let body = canvas.margin(top, em(0.3), 0, right);
+        // A rotated title overhangs its place by a little.
+        let body = canvas.margin(top, em(0.3), left, right);
         let mut chart = ChartBuilder::on(&body)
             .x_label_area_size(bottom)
             .y_label_area_size(side)
@@ -244,8 +245,8 @@ impl Pen {
         for label in axis.tick_labels() {
             widest = widest.max(self.width(label, canvas)?);
         }
-        let title = if axis.label.is_empty() { 0 } else { self.paper.em(1.7) };
-        Ok((widest + self.paper.em(1.1) + title).min(self.paper.width as i32 / 2))
+        let title = if axis.label.is_empty() { 0 } else { self.paper.em(1.5) };
+        Ok((widest + self.paper.em(0.9) + title).min(self.paper.width as i32 / 2))
     }
 
     /// What is left free on the right for what is written beside bars, or for half of the last label.
