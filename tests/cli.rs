@@ -336,3 +336,35 @@ fn every_option_that_the_mapping_from_other_programs_names_is_there() {
     }
     assert!(n_options > 20, "only {n_options} options were found: is it still a table of theirs and ours?");
 }
+
+#[test]
+fn a_policy_is_shown_copied_checked_and_profiled() {
+    let dir = folder();
+    let source = accepted(dir.path(), "policy show las");
+    assert!(
+        source.starts_with("// las: least attained service.") && source.contains("fn order(jobs, now) {"),
+        "{source}"
+    );
+    assert!(accepted(dir.path(), "policy show --about las").contains("stages: order"));
+    accepted(dir.path(), "policy new --from las mine.rhai");
+    let copy = fs::read_to_string(dir.path().join("mine.rhai")).expect("the copy");
+    assert!(copy.ends_with(&source), "{copy}");
+    assert!(accepted(dir.path(), "policy check ./mine.rhai").starts_with("./mine.rhai: good\n"));
+    let profile = accepted(dir.path(), "policy profile ./mine.rhai --jobs 100 --nodes 4 --folded stacks.txt");
+    assert!(
+        profile.contains("rank(-jobs.priority, jobs.service)") && profile.contains("stacks, by operations"),
+        "{profile}"
+    );
+    let stacks = fs::read_to_string(dir.path().join("stacks.txt")).expect("the stacks");
+    assert!(
+        stacks.lines().all(|line| line.rsplit_once(' ').is_some_and(|(_, n)| n.parse::<u64>().is_ok())),
+        "{stacks}"
+    );
+    fs::write(
+        dir.path().join("wrong.rhai"),
+        "fn order(jobs, now) {\n    if now < 0.0 { return rank(jobs.gpu); }\n    rank(jobs.arrival)\n}",
+    )
+    .expect("a script");
+    let message = refused(dir.path(), "policy check wrong.rhai", 1);
+    assert!(message.contains("wrong.rhai:2:") && message.contains("Jobs has no field `gpu`"), "{message}");
+}

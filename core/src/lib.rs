@@ -17,4 +17,4 @@ pub use basics::{allocation, cluster, event, ids, job, profile, resources, time,
 pub use decision::{check, guards, plan, policy, reconcile, round};
 pub use running::{cache, digest, ledger, queue, recorder, simulation, world};
 pub use state::{scheduler, snapshot, table};
-pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline};
+pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline, turns};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::Subcommand;
-use rota_scripts::commands;
+use rota_scripts::{commands, sample};
 
 use super::duel::{self, DuelArgs};
 use super::live::{self, HeadArgs, PolicyArgs};
@@ -15,18 +15,24 @@ use super::live::{self, HeadArgs, PolicyArgs};
 pub(crate) enum PolicyCommand {
     /// List the scripts that come with Rota
     List,
-    /// Show the sources, stages and parameters of a policy
+    /// Print the source of a policy, each part with its header
     Show {
         /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
+        /// Instead of the source: header, stages and parameters of each part
+        #[arg(long)]
+        about: bool,
     },
-    /// Compile a policy and try it on a few generated clusters
+    /// Compile a policy, check the names in it, and try it on a few generated clusters
     Check {
         /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
     },
-    /// Write a commented script to start from
+    /// Write a script that runs: a commented starter, or a copy of a shipped script
     New {
+        /// Copy this script, such as elasticflow, instead of the starter
+        #[arg(long, value_name = "NAME")]
+        from: Option<String>,
         /// File to write; its name ends in .rhai
         file: PathBuf,
     },
@@ -39,6 +45,20 @@ pub(crate) enum PolicyCommand {
     Bench {
         /// Policy, such as las+tune or ./mine.rhai+tune
         policy: String,
+    },
+    /// Show where a policy's decisions spend operations and time: by line, by verb, by stack
+    Profile {
+        /// Policy, such as las+tune or ./mine.rhai+tune
+        policy: String,
+        /// Nodes of the generated cluster, of 8 GPUs each
+        #[arg(long, default_value_t = 64)]
+        nodes: u32,
+        /// Jobs, one in twenty of which have just arrived
+        #[arg(long, default_value_t = 2000)]
+        jobs: u32,
+        /// Also write the stacks to a file, as flame-graph programs read them
+        #[arg(long, value_name = "FILE")]
+        folded: Option<PathBuf>,
     },
     /// Search for small cases in which a policy is worse than another, or violates a property
     Duel(Box<DuelArgs>),
@@ -63,14 +83,26 @@ pub(crate) enum PolicyCommand {
 pub(crate) fn run(command: &PolicyCommand) -> Result<ExitCode> {
     match command {
         PolicyCommand::List => print!("{}", commands::list()),
-        PolicyCommand::Show { policy } => print!("{}", commands::show(policy)?),
+        PolicyCommand::Show { policy, about: true } => print!("{}", commands::about(policy)?),
+        PolicyCommand::Show { policy, about: false } => print!("{}", commands::show(policy)?),
         PolicyCommand::Check { policy } => print!("{}", commands::check(policy)?),
-        PolicyCommand::New { file } => {
-            commands::new(file)?;
+        PolicyCommand::New { from, file } => {
+            commands::new(file, from.as_deref())?;
             println!("wrote {0}; try: rota policy check {0}", file.display());
         }
         PolicyCommand::Test { file } => return test(file),
         PolicyCommand::Bench { policy } => commands::bench(policy)?.iter().for_each(print_timing),
+        PolicyCommand::Profile { policy, nodes, jobs, folded } => {
+            let n_new = jobs / 20;
+            let profile =
+                commands::profile(policy, sample::Size { n_nodes: *nodes, n_old: jobs - n_new, n_new })?;
+            print!("{}", profile.text());
+            if let Some(path) = folded {
+                std::fs::write(path, profile.folded())
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                println!("\nwrote {}", path.display());
+            }
+        }
         PolicyCommand::Duel(args) => return duel::run(args),
         PolicyCommand::Set { head, policy, set } => {
             live::set_policy(head, &PolicyArgs { policy: policy.clone(), set: set.clone() })?;

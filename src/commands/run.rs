@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     /// Policy: parts joined by `+`, each the name of a shipped script or a path; several policies are separated by commas
     #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies", long_help = policy_help())]
     pub policies: Vec<String>,
-    /// Set a parameter of every policy that has it (`rota policy show P` lists them), or `compat=artifact`
+    /// Set a parameter of every policy that has it (`rota policy show --about P` lists them), or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
     /// With compat=artifact, the defects that the original program shall have; the others are fixed [default: all]

@@ -21,6 +21,7 @@ pub struct Scheduler {
     jobs: Arc<JobTable>,
     guards: Arc<Guards>,
     round: Span,
+    tenants: Arc<Vec<String>>,
 }
 
 /// Whether the set of jobs or nodes changed, so that a steady policy's answer may change.
@@ -36,7 +37,19 @@ impl Scheduler {
     /// An empty cluster.
     pub fn new(cluster: Arc<Cluster>, guards: Guards, round: Span, dataset_bytes: Vec<u64>) -> Self {
         let nodes = NodeStates { dataset_bytes, ..NodeStates::all_up(&cluster) };
-        Scheduler { cluster, nodes: Arc::new(nodes), jobs: Arc::default(), guards: Arc::new(guards), round }
+        Scheduler {
+            cluster,
+            nodes: Arc::new(nodes),
+            jobs: Arc::default(),
+            guards: Arc::new(guards),
+            round,
+            tenants: Arc::default(),
+        }
+    }
+
+    /// Tells it what the tenants are called, by number; policies may ask.
+    pub fn name_tenants(&mut self, names: &[String]) {
+        self.tenants = Arc::new(names.to_vec());
     }
 
     /// The jobs that have not ended.
@@ -231,6 +244,7 @@ impl Scheduler {
             cluster: Arc::clone(&self.cluster),
             nodes: Arc::clone(&self.nodes),
             guards: Arc::clone(&self.guards),
+            tenants: Arc::clone(&self.tenants),
         }
     }
 

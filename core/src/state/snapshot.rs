@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub nodes: Arc<NodeStates>,
     /// Settings that hold for every policy.
     pub guards: Arc<Guards>,
+    /// Names of the tenants, by number; numbers beyond it have none.
+    pub tenants: Arc<Vec<String>>,
 }
 
 /// What changes about nodes.

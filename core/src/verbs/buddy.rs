@@ -36,7 +36,7 @@ fn smallest_gap(room: &Room, ask: &Ask<'_>) -> Option<Spots> {
 }
 
 /// A free block that begins at a multiple of its size, else the lowest free GPUs.
-fn aligned_block(free: GpuSet, gpus: u32) -> GpuSet {
+pub(crate) fn aligned_block(free: GpuSet, gpus: u32) -> GpuSet {
     let size = gpus.next_power_of_two();
     let blocks = (0..64 / size).map(|i| GpuSet(GpuSet::first(gpus).0 << (i * size)));
     blocks.into_iter().find(|block| block.is_within(free)).unwrap_or_else(|| free.lowest(gpus))

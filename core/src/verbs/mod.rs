@@ -7,3 +7,4 @@ pub mod reclaim;
 pub mod room;
 pub mod switches;
 pub mod timeline;
+pub mod turns;

@@ -104,6 +104,7 @@ impl ClusterState {
         let known = self.tenants.iter().position(|known| known == tenant);
         let tenant = known.unwrap_or_else(|| {
             self.tenants.push(tenant.to_owned());
+            self.scheduler.name_tenants(&self.tenants);
             self.tenants.len() - 1
         });
         let model = request.model.as_str();

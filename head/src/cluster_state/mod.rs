@@ -78,8 +78,11 @@ impl ClusterState {
     /// A cluster in which nothing has happened.
     pub fn new(rules: &Rules) -> Result<Self, InputError> {
         let cluster = Arc::new(Cluster::empty("live"));
+        let tenants: Vec<String> = rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect();
+        let mut scheduler = Scheduler::new(cluster, rules.guards(), rules.round, Vec::new());
+        scheduler.name_tenants(&tenants);
         Ok(ClusterState {
-            scheduler: Scheduler::new(cluster, rules.guards(), rules.round, Vec::new()),
+            scheduler,
             jobs: Vec::new(),
             held: BTreeSet::new(),
             nodes: Vec::new(),
@@ -90,7 +93,7 @@ impl ClusterState {
             is_woken: false,
             answered: BTreeMap::new(),
             profiles: rules.profile_set()?,
-            tenants: rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect(),
+            tenants,
         })
     }
 

@@ -1,28 +1,129 @@
-//! `check`: compile a policy and let it decide made-up instants, before anyone depends on it.
+//! `check`: compile a policy, compare the names in it with what there is, and let it decide made-up instants, before
+//! anyone depends on it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
 
 use rota_core::round::{self, RoundError};
+use rota_core::snapshot::Snapshot;
 
 use super::error::TryError;
-use crate::commands::sample::{Size, snapshot};
+use crate::commands::sample::{Size, snapshot, varied};
 use crate::language::limits::Limits;
+use crate::language::names;
+use crate::language::parameters::{Domain, Value};
+use crate::language::trace::Trace;
 use crate::policy::ScriptPolicy;
 
-/// Compiles a policy and tries it on an empty, a half full and an overfull cluster.
+/// Compiles a policy, checks its names, and tries it on several clusters, with each value of a parameter that is a word
+/// or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
 pub fn check(name: &str) -> Result<String, TryError> {
-    let mut policy = ScriptPolicy::load(name, Limits::default())?;
+    let policy = ScriptPolicy::load(name, Limits::default())?;
+    let wrong = wrong_names(&policy);
+    if !wrong.is_empty() {
+        return Err(TryError::Names(wrong));
+    }
+    let trace = Arc::new(Trace::default());
     let mut decided = Vec::new();
-    for (instant_name, n_old, n_new) in [("nothing to do", 0, 0), ("half full", 8, 8), ("overfull", 60, 20)] {
-        let instant = snapshot(Size { n_nodes: 4, n_old, n_new });
-        let decision = round::decide(&instant, &mut policy).map_err(|error| match error {
-            RoundError::Policy(error) => TryError::Failed { instant: instant_name, error },
-            RoundError::Violation(violation) => TryError::Impossible { instant: instant_name, violation },
-        })?;
-        let n_runs = decision.checked.plan().run.len();
+    let instants = instants();
+    for (instant_name, instant) in &instants {
+        // What it remembers of one cluster would be wrong on the next.
+        let mut watched = policy.watched_copy(Limits::default(), &trace)?;
+        let n_runs = decide(&mut watched, instant_name, instant, "")?;
+        let n_jobs = instant.jobs.len();
         decided.push(format!(
-            "{instant_name}: {n_runs} of {} jobs run, {} operations",
-            n_old + n_new,
-            policy.operations()
+            "{instant_name}: {n_runs} of {n_jobs} jobs run, {} operations",
+            watched.operations()
         ));
     }
-    Ok(format!("{name}: good\n  {}\n", decided.join("\n  ")))
+    let mut n_settings = 0;
+    for (key, value) in other_values(&policy) {
+        n_settings += 1;
+        for (instant_name, instant) in &instants {
+            let mut watched = policy.watched_copy(Limits::default(), &trace)?;
+            // A parameter is one of a part that the policy has, and the value one of those that it may have.
+            let _ = watched.set(&key, &value);
+            decide(&mut watched, instant_name, instant, &format!(", with --set {key}={value}"))?;
+        }
+    }
+    let mut text = format!("{name}: good\n  {}\n", decided.join("\n  "));
+    if n_settings > 0 {
+        let _ = writeln!(text, "  tried with {n_settings} other values of its parameters");
+    }
+    text.push_str(&never_run(&policy, &trace));
+    Ok(text)
+}
+
+fn instants() -> Vec<(&'static str, Snapshot)> {
+    let of = |n_old, n_new| snapshot(Size { n_nodes: 4, n_old, n_new });
+    vec![
+        ("an empty cluster", of(0, 0)),
+        ("a half full one", of(8, 8)),
+        ("an overfull one", of(60, 20)),
+        ("one with deadlines, elastic jobs, two GPU types and a lost node", varied()),
+    ]
+}
+
+/// How many jobs the plan runs.
+fn decide(
+    policy: &mut ScriptPolicy,
+    on: &'static str,
+    instant: &Snapshot,
+    setting: &str,
+) -> Result<usize, TryError> {
+    let decision = round::decide(instant, policy).map_err(|error| match error {
+        RoundError::Policy(error) => TryError::Failed { instant: on, setting: setting.to_owned(), error },
+        RoundError::Violation(violation) => {
+            TryError::Impossible { instant: on, setting: setting.to_owned(), violation }
+        }
+    })?;
+    Ok(decision.checked.plan().run.len())
+}
+
+/// Every wrong name, in the order of the parts.
+fn wrong_names(policy: &ScriptPolicy) -> Vec<crate::ScriptError> {
+    let parameters = policy.shared.call_state().parameters.clone();
+    let names = |part: usize| -> Vec<String> { parameters[part].iter().map(|p| p.name.clone()).collect() };
+    let parts = policy.parts.iter().enumerate();
+    parts
+        .flat_map(|(index, part)| names::check(&policy.engine, &policy.entries, part, &names(index)))
+        .collect()
+}
+
+/// Parameters that are words or switches with each value besides their own.
+fn other_values(policy: &ScriptPolicy) -> Vec<(String, String)> {
+    let mut values = Vec::new();
+    for (part, parameter) in policy.params() {
+        let key = format!("{part}.{}", parameter.name);
+        let own = parameter.value.to_string();
+        match (&parameter.domain, &parameter.value) {
+            (Domain::OneOf(words), _) => {
+                values.extend(
+                    words.iter().filter(|word| **word != own).map(|word| (key.clone(), word.clone())),
+                );
+            }
+            (Domain::Switch, Value::Switch(is_on)) => values.push((key, (!is_on).to_string())),
+            _ => {}
+        }
+    }
+    values
+}
+
+/// The lines with code that no run came to.
+fn never_run(policy: &ScriptPolicy, trace: &Trace) -> String {
+    let watched = trace.watched();
+    let mut text = String::new();
+    for part in &policy.parts {
+        let missed: Vec<usize> = watched.tally.missed(&part.file);
+        let source: Vec<&str> = part.source.lines().collect();
+        let is_code =
+            |line: &&usize| source.get(**line - 1).is_some_and(|text| !text.trim_start().starts_with("fn "));
+        let missed: BTreeSet<usize> = missed.iter().filter(is_code).copied().collect();
+        if !missed.is_empty() {
+            let lines: Vec<String> = missed.iter().map(usize::to_string).collect();
+            let _ = writeln!(text, "  {}: not run, names checked only: line {}", part.file, lines.join(", "));
+        }
+    }
+    text
 }

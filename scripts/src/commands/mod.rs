@@ -1,4 +1,5 @@
-//! What `rota policy` does, as functions that return what is to be shown: list, show, check, new, test, bench, defs.
+//! What `rota policy` does, as functions that return what is to be shown: list, show, check, new, test, bench,
+//! profile, defs.
 //!
 //! Printing and reading the command line is left to the binary.
 
@@ -7,14 +8,16 @@ mod check;
 mod error;
 mod list;
 mod new;
+mod profile;
 pub mod sample;
 mod test;
 
 pub use bench::{Timing, bench};
 pub use check::check;
 pub use error::TryError;
-pub use list::{list, show};
+pub use list::{about, list, show};
 pub use new::{NewError, STARTER, new};
+pub use profile::{Place, Profile, Spent, profile};
 pub use test::{TestError, test};
 
 pub use crate::language::reference::definitions as defs;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rota_core::check::check;
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::event::Event;
-use rota_core::ids::{JobId, TenantId};
+use rota_core::ids::{JobId, NodeId, TenantId};
 use rota_core::job::{Deadline, GpuRequest, JobSpec};
 use rota_core::policy::Policy;
 use rota_core::profile::Profile;
@@ -41,6 +41,8 @@ pub fn snapshot(size: Size) -> Snapshot {
     };
     let cluster = Arc::new(Cluster::new("sample", &[group]).expect("a cluster with GPUs"));
     let mut scheduler = Scheduler::new(cluster, Guards::default(), Span::from_secs(300), Vec::new());
+    let names: Vec<String> = ["ann", "ben", "cleo", "dan", "eve"].map(String::from).to_vec();
+    scheduler.name_tenants(&names);
     let profiles = profiles();
     let submit = |scheduler: &mut Scheduler, ids: std::ops::Range<u32>, now: Time| {
         for id in ids {
@@ -48,16 +50,74 @@ pub fn snapshot(size: Size) -> Snapshot {
         }
     };
     submit(&mut scheduler, 0..size.n_old, Time::ZERO);
-    let mut first_come =
-        ScriptPolicy::load("fifo+proportional", Limits::default()).expect("a shipped policy");
-    let instant = scheduler.snapshot(Time::ZERO);
-    let plan = first_come.decide(&instant).expect("a shipped policy decides");
-    let checked = check(&instant, plan).expect("a shipped policy's plan holds");
-    drop(instant);
-    scheduler.commit(Time::ZERO, checked);
+    run_first_come(&mut scheduler, Time::ZERO);
     let later = Time::from_secs_f64(600.0);
     submit(&mut scheduler, size.n_old..size.n_old + size.n_new, later);
     scheduler.snapshot(later)
+}
+
+/// An instant with something of everything: deadlines strict and soft, elastic jobs, priorities, jobs bound to a GPU type,
+/// two GPU types in two racks, a node that is down, jobs that run and jobs that ask.
+pub fn varied() -> Snapshot {
+    let group = |gpu_type: &str, count| NodeGroup {
+        count,
+        racks: 2,
+        gpu_type: gpu_type.into(),
+        n_gpus: 4,
+        gpu_mem_bytes: 0,
+        host: Host::from_units(12.0, 250.0, 250.0),
+        cache_bytes: 0,
+        fetch_bps: 0,
+    };
+    let groups = [group("V100", 4), group("A100", 2)];
+    let cluster = Arc::new(Cluster::new("varied", &groups).expect("a cluster with GPUs"));
+    let gpu_types = [None, None, cluster.gpu_type_id("A100")];
+    let mut scheduler =
+        Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), Vec::new());
+    scheduler.name_tenants(&["ann", "ben"].map(String::from));
+    let profiles = profiles();
+    let varied = |id: u32, arrival: Time| {
+        let plain = job(id, arrival, &profiles);
+        let due = |hours: f64| arrival + Span::from_secs_f64(hours * 3600.0);
+        JobSpec {
+            tenant: TenantId(id % 2),
+            priority: (id % 3) as i32 - 1,
+            gpus: match id % 4 {
+                0 => GpuRequest { asked: 2, levels: Box::new([1, 2, 4]) },
+                _ => GpuRequest::fixed([1, 2, 4][id as usize % 3]),
+            },
+            gpu_type: gpu_types[id as usize % 3],
+            deadline: match id % 5 {
+                0 => Deadline::None,
+                1 => Deadline::Soft(vec![(due(4.0), 10.0), (due(40.0), 5.0)]),
+                2 => Deadline::Strict(due(0.01)),
+                _ => Deadline::Strict(due(20.0)),
+            },
+            ..plain
+        }
+    };
+    let submit = |scheduler: &mut Scheduler, ids: std::ops::Range<u32>, now: Time| {
+        for id in ids {
+            scheduler.handle(now, &Event::JobSubmitted(Arc::new(varied(id, now))), &mut Vec::new());
+        }
+    };
+    submit(&mut scheduler, 0..20, Time::ZERO);
+    scheduler.handle(Time::ZERO, &Event::NodeLost { node: NodeId(1) }, &mut Vec::new());
+    run_first_come(&mut scheduler, Time::ZERO);
+    let later = Time::from_secs_f64(900.0);
+    submit(&mut scheduler, 20..30, later);
+    scheduler.snapshot(later)
+}
+
+/// Lets jobs run in the order of their arrival.
+fn run_first_come(scheduler: &mut Scheduler, now: Time) {
+    let mut first_come =
+        ScriptPolicy::load("fifo+proportional", Limits::default()).expect("a shipped policy");
+    let instant = scheduler.snapshot(now);
+    let plan = first_come.decide(&instant).expect("a shipped policy decides");
+    let checked = check(&instant, plan).expect("a shipped policy's plan holds");
+    drop(instant);
+    scheduler.commit(now, checked);
 }
 
 /// CPU-hungry, balanced and modest.

@@ -10,9 +10,9 @@ use rhai::packages::{
 use rhai::{Engine, OptimizationLevel};
 
 use crate::language::limits::Limits;
-use crate::language::parameters;
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Outcome, Shared, fail};
+use crate::language::{arrays, operators, parameters};
 use crate::policy::variant;
 use crate::values;
 
@@ -29,6 +29,7 @@ pub(crate) fn build_with(
     let shared = Shared::new(limits);
     let mut engine = Engine::new_raw();
     add_packages(&mut engine);
+    replace_builtins(&mut engine, &shared);
     set_limits(&mut engine, &shared);
     let mut registrar = Registrar::new(&mut engine);
     values::register(&mut registrar, &shared);
@@ -64,6 +65,12 @@ pub(crate) fn add_packages(engine: &mut Engine) {
     // The language package can put the thread to sleep; a policy has no clock.
     engine.register_fn("sleep", |_: i64| -> Outcome<()> { fail("a script cannot sleep: it has no clock") });
     engine.register_fn("sleep", |_: f64| -> Outcome<()> { fail("a script cannot sleep: it has no clock") });
+}
+
+/// Puts operators and functions of ours in the place of Rhai's where those are silently wrong.
+pub(crate) fn replace_builtins(engine: &mut Engine, shared: &Arc<Shared>) {
+    operators::register(engine);
+    arrays::register(engine, shared);
 }
 
 pub(crate) fn set_limits(engine: &mut Engine, shared: &Arc<Shared>) {

@@ -8,6 +8,7 @@ use crate::language::limits::{Meter, Reached};
 use crate::language::nearest;
 use crate::language::reference::{self, Entry, UnknownField};
 use crate::policy::part::Part;
+use crate::values::{script_type, without_rust_paths};
 
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,7 +160,7 @@ impl Explainer<'_> {
             EvalAltResult::ErrorParsing(ParseErrorType::VariableUndefined(name), _) => {
                 unknown_variable(&name, part)
             }
-            EvalAltResult::ErrorParsing(kind, _) => (format!("syntax: {}", lower(&kind.to_string())), None),
+            EvalAltResult::ErrorParsing(kind, _) => syntax(&kind),
             EvalAltResult::ErrorTerminated(..) => (self.limit(), None),
             EvalAltResult::ErrorStackOverflow(_) => {
                 (format!("functions call each other more than {} deep", self.meter.limits().call_depth), None)
@@ -167,15 +168,19 @@ impl Explainer<'_> {
             EvalAltResult::ErrorTooManyVariables(_) => {
                 (format!("more than {} variables at a time", self.meter.limits().variables), None)
             }
-            EvalAltResult::ErrorDotExpr(text, _) => (unwritable(&text).unwrap_or_else(|| lower(&text)), None),
+            EvalAltResult::ErrorDotExpr(text, _) => {
+                let in_our_words = unwritable(&text).or_else(|| unreadable(&text));
+                (in_our_words.unwrap_or_else(|| without_rust_paths(&lower(&text))), None)
+            }
             EvalAltResult::ErrorDataRace(..) => (
                 "a closure uses the variable its verb is called on".to_owned(),
                 Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
             ),
+            EvalAltResult::ErrorMismatchDataType(expected, actual, _) => mismatch(&expected, &actual),
             EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
             mut other => {
                 let _ = other.take_position();
-                (lower(&other.to_string()), None)
+                (without_rust_paths(&lower(&other.to_string())), None)
             }
         }
     }
@@ -267,22 +272,48 @@ fn unwritable(text: &str) -> Option<String> {
     Some(format!("`{field}` of {owner} cannot be set"))
 }
 
+/// Rhai's words for a field that a type without fields of ours does not have.
+fn unreadable(text: &str) -> Option<String> {
+    let mut quoted = text.strip_prefix("Unknown property ")?.split('\'').skip(1).step_by(2);
+    let (field, owner) = (quoted.next()?, quoted.next()?);
+    Some(format!("{} has no field `{field}`", script_type(owner)))
+}
+
+fn syntax(kind: &ParseErrorType) -> (String, Option<String>) {
+    match kind {
+        ParseErrorType::UnknownOperator(operator) | ParseErrorType::Reserved(operator)
+            if operator == "/=" =>
+        {
+            ("syntax: there is no `/=`".to_owned(), Some("write `x = x / y`".to_owned()))
+        }
+        ParseErrorType::MismatchedType(expected, actual) => mismatch(expected, actual),
+        _ => (format!("syntax: {}", without_rust_paths(&lower(&kind.to_string()))), None),
+    }
+}
+
+/// A value of one type where another is needed.
+fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
+    let (expected, actual) = (script_type(expected), script_type(actual));
+    let hint = match (expected, actual) {
+        ("bool", "Column") => Some(
+            "it holds one number for each job: choose job by job with `where(condition, a, b)`, join conditions with `&`, `|` \
+             and `!`, or ask about all jobs with `.sum()`, `.least()` or `.most()`",
+        ),
+        ("bool", "int" | "float") => Some("write what it is compared with, such as `!= 0`"),
+        ("String", "int") => Some(
+            "keys of a map are texts: for a number write `map.get(number)`, `map.set(number, value)` or `map[`${number}`]`",
+        ),
+        ("int", "float") => Some("`.to_int()` drops what is behind the point; `/` gives a float"),
+        _ => None,
+    };
+    let expected = if expected == "bool" { "true or false" } else { expected };
+    (format!("expected {expected}, got {actual}"), hint.map(str::to_owned))
+}
+
 fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {
     let words = part.source.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     let names = words.filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'));
     (format!("unknown variable `{name}`"), nearest::hint(name, names))
-}
-
-/// The name scripts know a type by.
-fn script_type(rust: &str) -> &str {
-    match rust.trim() {
-        "i64" => "int",
-        "f64" => "float",
-        "&str | ImmutableString | String" | "&str" | "ImmutableString" | "string" => "String",
-        "array" => "Array",
-        "map" => "Map",
-        other => other,
-    }
 }
 
 fn lower(text: &str) -> String {

@@ -93,6 +93,7 @@ pub enum SetError {
 pub(crate) struct Declarations {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) is_steady: bool,
+    pub(crate) keeps_running: bool,
     /// Which shipped script it is like, if it has no stages of its own.
     pub(crate) variant: Option<Variant>,
 }
@@ -220,6 +221,18 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         .register_fn("steady", move || {
             if let Some(declarations) = &mut host.call_state().declarations {
                 declarations.is_steady = true;
+            }
+        });
+    let host = Arc::clone(shared);
+    registrar
+        .function(
+            "no_preemption()",
+            "At the top level: a job that runs goes on with what it holds until it ends, whatever the stages of the policy say. \
+             A file that says so needs no stage.",
+        )
+        .register_fn("no_preemption", move || {
+            if let Some(declarations) = &mut host.call_state().declarations {
+                declarations.keeps_running = true;
             }
         });
 }

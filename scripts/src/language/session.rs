@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, ImmutableString, Position};
+use rota_core::ids::TenantId;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
@@ -174,6 +175,12 @@ impl Session {
         let mut rows: Vec<u32> = phases.filter(|(_, p)| **p == phase).map(|(row, _)| row as u32).collect();
         rows.sort_by_cached_key(|row| self.snapshot.jobs.id(*row as usize));
         rows
+    }
+
+    /// What a tenant is called.
+    pub(crate) fn tenant_name(&self, tenant: TenantId) -> String {
+        let names = &self.snapshot.tenants;
+        names.get(tenant.index()).cloned().unwrap_or_else(|| format!("tenant {}", tenant.0))
     }
 
     /// Lends the room, all free.

@@ -10,13 +10,15 @@ pub(crate) mod variant;
 use std::sync::Arc;
 
 use rhai::Engine;
+use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
-use rota_core::snapshot::Snapshot;
+use rota_core::snapshot::{Guards, Snapshot};
+use rota_core::time::Span;
 
 use crate::language::error::{LoadError, ScriptError};
-use crate::language::limits::Limits;
+use crate::language::limits::{Limits, Reached};
 use crate::language::parameters::{Parameter, SetError};
 use crate::language::private::{self, Private};
 use crate::language::reference::Entry;
@@ -26,6 +28,9 @@ use crate::language::{engine, trace};
 use crate::policy::compose::Source;
 use crate::policy::part::{Part, Stage};
 use crate::values::Placement;
+
+/// Longer than any run lasts, and short enough to be added to any time.
+const FOREVER: Span = Span(i64::MAX / 8);
 
 /// A policy made of one or more scripts.
 pub struct ScriptPolicy {
@@ -59,7 +64,7 @@ impl ScriptPolicy {
     ) -> Result<Self, LoadError> {
         let (mut engine, shared, entries) = engine::build(limits);
         if let Some(trace) = &trace {
-            trace.watch(&mut engine);
+            trace.watch(&mut engine, &shared);
         }
         let mut parts = Vec::new();
         for source in sources {
@@ -69,6 +74,9 @@ impl ScriptPolicy {
             state.scripts.push(Arc::clone(&part.script));
             state.parameters.push(parameters);
             drop(state);
+            if let Some(trace) = &trace {
+                trace.learn(&part);
+            }
             parts.push(part);
         }
         compose::refuse_clashes(&parts)?;
@@ -135,6 +143,29 @@ impl ScriptPolicy {
         self.parts.iter().all(|part| part.is_steady)
     }
 
+    /// Whether a part says that jobs that run go on until they end.
+    pub(crate) fn keeps_running(&self) -> bool {
+        self.parts.iter().any(|part| part.keeps_running)
+    }
+
+    /// The texts it was made of.
+    pub(crate) fn sources(&self) -> Vec<Source> {
+        let source = |part: &Part| Source {
+            name: part.name.clone(),
+            file: part.file.clone(),
+            text: part.source.to_string(),
+        };
+        self.parts.iter().map(source).collect()
+    }
+
+    /// The same policy with its parameters and memory, watched step by step.
+    pub(crate) fn watched_copy(&self, limits: Limits, trace: &Arc<Trace>) -> Result<Self, LoadError> {
+        let mut copy = Self::compile(&self.name, &self.sources(), limits, Some(Arc::clone(trace)))?;
+        copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
+        copy.memories.clone_from(&self.memories);
+        Ok(copy)
+    }
+
     /// Private memory as [`Policy::memory`] gave it, put back after a restart.
     pub fn restore_memory(&mut self, text: &str) -> Result<(), PolicyError> {
         self.memories = private::restore(&self.engine, self.parts.len(), text)
@@ -168,13 +199,23 @@ impl ScriptPolicy {
         match result {
             Ok(mut plan) => {
                 plan.notes = notes;
+                if self.keeps_running() {
+                    let n_notes = plan.notes.len();
+                    guards::mend(&session.snapshot, &mut plan);
+                    for note in &mut plan.notes[n_notes..] {
+                        *note = note
+                            .replace(" has run for less than the minimum and goes on", " runs and goes on");
+                    }
+                }
                 Ok(plan)
             }
             Err(error) => {
                 self.memories = before.unwrap_or_else(|| vec![Private::default(); self.parts.len()]);
-                match (error.position, &self.trace) {
-                    (None, None) => Err(trace::locate(self, snapshot, error)),
-                    _ => Err(error),
+                let is_vague =
+                    error.position.is_none() || self.shared.meter.reached() == Some(Reached::Operations);
+                match self.trace.is_none() && is_vague {
+                    true => Err(trace::locate(self, snapshot, error)),
+                    false => Err(error),
                 }
             }
         }
@@ -182,7 +223,11 @@ impl ScriptPolicy {
 
     fn begin(&mut self, snapshot: &Snapshot) -> Arc<Session> {
         let room = self.room.take().filter(|room| std::ptr::eq(room.cluster(), &*snapshot.cluster));
-        let session = Session::new(snapshot, &self.shared, room);
+        let mut seen = snapshot.clone();
+        if self.keeps_running() {
+            seen.guards = Arc::new(Guards { min_run: FOREVER, ..(*snapshot.guards).clone() });
+        }
+        let session = Session::new(&seen, &self.shared, room);
         self.shared.meter.start();
         let mut state = self.shared.call_state();
         state.session = Some(Arc::clone(&session));

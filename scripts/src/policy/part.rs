@@ -66,6 +66,8 @@ pub(crate) struct Part {
     pub(crate) script: Arc<AST>,
     pub(crate) stages: Vec<Stage>,
     pub(crate) is_steady: bool,
+    /// Whether it says that jobs that run go on until they end.
+    pub(crate) keeps_running: bool,
     /// Whether its top level defines constants, which stages see only when it runs before them.
     pub(crate) has_constants: bool,
 }
@@ -81,6 +83,7 @@ impl Part {
             script: Arc::default(),
             stages: Vec::new(),
             is_steady: false,
+            keeps_running: false,
             has_constants: false,
         }
     }
@@ -112,10 +115,11 @@ impl Part {
         if let Some(variant) = &declared.variant {
             return variant.compile(engine, shared, entries, &part, &declared);
         }
-        if part.stages.is_empty() {
+        if part.stages.is_empty() && !declared.keeps_running {
             return Err(LoadError::NoStage { file: part.file });
         }
         part.is_steady = declared.is_steady;
+        part.keeps_running = declared.keeps_running;
         part.has_constants = !scope.is_empty();
         Ok((part, declared.parameters))
     }

@@ -69,7 +69,7 @@ shipped! {
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
         "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis"
-        "chronus" "chronus-deadlines" "just-in-time";
+        "chronus" "chronus-deadlines" "just-in-time" "no-preempt";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::{CallFnOptions, Dynamic, FuncArgs, Scope};
-use rota_core::plan::{Plan, Verdict};
+use rota_core::plan::{Plan, Verdict, Wake};
 use rota_core::table::JobPhase;
 
 use crate::language::error::{Explainer, ScriptError, at};
@@ -42,7 +42,8 @@ impl ScriptPolicy {
         let has_wake = value.has_wake;
         let mut plan = value.plan;
         if !has_wake && self.is_steady() {
-            plan.wake = session.snapshot.steady_wake();
+            // Where running jobs stay as they are, time alone lets none of them be moved.
+            plan.wake = if self.keeps_running() { Wake::OnChange } else { session.snapshot.steady_wake() };
         }
         Ok(plan)
     }

@@ -33,7 +33,11 @@ impl Variant {
         own: &Part,
         declared: &Declarations,
     ) -> Result<(Part, Vec<Parameter>), LoadError> {
-        if !own.stages.is_empty() || !declared.parameters.is_empty() || declared.is_steady {
+        if !own.stages.is_empty()
+            || !declared.parameters.is_empty()
+            || declared.is_steady
+            || declared.keeps_running
+        {
             let message =
                 format!("a script that is like {} says nothing else: leave the rest out", self.of.name);
             return Err(at(own, position_of_like(own), message, None, None).into());

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rhai::Engine;
 
-use crate::language::engine::{add_packages, set_limits};
+use crate::language::engine::{add_packages, replace_builtins, set_limits};
 use crate::language::error::{Explainer, ScriptError};
 use crate::language::limits::Limits;
 use crate::language::nearest::hint;
@@ -224,6 +224,7 @@ fn build(host: &Arc<StudyHost>) -> (Engine, Arc<Shared>, Vec<Entry>) {
     let shared = Shared::new(LIMITS);
     let mut engine = Engine::new_raw();
     add_packages(&mut engine);
+    replace_builtins(&mut engine, &shared);
     set_limits(&mut engine, &shared);
     let mut registrar = Registrar::new(&mut engine);
     verbs::register(&mut registrar, host);

@@ -5,10 +5,13 @@ mod columns;
 mod milp;
 mod nodes;
 mod plans;
+mod types;
 mod view;
 
 pub(crate) use columns::rank;
-use columns::{arithmetic, column, deadlines, job, jobs, queue, remember, service};
+use columns::{
+    arithmetic, column, deadlines, groups, job, jobs, queue, remember, service, statistics, texts,
+};
 use nodes::{cluster, gpu_types, placement, share};
 use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
 
@@ -20,7 +23,9 @@ pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
+pub(crate) use texts::Texts;
 pub(crate) use timeline::Judged;
+pub(crate) use types::{script_type, type_label, without_rust_paths};
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 
@@ -36,6 +41,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     job::register(registrar);
     column::register(registrar);
     arithmetic::register(registrar);
+    statistics::register(registrar);
+    texts::register(registrar);
+    groups::register(registrar);
     queue::register(registrar, shared);
     share::register(registrar);
     cluster::register(registrar);
@@ -59,40 +67,4 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
 /// A number in a script, whole or not; `None` for anything else.
 pub(crate) fn number(value: &rhai::Dynamic) -> Option<f64> {
     value.as_float().ok().or_else(|| value.as_int().ok().map(|i| i as f64))
-}
-
-/// What a script's author would call the type of a value.
-pub(crate) fn type_label(value: &rhai::Dynamic) -> &str {
-    let rust = value.type_name();
-    match rust.rsplit("::").next().unwrap_or(rust) {
-        "()" => "nothing",
-        "i64" => "a whole number",
-        "f64" => "a number",
-        "bool" => "true or false",
-        "string" => "a String",
-        "array" => "an Array",
-        "map" => "a Map",
-        "Fn" => "a function",
-        "Column" => "a Column",
-        "Jobs" => "a set of Jobs",
-        "JobValue" => "a Job",
-        "NodeValue" => "a Node",
-        "Queue" => "a Queue",
-        "Host" => "a Share",
-        "FillValue" => "a Fill",
-        "PlanValue" => "a Plan",
-        "Placement" => "a Placement",
-        "VerdictValue" => "a Verdict",
-        "TimelineValue" => "a Timeline",
-        "View" => "the View",
-        "RoomValue" => "the Room",
-        "ClusterValue" => "the Cluster",
-        "MilpValue" => "a Milp",
-        "Linear" => "a Linear",
-        "Constraint" => "a Constraint",
-        "MilpAnswer" => "an Answer",
-        "LeasesValue" => "a book of Leases",
-        "OptimumValue" => "an Optimum",
-        other => other,
-    }
 }

@@ -111,8 +111,10 @@ impl Pen {
         let side = self.side_width(&figure.y, canvas)?;
         let bottom = if figure.x.label.is_empty() { em(1.5) } else { em(2.8) };
         let (top, left) = (legend + em(0.6), if figure.y.label.is_empty() { 0 } else { em(0.4) });
-        let size =
-            (self.paper.width as i32 - left - side - right, self.paper.height as i32 - top - bottom - em(0.3));
+        let size = (
+            self.paper.width as i32 - left - side - right,
+            self.paper.height as i32 - top - bottom - em(0.3),
+        );
         let x = self.fitted(&figure.x, canvas, size.0, |(width, _)| width, 1.0)?;
         let y = match is_rows(figure) {
             true => self.cut(&figure.y, canvas)?,

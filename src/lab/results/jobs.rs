@@ -174,8 +174,13 @@ impl Crowd {
     fn new(samples: &[Sample]) -> Self {
         let mut steps: Vec<(Time, f64, f64)> = Vec::with_capacity(samples.len());
         for sample in samples {
+            // A round that was passed over must not change the last bit of a sum.
+            let n_jobs = f64::from(sample.running + sample.waiting);
+            if steps.last().is_some_and(|step| step.1 == n_jobs) {
+                continue;
+            }
             let before = steps.last().map_or(0.0, |step| area(step, sample.time));
-            steps.push((sample.time, f64::from(sample.running + sample.waiting), before));
+            steps.push((sample.time, n_jobs, before));
         }
         Crowd { steps }
     }

@@ -126,6 +126,7 @@ impl<'a> Driver<'a> {
             jobs: Arc::new(JobTable::default()),
             nodes: Arc::new(NodeStates::all_up(&cluster)),
             guards: Arc::new(Guards::default()),
+            tenants: Arc::default(),
             cluster,
         };
         Ok(Driver {

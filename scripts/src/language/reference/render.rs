@@ -55,7 +55,22 @@ defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
-The top level holds declarations only: `param(...)`, `steady()`, `like(...)` and constants.
+The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants.
+
+Where Rhai would go on silently, scripts differ from the Rhai book:
+
+- Numbers compare exactly, infinite ones too. Comparing a number with a text, or a column with a text, is an
+  error; anything may be compared with `()` by `==` and `!=`.
+- `/` gives a float, also of whole numbers: `7 / 2` is 3.5, `(7 / 2).to_int()` is 3. There is no `/=`.
+- A number and a text do not add up; a text and a number do: `\"GPUs: \" + 2`.
+- `array.sort_by(|x| key)` sorts by a number, a text or an array of these, and keeps the order of equal ones;
+  `array.sort(|a, b| ...)` must return a whole number.
+- The functions that `filter`, `find`, `some`, `all`, `drain`, `retain`, `index_of` and `dedup` take must return true or false.
+- A column is no condition of an `if`: use `where`, or ask about all jobs with `sum`, `least` or `most`.
+- Keys of a map are texts; `map.get(number)`, `map.set(number, value)`, `map.contains(number)`, `map.remove(number)` and
+  `number in map` take a whole number, such as `job.id`.
+
+`rota policy check` compares every name in a script with this page, also in branches that no run takes.
 ";
 
 fn limits() -> String {

@@ -70,6 +70,7 @@ fn snapshot(wishes: &[Wish]) -> Snapshot {
         nodes: Arc::new(NodeStates::all_up(&cluster)),
         cluster,
         guards: Arc::new(Guards::default()),
+        tenants: Arc::default(),
     }
 }
 

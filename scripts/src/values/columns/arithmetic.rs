@@ -20,7 +20,7 @@ fn zip(mut a: Column, mut b: Column, f: impl Fn(f64, f64) -> f64) -> Outcome<Col
     Column::compute(&a.jobs, a.values().iter().zip(b.values()).map(|(x, y)| f(*x, *y)))
 }
 
-fn map(mut a: Column, f: impl Fn(f64) -> f64) -> Outcome<Column> {
+pub(super) fn map(mut a: Column, f: impl Fn(f64) -> f64) -> Outcome<Column> {
     if a.values_mut().is_some() {
         a.jobs.session.meter().charge(a.jobs.len())?;
         a.values_mut().into_iter().flatten().for_each(|x| *x = f(*x));
@@ -29,7 +29,7 @@ fn map(mut a: Column, f: impl Fn(f64) -> f64) -> Outcome<Column> {
     Column::compute(&a.jobs, a.values().iter().map(|x| f(*x)))
 }
 
-fn truth(is_so: bool) -> f64 {
+pub(super) fn truth(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
@@ -90,6 +90,7 @@ fn functions(registrar: &mut Registrar<'_>) {
     registrar
         .function("log2(a: Column) -> Column", "Logarithm to base 2.")
         .register_fn("log2", |a: Column| map(a, f64::log2));
+    powers(registrar);
     registrar
         .function("ceil(a: Column) -> Column", "Rounded up to whole numbers.")
         .register_fn("ceil", |a: Column| map(a, f64::ceil));
@@ -103,6 +104,33 @@ fn functions(registrar: &mut Registrar<'_>) {
         map(a, |x| x.max(low as f64).min(high as f64))
     });
     select(registrar);
+}
+
+/// Functions of one number that Rhai has for numbers, under the same names, and powers.
+fn powers(registrar: &mut Registrar<'_>) {
+    type Function = fn(f64) -> f64;
+    let functions: [(&str, &str, Function); 5] = [
+        ("abs", "The distance from 0.", f64::abs),
+        ("sqrt", "The square root; of a negative number, not a number.", f64::sqrt),
+        ("exp", "e to the power of each number.", f64::exp),
+        ("ln", "The natural logarithm.", f64::ln),
+        ("log", "The logarithm to base 10, as `log` of a number.", f64::log10),
+    ];
+    for (name, doc, function) in functions {
+        registrar
+            .function(&format!("{name}(a: Column) -> Column"), doc)
+            .register_fn(name, move |a: Column| map(a, function));
+    }
+    let engine = registrar.function(
+        "pow(a, b) -> Column",
+        "Each number of `a` to the power of `b`, also written `a ** b`; numbers and columns mix.",
+    );
+    pairwise!(engine, "pow", f64::powf);
+    pairwise!(engine, "**", f64::powf);
+    engine.register_fn("pow", |a: f64, b: f64| a.powf(b));
+    engine.register_fn("pow", |a: f64, b: i64| a.powf(b as f64));
+    engine.register_fn("pow", |a: i64, b: f64| (a as f64).powf(b));
+    engine.register_fn("pow", |a: i64, b: i64| (a as f64).powf(b as f64));
 }
 
 fn select(registrar: &mut Registrar<'_>) {

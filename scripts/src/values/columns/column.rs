@@ -10,7 +10,7 @@ use rota_core::table::Field;
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, fail};
-use crate::values::Jobs;
+use crate::values::{Jobs, Texts};
 
 /// Numbers, one for each job of a set.
 #[derive(Clone, Debug)]
@@ -124,17 +124,22 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     registrar
         .method(
             OWNER,
-            "total_by(group: Column) -> Column",
-            "For each job, the sum over all jobs of the same group: `jobs.held.total_by(jobs.tenant)`.",
+            "total_by(group) -> Column",
+            "For each job, the sum over all jobs of the same group, which is a column or a column of texts: \
+             `jobs.held.total_by(jobs.tenant_name)`.",
         )
-        .register_fn("total_by", total_by);
+        .register_fn("total_by", total_by)
+        .register_fn("total_by", |column: Column, group: Texts| total_by(column, group.numbers().clone()));
     registrar
         .method(
             OWNER,
-            "total_before(group: Column) -> Column",
+            "total_before(group) -> Column",
             "For each job, the sum over the jobs of the same group that arrived before it.",
         )
-        .register_fn("total_before", total_before);
+        .register_fn("total_before", total_before)
+        .register_fn("total_before", |column: Column, group: Texts| {
+            total_before(column, group.numbers().clone())
+        });
     registrar
         .method(
             OWNER,

@@ -126,6 +126,11 @@ fn identity(registrar: &mut Registrar<'_>) {
         .field(OWNER, "name: String", "Its name in the trace.")
         .register_get("name", |job: &mut JobValue| ImmutableString::from(&*job.spec().name));
     registrar
+        .field(OWNER, "tenant_name: String", "The name of its tenant.")
+        .register_get("tenant_name", |job: &mut JobValue| {
+            ImmutableString::from(job.session.tenant_name(job.spec().tenant))
+        });
+    registrar
         .field(OWNER, "model: String", "The name of its model.")
         .register_get("model", |job: &mut JobValue| ImmutableString::from(&*job.spec().profile.name));
     registrar

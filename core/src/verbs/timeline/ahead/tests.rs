@@ -62,6 +62,7 @@ pub(super) fn snapshot_with(costs: Costs, jobs: &[(f64, Option<i64>)]) -> Snapsh
         nodes: Arc::new(NodeStates::all_up(&cluster)),
         cluster,
         guards: Arc::new(Guards::default()),
+        tenants: Arc::default(),
     }
 }
 
