@@ -6,7 +6,7 @@ use super::figure::{GREY, PALETTE_LENGTH};
 
 /// Orders with the place of their colour. Kin have the same one (tiresias is las with queues, themis is ftf by leases), and
 /// those that papers compare have different ones.
-const ORDERS: [(&str, usize); 20] = [
+const ORDERS: [(&str, usize); 21] = [
     ("fifo", 0),
     ("srtf", 1),
     ("las", 2),
@@ -27,6 +27,7 @@ const ORDERS: [(&str, usize); 20] = [
     ("chronus", 0),
     ("chronus-deadlines", 6),
     ("just-in-time", 4),
+    ("no-preempt", 8),
 ];
 /// Allocations with their dash: how often the palette has come round.
 const ALLOCATIONS: [(&str, usize); 4] = [("proportional", 0), ("tune", 1), ("greedy", 2), ("opt", 3)];
