@@ -102,7 +102,7 @@ impl Table {
         let unit = TimeUnit::for_table(
             results.runs.iter().filter_map(|run| run.summary.avg_jct_s).fold(0.0, f64::max),
         );
-        let others = (kinds.len() > MAX_KINDS).then(|| kinds[MAX_KINDS - 1..].to_vec()).unwrap_or_default();
+        let others = if kinds.len() > MAX_KINDS { kinds[MAX_KINDS - 1..].to_vec() } else { Vec::new() };
         let alone = if others.is_empty() { kinds.len() } else { MAX_KINDS - 1 };
         let mut groups: Vec<(String, Vec<String>)> =
             kinds[..alone].iter().map(|kind| (kind.clone(), vec![kind.clone()])).collect();

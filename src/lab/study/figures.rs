@@ -120,7 +120,7 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
         let Some(spread) = group.figure(figure) else { continue };
         let x: f64 = group.setting(against).parse().ok()?;
         let mean = &spread.mean;
-        let interval = (mean.n > 1).then(|| (mean.low * scale, mean.high * scale));
+        let interval = (mean.n > 1).then_some((mean.low * scale, mean.high * scale));
         drawn.add(label(group, &names), group.setting("policy"), (x, mean.mean * scale), interval);
     }
     let left_out = drawn.finish();
