@@ -2,12 +2,13 @@
 //!
 //! Margins are stated where they are used; docs/fidelity.md says where the shipped ones are behind, and why.
 
+#[expect(dead_code, reason = "nothing is refused here")]
 mod common;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use common::{rota, said};
+use common::{refused, rota, said};
 use rota_test_support::need;
 use serde_json::Value;
 
@@ -111,4 +112,11 @@ fn on_the_figures_traces_the_shipped_baselines_meet_as_many_deadlines() {
             }
         }
     }
+}
+
+#[test]
+fn a_limit_that_lets_no_gang_onto_a_gpu_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let text = refused(&rota(dir.path(), "simulate -q -p gandiva --set most=0 --jobs 5"));
+    assert!(text.contains("most") && text.contains('0'), "{text}");
 }

@@ -86,8 +86,8 @@ fn closures_in_closures_end_at_their_depth() {
 
 #[test]
 fn a_string_bomb_ends_at_its_size() {
-    stops("let s = \"boom\";\nloop { s += s; }", "a string grew beyond 65536 bytes");
-    stops("let s = \"x\";\ns.pad(100000000, 'x');", "a string grew beyond 65536 bytes");
+    stops("let s = \"boom\";\nloop { s += s; }", "a string grew beyond 262144 bytes");
+    stops("let s = \"x\";\ns.pad(100000000, 'x');", "a string grew beyond 262144 bytes");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn every_shipped_script_names_its_source_and_what_differs() {
 }
 
 #[test]
-fn any_order_goes_with_any_allocation_and_placement() {
+fn any_order_goes_with_any_admission_allocation_and_placement() {
     let of = |role| shipped::ALL.iter().filter(move |s| s.role == role).map(|s| s.name);
     let is_order = |name: &&str| {
         let policy = ScriptPolicy::load(name, Limits::default()).unwrap_or_else(|error| panic!("{error}"));
@@ -102,6 +102,10 @@ fn any_order_goes_with_any_allocation_and_placement() {
         stages.all(|stage| stage == Stage::Order)
     };
     for order in of(shipped::Role::Policy).filter(is_order) {
+        for admission in of(shipped::Role::Admission) {
+            let name = format!("{admission}+{order}+tune");
+            assert!(ScriptPolicy::load(&name, Limits::default()).is_ok(), "{name}");
+        }
         for allocation in of(shipped::Role::Allocation) {
             for placement in of(shipped::Role::Placement) {
                 let name = format!("{order}+{allocation}+{placement}");

@@ -35,8 +35,10 @@ use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report::{self, By};
-use rota_lab::results::{Request, refuse_other_results, refuse_results};
-use rota_lab::results::{Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window};
+use rota_lab::results::{
+    Promises, Request, Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window,
+    refuse_other_results, refuse_results,
+};
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
@@ -151,7 +153,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
     let compat = Compat::of(args, policies)?;
     if matches!(compat, Compat::None) {
-        parameters::check(policies, &args.set)?;
+        let warnings = parameters::check(policies, &args.set)?;
+        warnings.iter().filter(|_| !args.quiet).for_each(|warning| eprintln!("warning: {warning}"));
     }
     settings_of_all(args, &inputs)?;
     let settings = record::settings(args, &inputs);
@@ -185,6 +188,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         print!("{}", results.to_json());
     } else if !args.quiet {
         print!("{}{}", report::to_text(&results), report::on_the_table(&results));
+        print!("{}", report::promises(&results));
         args.by.iter().for_each(|by| print!("{}", report::by_text(&results, *by)));
         println!("{} jobs in {}", report::grouped(n_jobs), human(started.elapsed()));
         match out_dir(args) {
@@ -330,18 +334,27 @@ fn one_observed(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<RunResult> {
     let started = Instant::now();
-    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met, reads_estimates } = match compat {
-        Compat::None => run_engine(args, inputs, load, policy, observe)?,
-        Compat::Artifact(artifact) => {
-            let Driven { ledger, is_met } = artifact
-                .run(args, inputs, load, policy, observe)
-                .with_context(|| format!("policy {policy}"))?;
-            let parameters = artifact.record(&args.set)?;
-            let (bounds, speed_gap) = (Vec::new(), None);
-            // What an original looks at is not recorded: it may be anything.
-            Ran { ledger, decide_s: 0.0, parameters, bounds, speed_gap, is_met, reads_estimates: true }
-        }
-    };
+    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met, promises, reads_estimates } =
+        match compat {
+            Compat::None => run_engine(args, inputs, load, policy, observe)?,
+            Compat::Artifact(artifact) => {
+                let Driven { ledger, is_met } = artifact
+                    .run(args, inputs, load, policy, observe)
+                    .with_context(|| format!("policy {policy}"))?;
+                let parameters = artifact.record(&args.set)?;
+                // What an original looks at is not recorded: it may be anything.
+                Ran {
+                    ledger,
+                    decide_s: 0.0,
+                    parameters,
+                    bounds: Vec::new(),
+                    speed_gap: None,
+                    is_met,
+                    promises: None,
+                    reads_estimates: true,
+                }
+            }
+        };
     let meta = RunMeta {
         policy: policy.to_owned(),
         seed: inputs.seed,
@@ -361,6 +374,7 @@ fn one_observed(
     let result = RunResult::new(meta, timing, &load.workload, &inputs.cluster, ledger);
     let mut result = RunResult { bounds, ..result };
     result.summary.speed_gap = speed_gap;
+    result.summary.promises = promises;
     if let Some(is_met) = is_met {
         result.judge(is_met);
     }
@@ -381,6 +395,7 @@ fn run_engine(
         .into_iter()
         .map(|(_, p)| (p.name.clone(), toml::Value::String(p.value.to_string())))
         .collect();
+    let promises = script.promises_by().map(|by| Promises { by: by.to_owned(), kept_by: script.kept_by() });
     let settings = settings(args, &load.workload)?;
     let faults = faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new(), reads_estimates: false };
@@ -396,7 +411,7 @@ fn run_engine(
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
     let reads_estimates = timed.reads_estimates;
-    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None, reads_estimates })
+    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None, promises, reads_estimates })
 }
 
 /// What a run left behind.
@@ -410,6 +425,8 @@ struct Ran {
     bounds: Vec<RoundBound>,
     /// What some decisions left on the table.
     speed_gap: Option<SpeedGap>,
+    /// What the run promised of deadlines.
+    promises: Option<Promises>,
     /// Which jobs met their deadlines, where an original has its own rule for that.
     is_met: Option<Vec<bool>>,
     /// Whether the policy looked at how long a job will take.

@@ -57,6 +57,16 @@ pub enum LoadError {
         /// The path, or the name of a shipped script.
         file: String,
     },
+    /// A stage that was asked for by name and is not there.
+    #[error("{file}: defines no stage `{stage}`: it has {stages}")]
+    LacksStage {
+        /// The path, or the name of a shipped script.
+        file: String,
+        /// The stage that was asked for.
+        stage: &'static str,
+        /// Those it has.
+        stages: String,
+    },
     /// A script that does not compile or whose top level fails.
     #[error(transparent)]
     Script(#[from] ScriptError),

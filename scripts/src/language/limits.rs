@@ -52,7 +52,7 @@ impl Default for Limits {
             alarm: None,
             call_depth: 32,
             variables: 128,
-            string_bytes: 64 << 10,
+            string_bytes: 256 << 10,
             array_items: 100_000,
             map_entries: 20_000,
             column_bytes: 64 << 20,

@@ -9,13 +9,14 @@ use rhai::{AST, Dynamic, Engine, EvalAltResult, FnPtr, FuncArgs, ImmutableString
 use rota_core::ids::TenantId;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
-use rota_core::table::JobPhase;
+use rota_core::table::{Field, JobPhase};
+use rota_core::timeline::{Ahead, SpeedTable};
 
 use crate::language::limits::{Limits, Meter};
 use crate::language::parameters::{Declarations, Parameter};
 use crate::models::leases::LeaseBook;
 use crate::policy::solving::Solving;
-use crate::values::{Judged, Placement, Rows};
+use crate::values::{Judged, Kept, Placement, Rows};
 
 /// The result of anything a script calls.
 pub(crate) type Outcome<T> = Result<T, Box<EvalAltResult>>;
@@ -119,6 +120,8 @@ pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     stage: Mutex<StageState>,
     by_id: OnceLock<Arc<Vec<u32>>>,
+    by_deadline: OnceLock<Arc<Vec<u32>>>,
+    speeds: OnceLock<Arc<SpeedTable>>,
 }
 
 /// What one stage leaves for the next.
@@ -134,6 +137,8 @@ pub(crate) struct StageState {
     pub(crate) room: Option<Room>,
     /// Verdicts of a timeline on jobs that have not been asked for yet.
     pub(crate) judged: Option<Judged>,
+    /// The plans made last for jobs in an order.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Session {
@@ -147,8 +152,11 @@ impl Session {
                 placement: Placement::FirstFit,
                 room,
                 judged: None,
+                kept: None,
             }),
             by_id: OnceLock::new(),
+            by_deadline: OnceLock::new(),
+            speeds: OnceLock::new(),
         })
     }
 
@@ -167,6 +175,26 @@ impl Session {
             rows.sort_by_cached_key(|row| self.snapshot.jobs.id(*row as usize));
             Arc::new(rows)
         })
+    }
+
+    /// All rows by deadline, then by id.
+    pub(crate) fn rows_by_deadline(&self) -> &Arc<Vec<u32>> {
+        self.by_deadline.get_or_init(|| {
+            let deadlines = self.snapshot.jobs.column(Field::Deadline);
+            let mut rows = self.rows_by_id().to_vec();
+            rows.sort_by(|a, b| deadlines[*a as usize].total_cmp(&deadlines[*b as usize]));
+            Arc::new(rows)
+        })
+    }
+
+    /// Speeds of all jobs at all their levels.
+    pub(crate) fn speeds(&self) -> &Arc<SpeedTable> {
+        self.speeds.get_or_init(|| Arc::new(SpeedTable::new(&self.snapshot)))
+    }
+
+    /// A timeline on which all is free.
+    pub(crate) fn nothing_planned(&self) -> Ahead {
+        Ahead::sharing(&self.snapshot, Arc::clone(self.speeds()))
     }
 
     /// Rows in one phase, by ascending job id.

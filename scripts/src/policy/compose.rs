@@ -18,22 +18,49 @@ pub struct Source {
     pub text: String,
 }
 
-/// The texts of a policy's parts.
+/// The texts of a policy's parts. Admission by itself is joined to the allocation that keeps what it promises.
 pub(crate) fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
-    name.split('+').map(|part| find_source(part.trim())).collect()
+    let mut sources: Vec<Source> =
+        name.split('+').map(|part| find_source(part.trim())).collect::<Result<_, _>>()?;
+    if let [alone] = sources.as_slice()
+        && let Some(rest) = shipped::rest_of(&alone.name)
+    {
+        sources.extend(rest.iter().map(|part| find_source(part)).collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(sources)
 }
 
-fn find_source(name: &str) -> Result<Source, LoadError> {
+/// A part's name and the only stage that is taken of it: `elasticflow:admit` is the admission of `elasticflow`.
+pub(crate) fn name_and_stage(name: &str) -> Result<(&str, Option<Stage>), LoadError> {
+    // A path may have a colon too: what follows the last one is a stage only without a separator in it.
+    let Some((part, word)) = name.rsplit_once(':').filter(|(_, word)| !word.contains(['/', '\\', '.']))
+    else {
+        return Ok((name, None));
+    };
+    match Stage::ALL.into_iter().find(|stage| stage.name() == word) {
+        Some(stage) => Ok((part, Some(stage))),
+        None => {
+            let hint = nearest::hint(word, Stage::ALL.map(Stage::name))
+                .unwrap_or_else(|| format!("stages are {}", Stage::ALL.map(Stage::name).join(", ")));
+            Err(LoadError::Unknown { name: name.to_owned(), hint: format!(": `{word}` is no stage: {hint}") })
+        }
+    }
+}
+
+fn find_source(written: &str) -> Result<Source, LoadError> {
+    let (name, stage) = name_and_stage(written)?;
+    let named =
+        |name: &str| stage.map_or_else(|| name.to_owned(), |stage| format!("{name}:{}", stage.name()));
     let is_path = name.ends_with(".rhai") || name.contains(std::path::MAIN_SEPARATOR);
     if is_path {
         let text = std::fs::read_to_string(name)
             .map_err(|error| LoadError::Unreadable { path: name.to_owned(), why: error.to_string() })?;
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-        return Ok(Source { name: stem.to_owned(), file: name.to_owned(), text });
+        return Ok(Source { name: named(stem), file: name.to_owned(), text });
     }
     match shipped::find(name) {
         Some(script) => {
-            Ok(Source { name: script.name.into(), file: script.file.into(), text: script.source.into() })
+            Ok(Source { name: named(script.name), file: script.file.into(), text: script.source.into() })
         }
         None => {
             let hint = nearest::hint(name, shipped::ALL.iter().map(|s| s.name));
@@ -43,6 +70,21 @@ fn find_source(name: &str) -> Result<Source, LoadError> {
             Err(LoadError::Unknown { name: name.to_owned(), hint: format!(": {hint}") })
         }
     }
+}
+
+/// Leaves a part with the one stage that its name asks for.
+pub(crate) fn restrict(part: &mut Part) -> Result<(), LoadError> {
+    let (_, Some(stage)) = name_and_stage(&part.name)? else { return Ok(()) };
+    if !part.stages.contains(&stage) {
+        let stages: Vec<&str> = part.stages.iter().map(|stage| stage.name()).collect();
+        return Err(LoadError::LacksStage {
+            file: part.file.clone(),
+            stage: stage.name(),
+            stages: stages.join(", "),
+        });
+    }
+    part.stages = vec![stage];
+    Ok(())
 }
 
 /// An error when two parts define the same stage, or one decides what another would.

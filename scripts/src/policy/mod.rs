@@ -2,6 +2,7 @@
 
 pub(crate) mod compose;
 pub(crate) mod part;
+mod promises;
 pub mod shipped;
 pub(crate) mod solving;
 mod stages;
@@ -51,6 +52,11 @@ impl ScriptPolicy {
         Self::from_sources(name, &compose::sources(name)?, limits)
     }
 
+    /// The texts of a policy's parts, by its name; admission by itself with the parts it is joined to.
+    pub fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
+        compose::sources(name)
+    }
+
     /// A policy from texts.
     pub fn from_sources(name: &str, sources: &[Source], limits: Limits) -> Result<Self, LoadError> {
         Self::compile(name, sources, limits, None)
@@ -68,8 +74,9 @@ impl ScriptPolicy {
         }
         let mut parts = Vec::new();
         for source in sources {
-            let (part, parameters) =
+            let (mut part, parameters) =
                 Part::compile(&engine, &shared, &entries, &source.name, &source.file, &source.text)?;
+            compose::restrict(&mut part)?;
             let mut state = shared.call_state();
             state.scripts.push(Arc::clone(&part.script));
             state.parameters.push(parameters);
@@ -149,7 +156,7 @@ impl ScriptPolicy {
     }
 
     /// The texts it was made of.
-    pub(crate) fn sources(&self) -> Vec<Source> {
+    pub(crate) fn texts(&self) -> Vec<Source> {
         let source = |part: &Part| Source {
             name: part.name.clone(),
             file: part.file.clone(),
@@ -160,7 +167,7 @@ impl ScriptPolicy {
 
     /// The same policy with its parameters and memory, watched step by step.
     pub(crate) fn watched_copy(&self, limits: Limits, trace: &Arc<Trace>) -> Result<Self, LoadError> {
-        let mut copy = Self::compile(&self.name, &self.sources(), limits, Some(Arc::clone(trace)))?;
+        let mut copy = Self::compile(&self.name, &self.texts(), limits, Some(Arc::clone(trace)))?;
         copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
         copy.memories.clone_from(&self.memories);
         Ok(copy)

@@ -68,8 +68,9 @@ shipped! {
     /// Every policy, and part of one, that comes with Rota.
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
-        "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "edf-admission" "gandiva" "tiresias" "tiresias-gittins" "themis"
-        "chronus" "chronus-deadlines" "just-in-time" "no-preempt";
+        "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "gandiva" "tiresias" "tiresias-gittins" "themis"
+        "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill";
+    Admission "admission": "elasticflow-admission" "edf-admission" "chronus-admission" "quota" "load-limit";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
 }
@@ -81,6 +82,15 @@ shipped! {
         "synergy-1" "synergy-6" "synergy-7" "synergy-8" "synergy-9" "synergy-10" "synergy-11" "synergy-12"
         "elasticflow-6a" "elasticflow-6b" "elasticflow-7" "elasticflow-8a" "elasticflow-8b" "elasticflow-9"
         "elasticflow-10" "elasticflow-11" "elasticflow-order" "deadlines" "tune";
+}
+
+/// What admission by itself is joined to: (admission, the parts that keep what it promises).
+const COMPLETED_BY: &[(&str, &[&str])] =
+    &[("edf-admission", &["edf"]), ("elasticflow-admission", &["elasticflow:allocate", "elasticflow:place"])];
+
+/// The parts that a part by itself is joined to; none for nearly all.
+pub(crate) fn rest_of(name: &str) -> Option<&'static [&'static str]> {
+    COMPLETED_BY.iter().find(|(admission, _)| *admission == name).map(|(_, rest)| *rest)
 }
 
 /// Names of the original programs: (theirs, ours).

@@ -12,7 +12,8 @@ use crate::policy::ScriptPolicy;
 use crate::policy::part::Stage;
 use crate::values::rank;
 use crate::values::{
-    FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, View, type_label,
+    FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, VerdictsValue, View,
+    type_label,
 };
 
 impl ScriptPolicy {
@@ -62,24 +63,30 @@ impl ScriptPolicy {
         admitted.retain(|row| jobs.phase(*row as usize) != JobPhase::Asking);
         session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
         let mut verdicts = Vec::with_capacity(asking.len());
+        let mut in_bulk: Option<VerdictsValue> = None;
         for row in asking {
-            let args = (JobValue::new(session, row), View(Arc::clone(session)));
-            let value = self.call(part, Stage::Admit, args)?;
-            let Some(verdict) = value.clone().try_cast::<VerdictValue>() else {
-                return Err(self.wrong_type(
-                    part,
-                    Stage::Admit,
-                    "accept(), decline(\"why\") or wait()",
-                    &value,
-                ));
+            let verdict = match &in_bulk {
+                Some(all) => all.of(row),
+                None => {
+                    let args = (JobValue::new(session, row), View(Arc::clone(session)));
+                    let value = self.call(part, Stage::Admit, args)?;
+                    in_bulk = value.clone().try_cast::<VerdictsValue>();
+                    let one =
+                        in_bulk.as_ref().map_or_else(|| value.clone().try_cast(), |all| Some(all.of(row)));
+                    let expected = "accept(), decline(\"why\") or wait()";
+                    one.ok_or_else(|| self.wrong_type(part, Stage::Admit, expected, &value))?
+                }
             };
             if verdict == VerdictValue::Accept {
                 let place = admitted.partition_point(|r| jobs.id(*r as usize) < jobs.id(row as usize));
                 admitted.insert(place, row);
-                session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
+                if in_bulk.is_none() {
+                    session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
+                }
             }
             verdicts.push((row, verdict));
         }
+        session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
         if admitted.len() == jobs.len() {
             session.stage().admitted = Rows::All;
         }

@@ -10,21 +10,22 @@ mod view;
 
 pub(crate) use columns::rank;
 use columns::{
-    arithmetic, column, deadlines, groups, job, jobs, queue, remember, service, statistics, texts,
+    arithmetic, column, deadlines, groups, job, jobs, levels, queue, remember, service, statistics, texts,
 };
 use nodes::{cluster, gpu_types, placement, share};
-use plans::{best_shares, fill, leases, optimum, plan, slices, timeline, verdict};
+use plans::{best_shares, by_hand, fill, growth, judged, leases, optimum, plan, slices, timeline, verdict};
 
 pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
 pub(crate) use fill::FillValue;
 pub(crate) use job::JobValue;
 pub(crate) use jobs::{Jobs, Rows};
+pub(crate) use judged::{Judged, VerdictsValue};
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
 pub(crate) use texts::Texts;
-pub(crate) use timeline::Judged;
+pub(crate) use timeline::Kept;
 pub(crate) use types::{script_type, type_label, without_rust_paths};
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
@@ -52,6 +53,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     plan::register(registrar, shared);
     verdict::register(registrar);
     timeline::register(registrar);
+    judged::register(registrar);
+    growth::register(registrar);
+    by_hand::register(registrar);
+    levels::register(registrar);
     best_shares::register(registrar);
     leases::register(registrar);
     service::register(registrar);

@@ -22,6 +22,7 @@ const NAMES: &[(&str, &str)] = &[
     ("FillValue", "Fill"),
     ("PlanValue", "Plan"),
     ("VerdictValue", "Verdict"),
+    ("VerdictsValue", "Verdicts"),
     ("TimelineValue", "Timeline"),
     ("RoomValue", "Room"),
     ("ClusterValue", "Cluster"),

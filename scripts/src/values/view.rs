@@ -50,6 +50,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_get("round", |view: &mut View| view.0.snapshot.round.as_secs_f64());
     let engine = registrar.field(OWNER, "jobs: Jobs", "All jobs that may run.");
     engine.register_get("jobs", |view: &mut View| view.jobs());
+    let engine = registrar.field(
+        OWNER,
+        "everyone: Jobs",
+        "All jobs there are: those that may run, and those that ask for admission or were declined in this round.",
+    );
+    engine.register_get("everyone", |view: &mut View| Jobs::new(&view.0, Rows::All));
     let engine = registrar.field(OWNER, "running: Jobs", "Jobs that hold GPUs.");
     engine.register_get("running", |view: &mut View| view.jobs_in(JobPhase::Running));
     let engine =

@@ -109,7 +109,7 @@ fn a_string_that_doubles_is_stopped_and_found() {
     let text = "x";
     loop { text += text; }
 }"#,
-        r#"mine.rhai:3:20: a string grew beyond 65536 bytes
+        r#"mine.rhai:3:20: a string grew beyond 262144 bytes
   |
 3 |     loop { text += text; }
   |                    ^

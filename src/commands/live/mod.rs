@@ -227,9 +227,12 @@ fn show_jobs(head: &HeadArgs, all: bool, jobs: &[u32]) -> Result<()> {
 
 fn wire_policy(args: &PolicyArgs) -> Result<(Text, Vec<(Text, Text)>)> {
     // The head may have another working directory: a path is sent whole.
-    let whole = |part: &str| match std::fs::canonicalize(part) {
-        Ok(path) if part.ends_with(".rhai") => path.display().to_string(),
-        _ => part.to_owned(),
+    let whole = |part: &str| {
+        let (file, stage) = part.rfind(".rhai:").map_or((part, ""), |at| part.split_at(at + ".rhai".len()));
+        match std::fs::canonicalize(file) {
+            Ok(path) if file.ends_with(".rhai") => format!("{}{stage}", path.display()),
+            _ => part.to_owned(),
+        }
     };
     let policy: Vec<_> = args.policy.split('+').map(whole).collect();
     let set = parse_set(&args.set)?.into_iter().map(|(key, value)| Ok((Text::new(key)?, Text::new(value)?)));

@@ -27,8 +27,8 @@ pub(crate) fn own(policy: &str, set: &[String]) -> Result<Vec<String>> {
     Ok(set.iter().enumerate().filter(is_own).map(|(_, option)| option.clone()).collect())
 }
 
-/// Every policy compiles, and every option is a parameter of at least one of them.
-pub(crate) fn check(policies: &[String], set: &[String]) -> Result<()> {
+/// Every policy compiles, and every option is a parameter of at least one of them. What is to be said against them.
+pub(crate) fn check(policies: &[String], set: &[String]) -> Result<Vec<String>> {
     let loaded: Vec<_> = policies.iter().map(|policy| load(policy, set)).collect::<Result<_>>()?;
     for (at, (key, value)) in parse_set(set)?.into_iter().enumerate() {
         if !loaded.is_empty() && loaded.iter().all(|(_, foreign)| foreign.contains(&at)) {
@@ -40,7 +40,10 @@ pub(crate) fn check(policies: &[String], set: &[String]) -> Result<()> {
             return Err(error).with_context(|| format!("--set {key}={value}"));
         }
     }
-    Ok(())
+    let warnings = loaded.iter().zip(policies);
+    Ok(warnings
+        .flat_map(|((policy, _), name)| policy.warnings().into_iter().map(move |w| format!("{name}: {w}")))
+        .collect())
 }
 
 /// A policy with its own parameters set, and the positions of the options that it does not know.

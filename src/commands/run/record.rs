@@ -1,12 +1,13 @@
 //! What `config.toml` records of a run: every option as resolved, and the scripts of its policies.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
-use rota_scripts::shipped;
+use anyhow::Result;
+use rota_scripts::{ScriptPolicy, Source, shipped};
 use rota_traces::estimates::ErrorPer;
 
 use super::{Inputs, RunArgs};
-use rota_lab::results::{Input, ResultsError};
+use rota_lab::results::Input;
 
 /// The options of a run, in the words of the command line.
 pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
@@ -76,16 +77,15 @@ pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
 }
 
 /// The scripts of all policies, each once, with checksums.
-pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>, ResultsError> {
-    let mut parts: Vec<&str> = policies.iter().flat_map(|policy| policy.split('+')).map(str::trim).collect();
-    parts.sort_unstable();
-    parts.dedup();
-    let input = |part: &str| match shipped::find(part) {
-        Some(script) => Ok(Input::of_bytes("policy", script.file, script.source.as_bytes())),
-        None => {
-            let input = Input::of_file("policy", Path::new(part))?;
-            Ok(Input { text: std::fs::read_to_string(part).ok(), ..input })
+pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>> {
+    let mut inputs = BTreeMap::new();
+    for policy in policies {
+        for Source { file, text, .. } in ScriptPolicy::sources(policy)? {
+            let is_shipped = shipped::ALL.iter().any(|script| script.file == file);
+            let input = Input::of_bytes("policy", &file, text.as_bytes());
+            let own = Input { text: (!is_shipped).then_some(text), ..input };
+            inputs.entry(file).or_insert(own);
         }
-    };
-    parts.into_iter().map(input).collect()
+    }
+    Ok(inputs.into_values().collect())
 }

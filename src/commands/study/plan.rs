@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use rota_scripts::shipped;
 use rota_scripts::study::{Setting, Settings};
+use rota_scripts::{ScriptPolicy, Source, shipped};
 
 use crate::commands::inputs::Inputs;
 use crate::commands::run::{self, RunArgs};
@@ -159,22 +159,21 @@ fn plain(setting: &Setting) -> String {
 
 /// The scripts of a policy: a shipped one by name and text, another by its text alone, wherever it lies.
 fn scripts(policy: &str) -> Result<Vec<String>> {
-    let part = |part: &str| match shipped::find(part) {
-        Some(script) => Ok(format!(
-            "{} {}",
-            script.name,
-            Input::of_bytes("policy", script.name, script.source.as_bytes()).sha256
-        )),
-        None if Path::new(part).exists() => {
-            Ok(Input::of_file("policy", Path::new(part)).with_context(|| format!("policy {policy}"))?.sha256)
-        }
-        // Says which names there are.
-        None => match rota_scripts::ScriptPolicy::load(part, rota_scripts::Limits::default()) {
-            Err(error) => Err(anyhow::Error::from(error)),
-            Ok(_) => bail!("policy {policy}: cannot read {part}"),
-        },
+    let sources = ScriptPolicy::sources(policy).with_context(|| format!("policy {policy}"))?;
+    let part = |source: &Source| {
+        let sha256 = Input::of_bytes("policy", &source.file, source.text.as_bytes()).sha256;
+        // Which stages of it are used is in the part's name.
+        let (script, stage) = source.name.split_once(':').unwrap_or((&source.name, ""));
+        let name =
+            shipped::find(script).filter(|script| script.file == source.file).map(|script| script.name);
+        [name.unwrap_or_default(), stage, &sha256]
+            .iter()
+            .filter(|word| !word.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
-    policy.split('+').map(|name| part(name.trim())).collect()
+    Ok(sources.iter().map(part).collect())
 }
 
 /// Made by the first thread that asks; the others wait for it.

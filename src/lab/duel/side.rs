@@ -76,7 +76,12 @@ fn order_of(name: &str) -> Result<Option<String>, SideError> {
         let is_shipped = shipped::find(part).is_some_and(|script| script.role == Role::Policy);
         is_shipped || stages.contains(&Stage::Order) || stages.contains(&Stage::Decide)
     };
-    let parts = name.split('+').map(str::trim).zip(policy.stages());
+    let stages = policy.stages();
+    if stages.len() > name.split('+').count() {
+        // Admission that brings the rest of its policy with it.
+        return Ok(Some(name.to_owned()));
+    }
+    let parts = name.split('+').map(str::trim).zip(stages);
     let found = parts.into_iter().find(|(part, (_, _, stages))| orders(part, stages));
     Ok(found.map(|(part, _)| part.to_owned()))
 }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::html::{Cell, Column, choice, document, foldable, plots, section, table};
 use super::job_table::{JobTable, job_table};
 use super::on_the_table::on_the_table_sentence;
-use super::{Figure, ReportError, SummaryTable, by, figures, timeline, with_thousands};
+use super::{Figure, ReportError, SummaryTable, by, figures, promises, timeline, with_thousands};
 use crate::results::{Results, config_toml};
 
 const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("timeline.js"));
@@ -96,6 +96,7 @@ fn summary(results: &Results) -> Markup {
             "the first and the last arrival; after that, the cluster drains."
         }
         @if !left.is_empty() { p { (left) } }
+        @for broken in promises(results).lines() { p { (broken) } }
     };
     section("Summary", &content)
 }

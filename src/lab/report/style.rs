@@ -6,7 +6,7 @@ use super::figure::{GREY, PALETTE_LENGTH};
 
 /// Orders with the place of their colour. Kin have the same one (tiresias is las with queues, themis is ftf by leases), and
 /// those that papers compare have different ones.
-const ORDERS: [(&str, usize); 21] = [
+const ORDERS: [(&str, usize); 24] = [
     ("fifo", 0),
     ("srtf", 1),
     ("las", 2),
@@ -28,6 +28,9 @@ const ORDERS: [(&str, usize); 21] = [
     ("chronus-deadlines", 6),
     ("just-in-time", 4),
     ("no-preempt", 8),
+    ("optimus", 6),
+    ("easy-backfill", 5),
+    ("conservative-backfill", 9),
 ];
 /// Allocations with their dash: how often the palette has come round.
 const ALLOCATIONS: [(&str, usize); 4] = [("proportional", 0), ("tune", 1), ("greedy", 2), ("opt", 3)];
@@ -59,7 +62,9 @@ pub(crate) fn styles<'a>(policies: impl IntoIterator<Item = &'a str>) -> Vec<usi
 fn own(policy: &str) -> (usize, usize) {
     // On a page of several folders a name ends with the folder: `las (before)`.
     let name = policy.split(" (").next().unwrap_or(policy);
-    let parts: Vec<&str> = name.split('+').map(str::trim).collect();
+    // `part:stage` is one stage of a part.
+    let part = |part: &'_ str| part.split(':').next().unwrap_or_default().trim().to_owned();
+    let parts: Vec<String> = name.split('+').map(part).collect();
     let role = |part: &str| shipped::find(part).map(|script| script.role);
     let order = parts.iter().find(|part| matches!(role(part), Some(Role::Policy) | None));
     let known = |table: &[(&str, usize)], name: &str| {

@@ -35,7 +35,7 @@ pub use folder::{Request, Staging, refuse_other_results, refuse_results, replace
 pub use jobs::{HostShare, JobRow};
 pub use rounds::RoundBound;
 use summary::SummaryFile;
-pub use summary::{ModelLoss, SpeedGap, Summary, Timing};
+pub use summary::{ModelLoss, Promises, SpeedGap, Summary, Timing};
 pub use window::{Window, WindowError};
 
 /// Version of the folder's layout; a reader refuses what is newer.

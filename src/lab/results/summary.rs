@@ -133,6 +133,19 @@ pub struct Summary {
     /// Speed left on the table, where speed depends on CPUs and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_gap: Option<SpeedGap>,
+    /// Who promised deadlines, where admission does so by a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promises: Option<Promises>,
+}
+
+/// Deadlines that admission promised by planning for them. How many: all that were met or missed, since it declines the
+/// others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Promises {
+    /// The part that admits.
+    pub by: String,
+    /// The parts that order and allocate.
+    pub kept_by: String,
 }
 
 /// Speed that running jobs lost against the best they could have had together, at some decisions spread evenly over a

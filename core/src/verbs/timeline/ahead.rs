@@ -6,21 +6,25 @@
 //! come in through `follow`; `arrange` puts a model's into rounds.
 
 mod arrange;
+mod by_hand;
 mod follow;
-
+mod gangs;
+mod growth;
 mod judge;
+mod speed_table;
+mod turns;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 pub use arrange::Part;
+pub use by_hand::PieceError;
 pub use follow::Course;
+pub use growth::{Growth, Ladder, Limits};
+pub use judge::Judgement;
+pub use speed_table::SpeedTable;
+pub use turns::Turns;
 
 use super::{Grid, Need, Reservation, Shortfall, Speeds, Timeline};
-use crate::cluster::{Cluster, Node};
-use crate::ids::{GpuTypeId, NodeId};
-use crate::job::JobSpec;
-use crate::profile::Shape;
 use crate::snapshot::Snapshot;
 use crate::table::Field;
 use crate::time::Time;
@@ -94,15 +98,20 @@ pub struct Ahead {
     timeline: Timeline,
     grid: Grid,
     planned: Vec<Planned>,
-    largest: Largest,
+    speeds: Arc<SpeedTable>,
 }
 
 impl Ahead {
     /// All GPUs that are up in the snapshot, free; plans change at rounds.
     pub fn new(snapshot: &Snapshot) -> Self {
+        Ahead::sharing(snapshot, Arc::new(SpeedTable::new(snapshot)))
+    }
+
+    /// The same, with speeds of this snapshot's jobs that others look up too.
+    pub fn sharing(snapshot: &Snapshot, speeds: Arc<SpeedTable>) -> Self {
         let grid = Grid::widening(snapshot.now, snapshot.round, N_EVEN_SLOTS);
         let timeline = Timeline::new(snapshot.now, snapshot.n_gpus_up());
-        Ahead { timeline, grid, planned: Vec::new(), largest: Largest::default() }
+        Ahead { timeline, grid, planned: Vec::new(), speeds }
     }
 
     /// Free GPUs over time, without what is planned.
@@ -134,38 +143,15 @@ impl Ahead {
     pub fn reserve(&mut self, snapshot: &Snapshot, rows: &[u32], way: Way) {
         self.planned.reserve(rows.len());
         for &row in rows {
-            let mut planned = Planned::new(snapshot, row, way, &mut self.largest);
+            let mut planned = Planned::new(snapshot, row, way, &self.speeds);
             planned.plan_on(&mut self.timeline, &self.grid);
             self.planned.push(planned);
         }
     }
 
-    /// Hands out the GPUs that are free now, one level at a time, each to the job for which it saves most GPU time
-    /// per GPU. Doing work now that was planned for later saves what it would have cost there; more GPUs than the
-    /// job's most efficient number cost more than they save, so they are given last. Ties go to the earlier deadline,
-    /// then to the earlier row in the order of planning.
-    pub fn grow(&mut self) {
-        let grown: u32 = self.planned.iter().map(|planned| planned.gpus - planned.plan.first_share()).sum();
-        let free_now = self.timeline.free_at(self.timeline.begin());
-        let mut free = u32::try_from(free_now).unwrap_or(0).saturating_sub(grown);
-        let mut offers: BinaryHeap<Offer> =
-            self.planned.iter().enumerate().filter_map(|(index, planned)| planned.offer(index)).collect();
-        while free > 0
-            && let Some(offer) = offers.pop()
-        {
-            let planned = &mut self.planned[offer.index];
-            let step = offer.gpus - planned.gpus;
-            if step <= free {
-                free -= step;
-                planned.gpus = offer.gpus;
-                offers.extend(planned.offer(offer.index));
-            }
-        }
-    }
-
     /// The share with which a row would still meet its deadline if it had it from now on, regardless of other jobs.
     pub fn share_needed(snapshot: &Snapshot, row: u32) -> ShareNeeded {
-        let planned = Planned::new(snapshot, row, Way::LeastShare, &mut Largest::default());
+        let planned = Planned::new(snapshot, row, Way::LeastShare, &SpeedTable::new(snapshot));
         if planned.deadline == Need::NEVER {
             return ShareNeeded::NoDeadline;
         }
@@ -187,33 +173,8 @@ impl Ahead {
     }
 }
 
-/// One more level for one job.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Offer {
-    /// GPU time saved per GPU-second; negative where it costs more than it saves.
-    saving: f64,
-    deadline: Time,
-    index: usize,
-    gpus: u32,
-}
-
-impl Eq for Offer {}
-
-impl Ord for Offer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let rest = (Reverse(self.deadline), Reverse(self.index));
-        self.saving.total_cmp(&other.saving).then(rest.cmp(&(Reverse(other.deadline), Reverse(other.index))))
-    }
-}
-
-impl PartialOrd for Offer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 impl Planned {
-    fn new(snapshot: &Snapshot, row: u32, way: Way, largest: &mut Largest) -> Self {
+    fn with_speeds(snapshot: &Snapshot, row: u32, way: Way, speeds: Speeds) -> Self {
         let index = row as usize;
         let jobs = &snapshot.jobs;
         let spec = jobs.spec(index);
@@ -227,7 +188,7 @@ impl Planned {
             plan: Reservation::none(snapshot.now),
             is_late: false,
             gpus: 0,
-            speeds: speeds_of(spec, &snapshot.cluster, largest.of(&snapshot.cluster, spec.gpu_type)),
+            speeds,
             work: (total - jobs.done(index)).max(total * LEAST_WORK),
             target: deadline - costs.restart - costs.checkpoint,
             way,
@@ -265,56 +226,11 @@ impl Planned {
         without.shortfall(&self.need(self.deadline), timeline.begin())
     }
 
-    fn offer(&self, index: usize) -> Option<Offer> {
-        let gpus = self.speeds.above(self.gpus)?;
-        let step = f64::from(gpus - self.gpus);
-        let gain = (self.speeds.rate(gpus) - self.speeds.rate(self.gpus)) / step;
-        let (later, rate) = self.later_level()?;
-        let saving = gain * f64::from(later) / rate - 1.0;
-        let stays = if gpus <= self.held { self.change_cost } else { 0.0 };
-        Some(Offer { saving: saving + stays, deadline: self.deadline, index, gpus })
-    }
-
-    /// The level at which work that is not done now will be done.
-    fn later_level(&self) -> Option<(u32, f64)> {
+    /// GPUs with which work that is not done now will be done: the last of its plan, else its most efficient number.
+    pub fn later_gpus(&self) -> Option<u32> {
         let last = self.plan.steps().iter().rev().map(|step| step.1).find(|gpus| *gpus > 0);
-        last.map(|gpus| (gpus, self.speeds.rate(gpus))).or_else(|| self.speeds.most_efficient(i32::MAX))
+        last.or_else(|| self.speeds.most_efficient(i32::MAX).map(|level| level.0))
     }
-}
-
-/// The node by which the speeds of jobs are judged: the largest that jobs of a GPU type may use, looked up once.
-#[derive(Clone, Debug, Default)]
-struct Largest(Vec<(Option<GpuTypeId>, Option<NodeId>)>);
-
-impl Largest {
-    fn of<'c>(&mut self, cluster: &'c Cluster, gpu_type: Option<GpuTypeId>) -> Option<&'c Node> {
-        let known = self.0.iter().find(|(known, _)| *known == gpu_type).map(|(_, node)| *node);
-        let node = known.unwrap_or_else(|| {
-            let node = cluster.largest_node(gpu_type).map(|node| node.id);
-            self.0.push((gpu_type, node));
-            node
-        });
-        node.and_then(|node| cluster.node(node))
-    }
-}
-
-/// A job's levels and speeds on a node like this one, each GPU with its proportional share. A job that can run nowhere
-/// gets a level that the cluster cannot give.
-fn speeds_of(spec: &JobSpec, cluster: &Cluster, node: Option<&Node>) -> Speeds {
-    let asked = [spec.gpus.asked];
-    let levels = if spec.gpus.levels.is_empty() { &asked[..] } else { &spec.gpus.levels };
-    let rate = |gpus: u32, node: &Node| {
-        spec.profile.rate(&Shape {
-            gpus,
-            n_nodes: gpus.div_ceil(node.n_gpus.max(1)),
-            per_gpu: node.share_per_gpu(),
-            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
-            batch: spec.batch,
-        })
-    };
-    let usable = levels.iter().map(|gpus| (*gpus, node.map_or(0.0, |node| rate(*gpus, node))));
-    let usable = Speeds::new(usable.filter(|level| level.1.is_finite() && level.1 > 0.0));
-    usable.or_else(|_| Speeds::fixed(u32::MAX, 1.0)).expect("one positive level")
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ mod share;
 mod shortfall;
 mod speeds;
 
-pub use ahead::{Ahead, Course, Part, Planned, Refusal, ShareNeeded, Way};
+pub use ahead::{
+    Ahead, Course, Growth, Judgement, Ladder, Limits, Part, PieceError, Planned, Refusal, ShareNeeded,
+    SpeedTable, Turns, Way,
+};
 pub use grid::Grid;
 pub use reservation::Reservation;
 pub use share::Need;

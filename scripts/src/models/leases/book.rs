@@ -162,7 +162,9 @@ impl LeaseBook {
         for (job, promise) in self.promises.iter().filter(|(_, promise)| promise.plan.is_none()) {
             if let Some(row) = snapshot.jobs.row(*job) {
                 let levels = self.levels(snapshot, row, first);
-                unplanned.extend(levels.get(promise.level).map(|level| LeaseRow { level: 0, ..*level }));
+                // A promise that cannot be kept any more keeps nobody out.
+                let level = levels.get(promise.level).filter(|level| level.slack() >= 0);
+                unplanned.extend(level.map(|level| LeaseRow { level: 0, ..*level }));
             }
         }
         Ahead { shelf: self.shelf(snapshot, first), rows: unplanned, all: i64::from(snapshot.n_gpus_up()) }

@@ -6,6 +6,7 @@ pub(crate) mod deadlines;
 pub(crate) mod groups;
 pub(crate) mod job;
 pub(crate) mod jobs;
+pub(crate) mod levels;
 pub(crate) mod queue;
 pub(crate) mod rank;
 pub(crate) mod remember;

@@ -1,9 +1,11 @@
 //! Plans by a model instead of one job after another, for scripts, and plans that are kept from round to round.
 //! The algorithm is in `crate::models::shares`; here it gets its names in scripts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, ImmutableString, Map};
+use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_core::timeline::{Course, Need, Way};
 use rota_solvers::elasticflow_shares::Pace;
@@ -13,6 +15,7 @@ use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 use crate::models::shares::{self, Newcomer, ShareSettings};
 use crate::policy::solving;
+use crate::values::by_hand;
 use crate::values::timeline::{ROWS_PER_PLAN, TimelineValue};
 use crate::values::{Column, number, type_label};
 
@@ -114,27 +117,42 @@ impl TimelineValue {
     }
 
     /// Plans jobs as they were planned before; those whose plan no longer works, or that have none, with the least share.
-    fn follow(self, jobs: Dynamic, plans: &Map) -> Outcome<TimelineValue> {
+    fn follow(self, jobs: Dynamic, courses: &BTreeMap<JobId, Course>) -> Outcome<TimelineValue> {
         let rows = self.unplanned(jobs)?;
         let session = Arc::clone(&self.session);
         let mut made = self.ahead()?;
         let ahead = Arc::make_mut(&mut made);
         let mut rest = Vec::new();
         for row in rows {
-            let id = session.snapshot.jobs.id(row as usize);
-            let holds = match plans.get(id.to_string().as_str()) {
-                Some(plan) => match course(plan) {
-                    Some(course) => ahead.follow(&session.snapshot, row, &course),
-                    None => return fail(format!("follow: the plan of job {id} was not made by `plans`")),
-                },
-                None => false,
-            };
-            if !holds {
+            let course = courses.get(&session.snapshot.jobs.id(row as usize));
+            if !course.is_some_and(|course| ahead.follow(&session.snapshot, row, course)) {
                 rest.push(row);
             }
         }
         ahead.reserve(&session.snapshot, &rest, Way::LeastShare);
         Ok(self.with_plans(made))
+    }
+
+    /// What `plans` made, by job.
+    fn courses_of_map(&self, plans: &Map) -> Outcome<BTreeMap<JobId, Course>> {
+        self.session.meter().charge(plans.len() * 16)?;
+        let mut courses = BTreeMap::new();
+        for (id, plan) in plans {
+            match (id.parse(), course(plan)) {
+                (Ok(number), Some(course)) => courses.insert(JobId(number), course),
+                _ => return fail(format!("follow: the plan of job {id} was not made by `plans`")),
+            };
+        }
+        Ok(courses)
+    }
+
+    /// What `memory` wrote, by job.
+    fn courses_of_text(&self, text: &str) -> Outcome<BTreeMap<JobId, Course>> {
+        self.session.meter().charge(text.len())?;
+        match by_hand::read_courses(text) {
+            Some(courses) => Ok(courses.into_iter().map(|(id, course)| (JobId(id), course)).collect()),
+            None => fail("follow: this text was not made by `memory` of a Timeline"),
+        }
     }
 
     /// Plans of jobs that make their deadline, as plain data: times and GPUs in turn.
@@ -204,11 +222,18 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_fn("mend", |t: TimelineValue, options: Map| t.mend(&options));
     let engine = registrar.method(
         OWNER,
-        "follow(jobs, plans: Map) -> Timeline",
-        "Plans jobs as in the `plans` of an earlier round where these still meet the deadline; the other jobs get the \
+        "follow(queue, plans) -> Timeline",
+        "Plans jobs as in the `memory` or the `plans` of an earlier round where these still meet the deadline; the other jobs get the \
          least share of what is left.",
     );
-    engine.register_fn("follow", |t: TimelineValue, jobs: Dynamic, plans: Map| t.follow(jobs, &plans));
+    engine.register_fn("follow", |t: TimelineValue, jobs: Dynamic, plans: Map| {
+        let courses = t.courses_of_map(&plans)?;
+        t.follow(jobs, &courses)
+    });
+    engine.register_fn("follow", |t: TimelineValue, jobs: Dynamic, memory: ImmutableString| {
+        let courses = t.courses_of_text(&memory)?;
+        t.follow(jobs, &courses)
+    });
     let engine = registrar.field(
         OWNER,
         "plans: Map",

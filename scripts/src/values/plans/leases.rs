@@ -191,10 +191,13 @@ fn verbs(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Leases";
     let engine = registrar.method(
         OWNER,
-        "admit(jobs, steps: int)",
+        "promise(jobs, steps: int)",
         "Promises each newcomer the first of the first `steps` steps of its deadline for which its leases fit in with all \
-         promises. Newcomers for which none fits are in `refused` and reserve nothing. Jobs without a deadline are skipped.",
+         promises. Newcomers for which none fits are in `refused` and reserve nothing. Jobs without a deadline are skipped. \
+         Its other name is `admit`, which a script with a stage of that name cannot call.",
     );
+    engine
+        .register_fn("promise", |book: &mut LeasesValue, jobs: Dynamic, steps: i64| book.admit(jobs, steps));
     engine.register_fn("admit", |book: &mut LeasesValue, jobs: Dynamic, steps: i64| book.admit(jobs, steps));
     let engine = registrar.method(
         OWNER,

@@ -1,7 +1,10 @@
 //! What a script answers, and what it answers with: walks, plans, timelines, leases, the optimum, verdicts.
 
 pub(crate) mod best_shares;
+pub(crate) mod by_hand;
 pub(crate) mod fill;
+pub(crate) mod growth;
+pub(crate) mod judged;
 pub(crate) mod leases;
 pub(crate) mod optimum;
 pub(crate) mod plan;

@@ -3,18 +3,15 @@
 //! The planning is `rota_core::timeline`; here it gets its names in scripts. Every verb returns a new timeline: a script
 //! can try a plan and go back to the one before.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use rhai::{Dynamic, ImmutableString};
-use rota_core::snapshot::Snapshot;
-use rota_core::table::{Field, JobPhase};
+use rhai::Dynamic;
 use rota_core::time::{Span, Time};
-use rota_core::timeline::{Ahead, Planned, Refusal, Way};
+use rota_core::timeline::{Ahead, Planned, Way};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, fail};
-use crate::values::{Column, JobValue, Jobs, Queue, VerdictValue, View};
+use crate::values::{Column, JobValue, Jobs, Queue, View};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.
 pub(super) const ROWS_PER_PLAN: usize = 64;
@@ -26,45 +23,49 @@ const LONGEST_PLAN: Span = Span::from_secs(86_400);
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineValue {
     pub(super) session: Arc<Session>,
-    plans: Plans,
+    pub(super) plans: Plans,
     /// How newcomers are planned: as the last jobs were.
-    way: Way,
+    pub(super) way: Way,
 }
 
 /// Plans that are made, or that will be at the first look. Admission asks for the same plans and one job more each
 /// time, and its verdicts are reached for all that ask at once.
 #[derive(Clone, Debug)]
-enum Plans {
+pub(super) enum Plans {
     Made(Arc<Ahead>),
     Due(Arc<Due>),
 }
 
-/// A set of jobs to be planned by deadline on a timeline that is all free.
+/// Jobs to be planned in this order on a timeline that is all free.
 #[derive(Debug)]
-struct Due {
-    jobs: Jobs,
+pub(super) struct Due {
+    pub(super) rows: Arc<Vec<u32>>,
     made: OnceLock<Arc<Ahead>>,
+}
+
+/// Plans of a decision for jobs in an order, on a timeline that was all free: who asks for the same again gets them.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    way: Way,
+    ahead: Arc<Ahead>,
 }
 
 impl TimelineValue {
     fn new(view: &View) -> Outcome<TimelineValue> {
         view.0.meter().charge(view.0.snapshot.cluster.nodes().len())?;
-        let ahead = Arc::new(Ahead::new(&view.0.snapshot));
+        let ahead = Arc::new(view.0.nothing_planned());
         Ok(TimelineValue { session: Arc::clone(&view.0), plans: Plans::Made(ahead), way: Way::LeastShare })
     }
 
     fn reserve(mut self, jobs: Dynamic, way: Way) -> Outcome<TimelineValue> {
         self.way = way;
+        let rows = self.rows(jobs)?;
         let is_empty = matches!(&self.plans, Plans::Made(ahead) if ahead.is_unplanned());
-        if is_empty && let Some(jobs) = jobs.clone().try_cast::<Jobs>() {
-            if !Arc::ptr_eq(&jobs.session, &self.session) {
-                return fail("these jobs belong to another round");
-            }
-            self.session.meter().charge(jobs.len())?;
-            self.plans = Plans::Due(Arc::new(Due { jobs, made: OnceLock::new() }));
+        if is_empty {
+            self.session.meter().charge(rows.len())?;
+            self.plans = Plans::Due(Arc::new(Due { rows, made: OnceLock::new() }));
             return Ok(self);
         }
-        let rows = self.rows(jobs)?;
         self.plan(&rows)?;
         Ok(self)
     }
@@ -81,7 +82,7 @@ impl TimelineValue {
     pub(super) fn unplanned(&self, jobs: Dynamic) -> Outcome<Vec<u32>> {
         let rows = self.rows(jobs)?;
         self.refuse_planned(&*self.ahead()?, &rows)?;
-        Ok(rows)
+        Ok(rows.to_vec())
     }
 
     /// The same with other plans.
@@ -109,115 +110,65 @@ impl TimelineValue {
         if let Some(made) = due.made.get() {
             return Ok(Arc::clone(made));
         }
-        let rows = self.rows(Dynamic::from(due.jobs.clone()))?;
-        self.session.meter().charge(rows.len() * ROWS_PER_PLAN)?;
-        let mut ahead = Ahead::new(&self.session.snapshot);
-        ahead.reserve(&self.session.snapshot, &rows, self.way);
-        Ok(Arc::clone(due.made.get_or_init(|| Arc::new(ahead))))
+        let kept = self
+            .session
+            .stage()
+            .kept
+            .as_ref()
+            .filter(|kept| kept.is_for(&due.rows, self.way))
+            .map(Kept::ahead);
+        if let Some(kept) = kept {
+            self.session.meter().charge(due.rows.len())?;
+            return Ok(Arc::clone(due.made.get_or_init(|| kept)));
+        }
+        self.session.meter().charge(due.rows.len() * ROWS_PER_PLAN)?;
+        let mut ahead = self.session.nothing_planned();
+        ahead.reserve(&self.session.snapshot, &due.rows, self.way);
+        let ahead = Arc::clone(due.made.get_or_init(|| Arc::new(ahead)));
+        self.keep(&ahead);
+        Ok(ahead)
+    }
+
+    /// Keeps plans for whoever asks for the same in this decision.
+    pub(super) fn keep(&self, ahead: &Arc<Ahead>) {
+        self.session.stage().kept = Some(Kept { way: self.way, ahead: Arc::clone(ahead) });
     }
 
     /// A queue as it is; a set of jobs by deadline, then by id.
-    fn rows(&self, jobs: Dynamic) -> Outcome<Vec<u32>> {
-        let is_set = jobs.is::<Jobs>();
+    fn rows(&self, jobs: Dynamic) -> Outcome<Arc<Vec<u32>>> {
+        if let Some(jobs) = jobs.read_lock::<Jobs>() {
+            if !Arc::ptr_eq(&jobs.session, &self.session) {
+                return fail("these jobs belong to another round");
+            }
+            return self.by_deadline(&jobs);
+        }
         let queue = Queue::from_value(&self.session, jobs)?;
         if !Arc::ptr_eq(&queue.session, &self.session) {
             return fail("this queue belongs to another round");
         }
-        let mut rows = queue.rows.to_vec();
-        if is_set {
-            let deadlines = self.session.snapshot.jobs.column(Field::Deadline);
-            rows.sort_by(|a, b| deadlines[*a as usize].total_cmp(&deadlines[*b as usize]));
+        Ok(queue.rows)
+    }
+
+    fn by_deadline(&self, jobs: &Jobs) -> Outcome<Arc<Vec<u32>>> {
+        let n_rows = self.session.snapshot.jobs.len();
+        self.session.meter().charge(n_rows)?;
+        let all = self.session.rows_by_deadline();
+        if jobs.is_all() {
+            return Ok(Arc::clone(all));
         }
-        Ok(rows)
+        let mut is_in = vec![false; n_rows];
+        jobs.rows().for_each(|row| is_in[row] = true);
+        Ok(Arc::new(all.iter().copied().filter(|row| is_in[*row as usize]).collect()))
     }
 
-    fn grow(self) -> Outcome<TimelineValue> {
-        let mut ahead = self.ahead()?;
-        self.session.meter().charge(ahead.planned().len() + ahead.timeline().n_gpus() as usize)?;
-        Arc::make_mut(&mut ahead).grow();
-        Ok(TimelineValue { plans: Plans::Made(ahead), ..self })
-    }
-
-    fn gpus(&self) -> Outcome<Column> {
+    /// A number of each planned job of `view.jobs`; 0 for the others.
+    fn column(&self, value: impl Fn(&Planned) -> u32) -> Outcome<Column> {
         let mut by_row = vec![0.0; self.session.snapshot.jobs.len()];
         for planned in self.ahead()?.planned() {
-            by_row[planned.row as usize] = f64::from(planned.gpus);
+            by_row[planned.row as usize] = f64::from(value(planned));
         }
         let jobs = View(Arc::clone(&self.session)).jobs();
         Column::compute(&jobs, jobs.rows().map(|row| by_row[row]))
-    }
-
-    fn fit(&self, job: &JobValue) -> Outcome<Result<(), Refusal>> {
-        let ahead = self.ahead()?;
-        self.session.meter().charge(ahead.planned().len() * ROWS_PER_PLAN)?;
-        Ok(ahead.fits(&self.session.snapshot, job.row() as u32, self.way))
-    }
-
-    fn verdict(&self, job: JobValue) -> Outcome<VerdictValue> {
-        let row = job.row() as u32;
-        if let Plans::Due(due) = &self.plans
-            && self.session.snapshot.jobs.phase(job.row()) == JobPhase::Asking
-        {
-            let known =
-                self.session.stage().judged.take().filter(|known| known.is_for(&due.jobs, self.way, row));
-            let mut judged = match known {
-                Some(judged) => judged,
-                None => self.judged(&due.jobs, row)?,
-            };
-            let verdict = judged.next(&self.session.snapshot);
-            self.session.stage().judged = Some(judged);
-            return Ok(verdict);
-        }
-        if !has_deadline(&self.session.snapshot, row) {
-            return Ok(VerdictValue::Accept);
-        }
-        Ok(self
-            .fit(&job)?
-            .map_or_else(|refusal| VerdictValue::Decline(self.reason(&refusal)), |()| VerdictValue::Accept))
-    }
-
-    /// Verdicts on this job and on all that ask after it, each given those accepted before.
-    fn judged(&self, jobs: &Jobs, row: u32) -> Outcome<Judged> {
-        let snapshot = &self.session.snapshot;
-        let first = snapshot.jobs.id(row as usize);
-        let mut asking = self.session.rows_in(JobPhase::Asking);
-        asking.retain(|row| snapshot.jobs.id(*row as usize) >= first);
-        let with_deadline: Vec<u32> =
-            asking.iter().copied().filter(|row| has_deadline(snapshot, *row)).collect();
-        let ahead = self.ahead()?;
-        self.session.meter().charge((ahead.planned().len() + with_deadline.len()) * ROWS_PER_PLAN)?;
-        let mut judged = ahead.judge(snapshot, &with_deadline, self.way).into_iter();
-        let verdicts = asking.into_iter().map(|row| {
-            let verdict = if has_deadline(snapshot, row) { judged.next().unwrap_or(Ok(())) } else { Ok(()) };
-            let verdict = verdict.map_or_else(
-                |refusal| VerdictValue::Decline(self.reason(&refusal)),
-                |()| VerdictValue::Accept,
-            );
-            (row, verdict)
-        });
-        Ok(Judged {
-            way: self.way,
-            inside: jobs.rows().map(|row| row as u32).collect(),
-            verdicts: verdicts.collect(),
-        })
-    }
-
-    fn reason(&self, refusal: &Refusal) -> String {
-        const MOST_NAMED: usize = 3;
-        let name = |row: u32| &*self.session.snapshot.jobs.spec(row as usize).name;
-        let whose = refusal.whose.map(|row| format!("with it, job {} ", name(row))).unwrap_or_default();
-        let named: Vec<String> = refusal
-            .in_the_way
-            .iter()
-            .filter(|_| refusal.shortfall.share.is_some())
-            .map(|(row, gpus)| format!("{} ({gpus} GPU{})", name(*row), if *gpus == 1 { "" } else { "s" }))
-            .collect();
-        let in_the_way = match (named.len(), named.len().saturating_sub(MOST_NAMED)) {
-            (0, _) => String::new(),
-            (_, 0) => format!("; in the way: {}", named.join(", ")),
-            (_, more) => format!("; in the way: {} and {more} more", named[..MOST_NAMED].join(", ")),
-        };
-        format!("{whose}{}{in_the_way}", refusal.shortfall)
     }
 
     fn of(&self, job: &JobValue) -> Outcome<Planned> {
@@ -239,34 +190,17 @@ impl TimelineValue {
     }
 }
 
-/// Verdicts reached ahead of the questions: they hold as long as the questions come in the order of ids, each given
-/// those accepted before.
-#[derive(Debug)]
-pub(crate) struct Judged {
-    way: Way,
-    /// Jobs that are admitted when the next question comes, by ascending id.
-    inside: Vec<u32>,
-    verdicts: VecDeque<(u32, VerdictValue)>,
-}
-
-impl Judged {
-    fn is_for(&self, jobs: &Jobs, way: Way, row: u32) -> bool {
-        let is_next = self.verdicts.front().is_some_and(|next| next.0 == row);
-        is_next && way == self.way && jobs.rows().eq(self.inside.iter().map(|row| *row as usize))
+impl Kept {
+    fn is_for(&self, rows: &[u32], way: Way) -> bool {
+        let planned = self.ahead.planned();
+        way == self.way
+            && planned.len() == rows.len()
+            && planned.iter().zip(rows).all(|(p, row)| p.row == *row)
     }
 
-    fn next(&mut self, snapshot: &Snapshot) -> VerdictValue {
-        let Some((row, verdict)) = self.verdicts.pop_front() else { return VerdictValue::Wait };
-        if verdict == VerdictValue::Accept {
-            let id = |row: u32| snapshot.jobs.id(row as usize);
-            self.inside.insert(self.inside.partition_point(|other| id(*other) < id(row)), row);
-        }
-        verdict
+    fn ahead(&self) -> Arc<Ahead> {
+        Arc::clone(&self.ahead)
     }
-}
-
-fn has_deadline(snapshot: &Snapshot, row: u32) -> bool {
-    snapshot.jobs.spec(row as usize).deadline.first().is_some()
 }
 
 fn seconds(time: Option<Time>) -> f64 {
@@ -294,15 +228,16 @@ fn plans(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Timeline";
     let engine = registrar.method(
         OWNER,
-        "reserve_least(jobs) -> Timeline",
-        "Plans jobs one after another (a queue in its order, a set of jobs by deadline), each with the fewest GPUs that \
-         meet its deadline. A job that cannot make it, or has none, reserves nothing.",
+        "reserve_least(queue) -> Timeline",
+        "Plans jobs one after another in the order of the queue, as `rank(jobs.deadline)` gives it (a set of jobs is planned by \
+         deadline), each with the fewest GPUs that meet its deadline. A job that cannot make it, or has none, reserves nothing.",
     );
     engine.register_fn("reserve_least", |t: TimelineValue, jobs: Dynamic| t.reserve(jobs, Way::LeastShare));
     let engine = registrar.method(
         OWNER,
-        "reserve_earliest(jobs) -> Timeline",
-        "Plans jobs one after another, each as soon as possible and with as many GPUs as are free and it can use.",
+        "reserve_earliest(queue) -> Timeline",
+        "Plans jobs one after another in the order of the queue (a set of jobs by deadline), each as soon as possible and with \
+         as many GPUs as are free and it can use.",
     );
     engine.register_fn("reserve_earliest", |t: TimelineValue, jobs: Dynamic| t.reserve(jobs, Way::Earliest));
     let engine = registrar.method(
@@ -311,13 +246,6 @@ fn plans(registrar: &mut Registrar<'_>) {
         "Takes GPUs for something other than a job, from one time to another.",
     );
     engine.register_fn("block", TimelineValue::block);
-    let engine = registrar.method(
-        OWNER,
-        "grow() -> Timeline",
-        "Gives the GPUs that are free now to planned jobs, level by level, each where it saves most GPU time; changing a \
-         job's GPUs is weighed against its restart.",
-    );
-    engine.register_fn("grow", |t: TimelineValue| t.grow());
 }
 
 fn answers(registrar: &mut Registrar<'_>) {
@@ -327,7 +255,16 @@ fn answers(registrar: &mut Registrar<'_>) {
         "gpus: Column",
         "GPUs that each job of `view.jobs` gets now; for `Fill.gpus`.",
     );
-    engine.register_get("gpus", |t: &mut TimelineValue| t.gpus());
+    engine.register_get("gpus", |t: &mut TimelineValue| t.column(|planned| planned.gpus));
+    let engine = registrar.field(
+        OWNER,
+        "later_gpus: Column",
+        "GPUs with which each job of `view.jobs` will do the work it does not do now: the last of its plan, else its most \
+         efficient number; 0 when it is not planned.",
+    );
+    engine.register_get("later_gpus", |t: &mut TimelineValue| {
+        t.column(|planned| planned.later_gpus().unwrap_or(0))
+    });
     let engine = registrar.field(
         OWNER,
         "stands_until: float",
@@ -336,27 +273,6 @@ fn answers(registrar: &mut Registrar<'_>) {
     engine.register_get("stands_until", |t: &mut TimelineValue| -> Outcome<f64> {
         let latest = t.session.snapshot.now + LONGEST_PLAN;
         Ok(t.ahead()?.next_change().map_or(latest, |change| change.min(latest)).as_secs_f64())
-    });
-    let engine = registrar.method(
-        OWNER,
-        "verdict(job: Job) -> Verdict",
-        "Whether a job may enter: `accept()` if it has no deadline, or meets it without making a planned job late (jobs that \
-         are late already do not count); else `decline` with what is missing, when, and which jobs hold it.",
-    );
-    engine.register_fn("verdict", |t: TimelineValue, job: JobValue| t.verdict(job));
-    let engine = registrar.method(
-        OWNER,
-        "fits(job: Job) -> bool",
-        "Whether `verdict` would accept a job with a deadline.",
-    );
-    engine.register_fn("fits", |t: TimelineValue, job: JobValue| t.fit(&job).map(|fit| fit.is_ok()));
-    let engine = registrar.method(
-        OWNER,
-        "shortfall(job: Job) -> String",
-        "Why a job does not fit: window, share needed, the jobs in the way; empty when it fits.",
-    );
-    engine.register_fn("shortfall", |t: TimelineValue, job: JobValue| -> Outcome<ImmutableString> {
-        Ok(t.fit(&job)?.err().map(|refusal| t.reason(&refusal)).unwrap_or_default().into())
     });
     let engine = registrar.method(OWNER, "free(time: float) -> int", "Free GPUs at a time.");
     engine.register_fn("free", |t: TimelineValue, time: f64| -> Outcome<i64> {

@@ -4,7 +4,7 @@
 //! counted here: every change of a job's GPUs costs its restart, no job takes more than is free, and the work is done by
 //! the deadline. The greedy verbs plan with one restart in all; this counts each.
 
-use super::{Ahead, Planned, Refusal, Way};
+use super::{Ahead, Planned, Refusal, Turns, Way};
 use crate::snapshot::Snapshot;
 use crate::time::{Span, Time};
 use crate::timeline::{Grid, Need, Reservation, Timeline};
@@ -19,7 +19,7 @@ impl Ahead {
     /// Plans a row as a course says. Does nothing and says no when it would miss its deadline or take more GPUs than
     /// are free.
     pub fn follow(&mut self, snapshot: &Snapshot, row: u32, course: &[(Time, u32)]) -> bool {
-        let mut planned = Planned::new(snapshot, row, Way::LeastShare, &mut self.largest);
+        let mut planned = Planned::new(snapshot, row, Way::LeastShare, &self.speeds);
         let Ok(plan) = planned.run(course, &self.grid, self.timeline.begin()) else { return false };
         if !is_free(&self.timeline, &plan) {
             return false;
@@ -34,8 +34,8 @@ impl Ahead {
     /// Lets a row enter if it [`fits`](Ahead::fits): it is planned by its deadline, ties by id, and who comes behind it
     /// is planned again.
     pub fn enter(&mut self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
-        self.fits(snapshot, row, way)?;
-        let newcomer = Planned::new(snapshot, row, way, &mut self.largest);
+        self.fits(snapshot, row, way, &Turns::by_deadline(snapshot))?;
+        let newcomer = Planned::new(snapshot, row, way, &self.speeds);
         let key = |planned: &Planned| (planned.deadline, snapshot.jobs.id(planned.row as usize));
         let is_ahead = |planned: &Planned| key(planned) < key(&newcomer);
         let (ahead, mut behind): (Vec<Planned>, Vec<Planned>) = self.planned.drain(..).partition(is_ahead);
@@ -63,8 +63,7 @@ impl Ahead {
 
     /// Rows as they are before anything is planned for them.
     pub fn unplanned(&self, snapshot: &Snapshot, rows: &[u32]) -> Vec<Planned> {
-        let mut largest = self.largest.clone();
-        rows.iter().map(|row| Planned::new(snapshot, *row, Way::LeastShare, &mut largest)).collect()
+        rows.iter().map(|row| Planned::new(snapshot, *row, Way::LeastShare, &self.speeds)).collect()
     }
 
     /// How many planned rows cannot meet their deadline.

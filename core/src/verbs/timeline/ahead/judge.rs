@@ -1,35 +1,66 @@
 //! Who of several newcomers may enter: admission's question for all arrivals of a round.
 //!
-//! Each is judged together with those let in before it. To let one in, every job with a later deadline is planned anew, which
+//! Each is judged together with those let in before it. To let one in, every job behind it in the order is planned anew, which
 //! costs as much as a round; so whole groups are tried together, halved when a try fails and doubled when it succeeds.
 //! Whatever was let in has been planned together, so the answer never rests on a guess.
 
-use super::{Ahead, Planned, Refusal, Timeline, Way};
+use super::{Ahead, Planned, Refusal, Timeline, Turns, Way};
 use crate::snapshot::Snapshot;
-use crate::time::Time;
+
+/// What became of newcomers.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// Whether each may enter.
+    pub verdicts: Vec<Result<(), Refusal>>,
+    /// The plans with those that may.
+    pub inside: Ahead,
+}
+
+impl Judgement {
+    /// The plans as planning everybody anew in this order would make them, the rows of `idle` too: jobs without a deadline,
+    /// which were let in without being judged. `None` where that is not certain: a late job could be in time beside other plans.
+    pub fn as_planned_anew(
+        mut self,
+        snapshot: &Snapshot,
+        idle: &[u32],
+        way: Way,
+        turns: &Turns,
+    ) -> Option<Ahead> {
+        let last = self.inside.planned.iter().map(|planned| turns.place(planned.row)).max().unwrap_or(0);
+        let are_last = idle.iter().all(|row| turns.place(*row) > last);
+        if self.inside.n_late() > 0 || !(way == Way::LeastShare || are_last) {
+            return None;
+        }
+        let mut idle = idle.to_vec();
+        idle.sort_by_key(|row| turns.place(*row));
+        self.inside.reserve(snapshot, &idle, way);
+        self.inside.planned.sort_by_key(|planned| turns.place(planned.row));
+        Some(self.inside)
+    }
+}
 
 impl Ahead {
-    /// Whether each of these rows may enter, together with the rows before it that may: planned behind those with an earlier
-    /// deadline it must meet its own, and no job with a later one may miss it because of this. A job that is late already keeps
-    /// no other out.
-    pub fn judge(&self, snapshot: &Snapshot, rows: &[u32], way: Way) -> Vec<Result<(), Refusal>> {
+    /// Whether each of these rows may enter, together with the rows before it that may: planned in its turn it must meet its
+    /// deadline, and no job behind it may miss its own because of this. A job that is late already keeps no other out.
+    pub fn judge(&self, snapshot: &Snapshot, rows: &[u32], way: Way, turns: &Turns) -> Judgement {
         let mut inside = self.clone();
         let newcomers: Vec<Planned> =
-            rows.iter().map(|row| Planned::new(snapshot, *row, way, &mut inside.largest)).collect();
-        let hopeless = if newcomers.len() > 1 { inside.hopeless(&newcomers) } else { vec![None] };
+            rows.iter().map(|row| Planned::new(snapshot, *row, way, &inside.speeds)).collect();
+        let hopeless = if newcomers.len() > 1 { inside.hopeless(&newcomers, turns) } else { vec![None] };
         let hopeful = newcomers.iter().zip(&hopeless).filter(|(_, refusal)| refusal.is_none());
         let hopeful: Vec<Planned> = hopeful.map(|(newcomer, _)| newcomer.clone()).collect();
-        let mut judged = inside.let_in_in_turn(&hopeful).into_iter();
+        let mut judged = inside.let_in_in_turn(&hopeful, turns).into_iter();
         let verdict = |refusal: Option<Refusal>| refusal.map_or_else(|| judged.next().unwrap_or(Ok(())), Err);
-        hopeless.into_iter().take(rows.len()).map(verdict).collect()
+        let verdicts = hopeless.into_iter().take(rows.len()).map(verdict).collect();
+        Judgement { verdicts, inside }
     }
 
-    fn let_in_in_turn(&mut self, newcomers: &[Planned]) -> Vec<Result<(), Refusal>> {
+    fn let_in_in_turn(&mut self, newcomers: &[Planned], turns: &Turns) -> Vec<Result<(), Refusal>> {
         let mut verdicts = Vec::with_capacity(newcomers.len());
         let mut n_together = newcomers.len();
         while let Some(rest) = newcomers.get(verdicts.len()..).filter(|rest| !rest.is_empty()) {
             let group = &rest[..n_together.min(rest.len())];
-            match self.let_in(group) {
+            match self.let_in(group, turns) {
                 Ok(()) => {
                     verdicts.extend(group.iter().map(|_| Ok(())));
                     n_together *= 2;
@@ -42,13 +73,14 @@ impl Ahead {
     }
 
     /// Who would be late even if none of the other newcomers came: one of them would spoil every group it is in.
-    fn hopeless(&self, newcomers: &[Planned]) -> Vec<Option<Refusal>> {
+    fn hopeless(&self, newcomers: &[Planned], turns: &Turns) -> Vec<Option<Refusal>> {
+        let place = |planned: &Planned| turns.place(planned.row);
         let mut refusals = vec![None; newcomers.len()];
         let mut order: Vec<usize> = (0..newcomers.len()).collect();
-        order.sort_by_key(|at| newcomers[*at].deadline);
-        let first = order.first().map_or(Time::MAX, |at| newcomers[*at].deadline);
-        let mut later: Vec<&Planned> = self.planned.iter().filter(|p| p.deadline > first).collect();
-        later.sort_by_key(|planned| planned.deadline);
+        order.sort_by_key(|at| place(&newcomers[*at]));
+        let first = order.first().map_or(u32::MAX, |at| place(&newcomers[*at]));
+        let mut later: Vec<&Planned> = self.planned.iter().filter(|p| place(p) > first).collect();
+        later.sort_by_key(|planned| place(planned));
         let mut timeline = self.timeline.clone();
         for planned in &later {
             timeline.release(&planned.plan);
@@ -56,12 +88,12 @@ impl Ahead {
         let mut later = later.into_iter().peekable();
         for at in order {
             let mut newcomer = newcomers[at].clone();
-            while let Some(planned) = later.next_if(|planned| planned.deadline <= newcomer.deadline) {
+            while let Some(planned) = later.next_if(|planned| place(planned) < place(&newcomer)) {
                 timeline.reserve(&planned.plan);
             }
             newcomer.plan_on(&mut timeline, &self.grid);
             if newcomer.is_late {
-                let before = self.planned.iter().filter(|p| p.deadline <= newcomer.deadline);
+                let before = self.planned.iter().filter(|p| place(p) < place(&newcomer));
                 refusals[at] = Some(newcomer.refusal(&timeline, before, None));
             }
             timeline.release(&newcomer.plan);
@@ -70,22 +102,22 @@ impl Ahead {
     }
 
     /// Whether a row may enter: see [`judge`](Self::judge).
-    pub fn fits(&self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
-        self.judge(snapshot, &[row], way).pop().unwrap_or(Ok(()))
+    pub fn fits(&self, snapshot: &Snapshot, row: u32, way: Way, turns: &Turns) -> Result<(), Refusal> {
+        self.judge(snapshot, &[row], way, turns).verdicts.pop().unwrap_or(Ok(()))
     }
 
-    /// Plans newcomers and all jobs with a later deadline anew; nothing has changed if one of them would be late.
-    fn let_in(&mut self, newcomers: &[Planned]) -> Result<(), Refusal> {
-        let Some(first) = newcomers.iter().map(|newcomer| newcomer.deadline).min() else { return Ok(()) };
-        let is_later = |planned: &&Planned| planned.deadline > first;
+    /// Plans newcomers and all jobs behind the first of them anew; nothing has changed if one of them would be late.
+    fn let_in(&mut self, newcomers: &[Planned], turns: &Turns) -> Result<(), Refusal> {
+        let place = |planned: &Planned| turns.place(planned.row);
+        let Some(first) = newcomers.iter().map(place).min() else { return Ok(()) };
+        let is_later = |planned: &&Planned| place(planned) > first;
         let mut timeline = self.timeline.clone();
         for planned in self.planned.iter().filter(is_later) {
             timeline.release(&planned.plan);
         }
-        // Who was here before goes first among equal deadlines: the sort is stable.
         let mut again: Vec<Planned> =
             self.planned.iter().filter(is_later).chain(newcomers).cloned().collect();
-        again.sort_by_key(|planned| planned.deadline);
+        again.sort_by_key(place);
         for at in 0..again.len() {
             let planned = &mut again[at];
             if planned.is_late {

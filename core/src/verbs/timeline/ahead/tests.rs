@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::cluster::NodeGroup;
-use crate::ids::{JobId, TenantId};
-use crate::job::{Costs, Deadline, GpuRequest};
+use crate::cluster::{Cluster, NodeGroup};
+use crate::ids::{JobId, NodeId, TenantId};
+use crate::job::{Costs, Deadline, GpuRequest, JobSpec};
 use crate::profile::{Profile, ScaleCurve};
 use crate::resources::Host;
 use crate::snapshot::{Guards, NodeStates};
@@ -66,6 +66,11 @@ pub(super) fn snapshot_with(costs: Costs, jobs: &[(f64, Option<i64>)]) -> Snapsh
     }
 }
 
+fn grow(ahead: &mut Ahead) {
+    let limits = Limits { take: ahead.free_now(), stop_below: None };
+    ahead.grow(limits, Planned::gpu_time_saved);
+}
+
 fn shares(ahead: &Ahead) -> Vec<u32> {
     ahead.planned().iter().map(|planned| planned.gpus).collect()
 }
@@ -86,7 +91,7 @@ fn a_late_job_keeps_nobody_out() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0], Way::LeastShare);
     assert!(ahead.planned()[0].is_late);
-    assert_eq!(ahead.fits(&view, 1, Way::LeastShare), Ok(()));
+    assert_eq!(ahead.fits(&view, 1, Way::LeastShare, &Turns::by_deadline(&view)), Ok(()));
 }
 
 #[test]
@@ -94,10 +99,14 @@ fn who_would_push_another_over_its_deadline_is_refused_with_its_name() {
     let view = snapshot(&[(290.0, Some(100)), (290.0, Some(100)), (80.0, Some(90)), (300.0, Some(90))]);
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1], Way::LeastShare);
-    let refused = ahead.fits(&view, 2, Way::LeastShare).expect_err("all eight GPUs are needed");
+    let refused = ahead
+        .fits(&view, 2, Way::LeastShare, &Turns::by_deadline(&view))
+        .expect_err("all eight GPUs are needed");
     assert_eq!(refused.whose, Some(1), "{refused:?}");
     assert_eq!(refused.in_the_way, [(0, 4), (2, 1)], "at the scarcest time");
-    let refused = ahead.fits(&view, 3, Way::LeastShare).expect_err("too slow on any number of GPUs");
+    let refused = ahead
+        .fits(&view, 3, Way::LeastShare, &Turns::by_deadline(&view))
+        .expect_err("too slow on any number of GPUs");
     assert_eq!((refused.whose, refused.shortfall.share), (None, None), "{refused:?}");
 }
 
@@ -108,7 +117,7 @@ fn newcomers_are_judged_beside_those_let_in_before_them() {
         [(290.0, Some(100)), (290.0, Some(100)), (290.0, Some(100)), (90.0, Some(100)), (90.0, Some(200))];
     let view = snapshot(&jobs);
     let empty = Ahead::new(&view);
-    let verdicts = empty.judge(&view, &[0, 1, 2, 3, 4], Way::LeastShare);
+    let verdicts = empty.judge(&view, &[0, 1, 2, 3, 4], Way::LeastShare, &Turns::by_deadline(&view)).verdicts;
     assert_eq!(verdicts.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false, true]);
     let refusal = verdicts[2].as_ref().expect_err("refused");
     assert_eq!((refusal.whose, &refusal.in_the_way[..]), (None, &[(0, 4), (1, 4)][..]));
@@ -127,10 +136,12 @@ fn judging_together_lets_in_whom_judging_one_by_one_lets_in() {
     let rows: Vec<u32> = (20..60).collect();
     let mut inside = Ahead::new(&view);
     inside.reserve(&view, &(0..5).collect::<Vec<_>>(), Way::LeastShare);
-    let together: Vec<bool> = inside.judge(&view, &rows, Way::LeastShare).iter().map(Result::is_ok).collect();
+    let turns = Turns::by_deadline(&view);
+    let together = inside.judge(&view, &rows, Way::LeastShare, &turns).verdicts;
+    let together: Vec<bool> = together.iter().map(Result::is_ok).collect();
     let mut one_by_one = Vec::new();
     for row in &rows {
-        let is_in = inside.fits(&view, *row, Way::LeastShare).is_ok();
+        let is_in = inside.fits(&view, *row, Way::LeastShare, &turns).is_ok();
         one_by_one.push(is_in);
         if is_in {
             let mut entered: Vec<u32> = inside.planned().iter().map(|p| p.row).chain([*row]).collect();
@@ -158,7 +169,7 @@ fn spare_gpus_go_where_they_save_most() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1, 2], Way::LeastShare);
     assert_eq!(shares(&ahead), [1, 0, 2], "the job without a deadline reserves nothing");
-    ahead.grow();
+    grow(&mut ahead);
     // First everybody has one GPU; then the second costs 0.2 GPU-seconds each; then the third and fourth of the job
     // that would otherwise run with two cost least.
     assert_eq!(shares(&ahead).iter().sum::<u32>(), 8, "nothing is left over");
@@ -184,12 +195,12 @@ fn changing_gpus_is_weighed_against_what_it_costs() {
     jobs.start(1, Time::ZERO, held, 3.0, Span::ZERO);
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1, 2], Way::LeastShare);
-    ahead.grow();
+    grow(&mut ahead);
     assert_eq!(shares(&ahead), [4, 2, 2], "a free restart: the first of equals grows");
     for planned in &mut ahead.planned {
         (planned.gpus, planned.change_cost) = (0, 0.75);
     }
-    ahead.grow();
+    grow(&mut ahead);
     assert_eq!(shares(&ahead), [2, 4, 2], "a dear one: who has four keeps them");
 }
 
@@ -199,7 +210,11 @@ fn earliest_plans_take_all_they_can_in_order() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1], Way::Earliest);
     assert_eq!(shares(&ahead), [4, 4]);
-    assert_eq!(ahead.fits(&view, 2, Way::Earliest), Ok(()), "it waits for both and is in time");
+    assert_eq!(
+        ahead.fits(&view, 2, Way::Earliest, &Turns::by_deadline(&view)),
+        Ok(()),
+        "it waits for both and is in time"
+    );
     assert_eq!(ahead.next_change(), Some(at(100)));
 }
 
@@ -209,7 +224,85 @@ fn lost_nodes_leave_less_to_plan_with() {
     Arc::make_mut(&mut view.nodes).is_up = vec![false];
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0], Way::LeastShare);
-    ahead.grow();
+    grow(&mut ahead);
     assert_eq!(shares(&ahead), [0]);
     assert!(ahead.planned()[0].is_late);
+}
+
+#[test]
+fn a_newcomer_is_judged_in_its_turn_of_whatever_order() {
+    // All eight GPUs are needed for both; the newcomer is small and due first.
+    let view = snapshot(&[(290.0, Some(100)), (290.0, Some(100)), (80.0, Some(90))]);
+    let mut ahead = Ahead::new(&view);
+    ahead.reserve(&view, &[0, 1], Way::LeastShare);
+    let fits = |order: &[u32]| ahead.fits(&view, 2, Way::LeastShare, &Turns::of(order, 3));
+    assert_eq!(fits(&[2, 0, 1]).expect_err("planned first").whose, Some(1), "it makes the last one late");
+    assert_eq!(fits(&[0, 1, 2]).expect_err("planned last").whose, None, "it is late itself");
+    assert_eq!(fits(&[2]).expect_err("the others keep their plans").whose, None);
+}
+
+#[test]
+fn growing_stops_where_it_is_told_to() {
+    let view = snapshot(&[(100.0, Some(100)), (100.0, None)]);
+    let mut ahead = Ahead::new(&view);
+    ahead.reserve(&view, &[0, 1], Way::LeastShare);
+    let grown = |limits: Limits| {
+        let mut ahead = ahead.clone();
+        ahead.grow(limits, Planned::gpu_time_saved);
+        shares(&ahead)
+    };
+    let free = ahead.free_now();
+    assert_eq!(grown(Limits { take: free, stop_below: None }), [4, 4]);
+    assert_eq!(
+        grown(Limits { take: free, stop_below: Some(0.0) }),
+        [1, 1],
+        "a second GPU saves less than it costs"
+    );
+    assert_eq!(grown(Limits { take: 2, stop_below: None }), [2, 1]);
+    let mut by_run_time = ahead.clone();
+    by_run_time.grow(Limits { take: 3, stop_below: None }, Planned::time_saved);
+    assert_eq!(
+        shares(&by_run_time),
+        [2, 2],
+        "the first GPU of each is worth most, then the second of either"
+    );
+}
+
+#[test]
+fn gangs_begin_at_their_first_gap_and_only_so_many_wait_for_one() {
+    // 8 GPUs; the jobs ask for 1 GPU each, so they are planned with it.
+    let jobs = [(100.0, None); 10];
+    let view = snapshot(&jobs);
+    let rows: Vec<u32> = (0..10).collect();
+    let planned = |most_waiting: usize| {
+        let mut ahead = Ahead::new(&view);
+        ahead.reserve_gangs(&view, &rows, most_waiting);
+        ahead.planned().iter().map(|planned| planned.plan.start()).collect::<Vec<_>>()
+    };
+    let now = Some(Time::ZERO);
+    assert!(planned(9)[..8].iter().all(|start| *start == now));
+    assert_eq!(planned(9)[8], planned(9)[9], "both follow the first eight");
+    assert!(planned(1)[8].is_some_and(|start| start > Time::ZERO));
+    assert_eq!((planned(1)[9], planned(0)[8]), (None, None));
+}
+
+#[test]
+fn plans_by_hand_hold_what_they_say_and_know_whether_they_suffice() {
+    let view = snapshot(&[(100.0, Some(100)), (100.0, Some(60))]);
+    let mut ahead = Ahead::new(&view);
+    assert_eq!(ahead.share_until(&view, 0, at(100)), Some(1));
+    assert_eq!(ahead.share_until(&view, 0, at(60)), Some(2), "56 seconds with two");
+    assert_eq!(ahead.share_until(&view, 0, at(10)), None);
+    assert_eq!(ahead.reserve_piece(&view, 0, 1, at(0), at(50)), Ok(()));
+    assert!(ahead.planned()[0].is_late, "half of it is done");
+    assert_eq!(ahead.reserve_piece(&view, 0, 2, at(60), at(90)), Ok(()));
+    assert_eq!((ahead.planned()[0].is_late, ahead.planned()[0].plan.finish()), (false, Time(87_777_778)));
+    assert_eq!(
+        ahead.reserve_piece(&view, 0, 2, at(80), at(100)),
+        Err(PieceError::Overlaps { until: at(90) })
+    );
+    assert_eq!(ahead.reserve_piece(&view, 1, 7, at(0), at(70)), Err(PieceError::Taken { free: 6 }));
+    assert_eq!(ahead.timeline().free_at(at(55)), 8);
+    ahead.forget(&[0]);
+    assert_eq!((ahead.timeline().free_at(at(70)), ahead.planned().len()), (8, 0));
 }
