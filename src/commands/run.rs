@@ -95,7 +95,8 @@ pub(crate) struct RunArgs {
     /// Draw the error of an estimate for each job, as users guess, or for each model, as a wrong profile would
     #[arg(long, value_name = "job|model", default_value = "job", value_parser = parse_per, help_heading = "Faults and estimates")]
     pub estimate_per: ErrorPer,
-    /// At each decision, compute the most throughput that the running jobs could have; one solve each
+    /// At each decision, compute the most throughput that the running jobs could have, each gang on as few nodes as can hold it;
+    /// one solve each
     #[arg(long, help_heading = "Output")]
     pub bound: bool,
     /// Jobs that count for the averages, by position in the trace; the run ends when all of them have ended [default: all jobs]

@@ -103,6 +103,8 @@ columns! {
     MemDemand => mem_demand,
     /// Storage rate asked for at best, in all, megabytes per second.
     StorageDemand => storage_demand,
+    /// How many times as fast as at its proportional share it runs with all it asks for at best.
+    BestSpeed => best_speed,
     /// GPUs held now.
     Held => held,
     /// When it last started to run, or last stopped, or arrived: since when it is in its phase, seconds.
@@ -130,6 +132,8 @@ struct Pace {
     /// From here time counts as run; progress starts later, after the costs of starting.
     from: Time,
     works_from: Time,
+    /// How long it fetches its data, from the start of this launch on.
+    fetch: Span,
     /// Estimated iterations per second.
     rate: f64,
     /// Seconds at the proportional share for one iteration.
@@ -265,7 +269,7 @@ impl JobTable {
     }
 
     /// Adds a job that asks for admission.
-    pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64) {
+    pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let row = self.len();
         let id = spec.id;
         if self.row_of.len() <= id.index() {
@@ -282,6 +286,7 @@ impl JobTable {
         c.priority[row] = f64::from(spec.priority);
         c.gpus[row] = f64::from(spec.gpus.asked);
         c.duration[row] = duration;
+        c.best_speed[row] = best_speed;
         c.remaining[row] = duration;
         c.work[row] = spec.estimated_work;
         c.deadline[row] = spec.deadline.first().map_or(f64::INFINITY, Time::as_secs_f64);
@@ -368,7 +373,13 @@ impl JobTable {
         self.refreshed = None;
     }
 
-    /// The job runs with `allocation` from `now` on; work proceeds after `delay` at the estimated `rate`.
+    /// How long the job of a row fetches its data, from when it last started.
+    pub fn fetch(&self, row: usize) -> Span {
+        self.paces[row].fetch
+    }
+
+    /// The job runs with `allocation` from `now` on, and work proceeds after `delay` at the estimated `rate`. It fetches its data
+    /// for `fetch`.
     pub(crate) fn start(
         &mut self,
         row: usize,
@@ -376,6 +387,7 @@ impl JobTable {
         allocation: Allocation,
         rate: f64,
         delay: Span,
+        fetch: Span,
     ) -> Incarnation {
         self.count_row(row, now);
         self.leave_phase(row);
@@ -384,6 +396,7 @@ impl JobTable {
         self.columns.since[row] = now.as_secs_f64();
         self.incarnations[row].0 += 1;
         self.set_pace(row, now, now + delay, &allocation, rate);
+        self.paces[row].fetch = fetch;
         self.allocations[row] = allocation;
         self.incarnations[row]
     }
@@ -406,6 +419,7 @@ impl JobTable {
             done: self.columns.done[row],
             from: now,
             works_from,
+            fetch: self.paces[row].fetch,
             rate,
             fair_s_per_iteration: self.paces[row].fair_s_per_iteration,
             gpus,

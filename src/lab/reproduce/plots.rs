@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::evidence::{Asked, Story, said};
+use super::evidence::{At, Column, text_of};
 use super::quantity::{Quantity, Unit};
-use super::reproduced::{Reproduced, Told};
+use super::reproduced::{Reproduced, TableRow};
 use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
     pub fn pictures(&self) -> Vec<Figure> {
-        let told = self.told();
-        let axis = self.figure.along.iter().copied().find(|name| is_swept(&told, name));
+        let rows = self.table_rows();
+        let axis = self.figure.along.iter().copied().find(|name| is_swept(&rows, name));
         let mut figures = Vec::new();
         for of in self.figure.shows {
-            let lines: Vec<&Told<'_>> = told.iter().filter(|line| line.of.name == of.name).collect();
+            let lines: Vec<&TableRow<'_>> = rows.iter().filter(|line| line.of.name == of.name).collect();
             match axis {
                 Some(axis) => figures.extend(curves(&lines, of, axis)),
                 None => figures.extend(bars(&lines, of)),
@@ -25,19 +25,19 @@ impl Reproduced {
 }
 
 /// Whether a setting has several values, all of them numbers.
-fn is_swept(told: &[Told<'_>], name: &str) -> bool {
-    let values: BTreeSet<&String> = told.iter().filter_map(|line| line.at.get(name)).collect();
+fn is_swept(rows: &[TableRow<'_>], name: &str) -> bool {
+    let values: BTreeSet<&String> = rows.iter().filter_map(|line| line.at.get(name)).collect();
     values.len() > 1 && values.iter().all(|value| value.parse::<f64>().is_ok())
 }
 
-/// What stands in one picture: an order with its allocations, or a policy that has none.
+/// The policies of one picture: an order with its allocations, or a policy that has none.
 fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }
 
-/// A picture for each family and for each combination of settings other than the axis.
-fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
-    let rest = |line: &Told<'_>| -> (String, Asked) {
+/// A picture for each family and all that was asked beside the axis.
+fn curves(lines: &[&TableRow<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
+    let rest = |line: &TableRow<'_>| -> (String, At) {
         let at = line.at.iter().filter(|(name, _)| *name != axis);
         (family(line.policy).to_owned(), at.map(|(name, value)| (name.clone(), value.clone())).collect())
     };
@@ -48,14 +48,14 @@ fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
         if seen.contains(&own) {
             continue;
         }
-        let like: Vec<&Told<'_>> = lines.iter().copied().filter(|other| rest(other) == own).collect();
-        figures.push(curve(&like, of, axis, &own.0, &said(&own.1)));
+        let like: Vec<&TableRow<'_>> = lines.iter().copied().filter(|other| rest(other) == own).collect();
+        figures.push(curve(&like, of, axis, &own.0, &text_of(&own.1)));
         seen.push(own);
     }
     figures
 }
 
-fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str) -> Figure {
+fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &str) -> Figure {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {
         if !policies.contains(&line.policy) {
@@ -64,8 +64,8 @@ fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str)
     }
     let (mut drawn, mut published) = (Vec::new(), Vec::new());
     for (colour, policy) in policies.iter().enumerate() {
-        for (place, story) in Story::ALL.iter().enumerate() {
-            let point = |line: &&&Told<'_>| {
+        for (place, column) in Column::ALL.iter().enumerate() {
+            let point = |line: &&&TableRow<'_>| {
                 let x = line.at.get(axis)?.parse::<f64>().ok()?;
                 Some((x, scaled(of, line.values[place]?)))
             };
@@ -75,14 +75,14 @@ fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str)
             if points.is_empty() {
                 continue;
             }
-            let label = format!("{policy}, {}", story.heading());
+            let label = format!("{policy}, {}", column.heading());
             let colour = colour % GREY;
-            match story {
-                Story::Published => published.push(Line { label, colour, has_dots: true, points }),
-                Story::Original => {
+            match column {
+                Column::Published => published.push(Line { label, colour, has_dots: true, points }),
+                Column::Original => {
                     drawn.push(Line { label, colour: colour + PALETTE_LENGTH, has_dots: false, points });
                 }
-                Story::Shipped => drawn.push(Line { label, colour, has_dots: true, points }),
+                Column::Shipped => drawn.push(Line { label, colour, has_dots: true, points }),
             }
         }
     }
@@ -109,29 +109,29 @@ fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str)
 }
 
 /// A picture for each setting: two bars for each policy, a tick where the paper has its number.
-fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
-    let mut places: Vec<&Asked> = Vec::new();
+fn bars(lines: &[&TableRow<'_>], of: &Quantity) -> Vec<Figure> {
+    let mut places: Vec<&At> = Vec::new();
     for line in lines {
         if !places.contains(&line.at) {
             places.push(line.at);
         }
     }
-    let picture = |at: &Asked| {
+    let picture = |at: &At| {
         let own = lines.iter().filter(|line| line.at == at);
         let mut names = Vec::new();
         let (mut bars, mut markers) = (Vec::new(), Vec::new());
         let styles = styles(own.clone().map(|line| line.policy));
         for (line, colour) in own.zip(styles) {
             let [published, original, shipped] = line.values;
-            for (story, value) in [(Story::Original, original), (Story::Shipped, shipped)] {
-                let is_bare = story == Story::Shipped && original.is_none();
+            for (column, value) in [(Column::Original, original), (Column::Shipped, shipped)] {
+                let is_bare = column == Column::Shipped && original.is_none();
                 let Some(value) = value.or((is_bare && published.is_some()).then_some(0.0)) else { continue };
                 markers.extend(published.map(|value| Marker { bar: bars.len(), value: scaled(of, value) }));
-                names.push(match story {
-                    Story::Shipped => line.policy.to_owned(),
+                names.push(match column {
+                    Column::Shipped => line.policy.to_owned(),
                     _ => format!("{}, original", line.policy),
                 });
-                let text = match (story, shipped.or(original)) {
+                let text = match (column, shipped.or(original)) {
                     (_, None) => format!("published {}", of.text(published.unwrap_or_default())),
                     _ => of.text(value),
                 };
@@ -141,9 +141,9 @@ fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
         let values = bars.iter().map(|bar| bar.value).chain(markers.iter().map(|marker| marker.value));
         let most = values.fold(0.0, f64::max);
         Figure {
-            name: file_name(&[of.name, &said(at)]),
+            name: file_name(&[of.name, &text_of(at)]),
             section: "Figures".into(),
-            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, said(at)) },
+            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, text_of(at)) },
             caption: "A tick across a bar is the published number, where there is one.".into(),
             x: value_axis(of, most),
             y: Axis::names(&names),
