@@ -4,6 +4,7 @@
 //! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
 use crate::ids::{Incarnation, JobId};
@@ -114,6 +115,13 @@ columns! {
     Preemptions => preemptions,
 }
 
+impl Field {
+    /// Whether the column tells how long a job will take, which no cluster knows before its end.
+    pub const fn is_estimate(self) -> bool {
+        matches!(self, Field::Duration | Field::Remaining | Field::Work)
+    }
+}
+
 /// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
@@ -151,6 +159,17 @@ pub struct JobTable {
     n_asking: usize,
     n_running: usize,
     refreshed: Option<Time>,
+    estimates: Looked,
+}
+
+/// Whether anybody looked at something that is shared; a copy starts with the answer of the original.
+#[derive(Debug, Default)]
+struct Looked(AtomicBool);
+
+impl Clone for Looked {
+    fn clone(&self) -> Self {
+        Looked(AtomicBool::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 const NO_ROW: u32 = u32::MAX;
@@ -178,7 +197,15 @@ impl JobTable {
 
     /// A numeric column.
     pub fn column(&self, field: Field) -> &[f64] {
+        if field.is_estimate() {
+            self.estimates.0.store(true, Ordering::Relaxed);
+        }
         self.columns.get(field)
+    }
+
+    /// Whether a column of estimates was asked for since this was last called.
+    pub fn take_estimates_read(&self) -> bool {
+        self.estimates.0.swap(false, Ordering::Relaxed)
     }
 
     /// The row of a job that has not ended.

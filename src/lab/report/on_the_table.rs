@@ -7,9 +7,21 @@ const MOST_NAMED: usize = 8;
 /// A model with less of the loss than this has the largest part of it, and not most.
 const MOSTLY: f64 = 0.5;
 
+/// The same as a sentence of a page; empty where there is none.
+pub(super) fn on_the_table_sentence(results: &Results) -> String {
+    let line = on_the_table(results);
+    let told = line.trim_end().replace(ASK_MORE, "; by a sample of decisions").replace("(by ", "(");
+    let mut letters = told.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
+/// How to know it of every decision.
+const ASK_MORE: &str = "; a sample of decisions: --bound asks the solver at every one";
 /// What the best is for jobs with several GPUs.
 const GANGS: &str = "; a gang counts with what it could use on as few nodes as can hold it, spread over more it might run faster";
-
 /// The line, with its end; empty where no run's speed depends on CPUs and memory.
 pub fn on_the_table(results: &Results) -> String {
     let names = results.run_names();
@@ -19,8 +31,7 @@ pub fn on_the_table(results: &Results) -> String {
         .filter_map(|(name, run)| Some((name.as_str(), run.summary.speed_gap.as_ref()?)))
         .collect();
     let is_bounded = results.runs.iter().all(|run| !run.bounds.is_empty());
-    let sample =
-        if is_bounded { "" } else { "; a sample of decisions: --bound asks the solver at every one" };
+    let sample = if is_bounded { "" } else { ASK_MORE };
     let has_gangs = results.runs.iter().any(|run| run.jobs.iter().any(|job| job.gpus > 1));
     let more = format!("{}{sample}", if has_gangs { GANGS } else { "" });
     match known.as_slice() {
@@ -118,6 +129,8 @@ mod tests {
         let line = on_the_table(&results(many));
         assert!(line.contains("from 0.0 % (las+tune) to 20.0 % (las, above all alexnet)"), "{line}");
         assert_eq!(line.lines().count(), 1);
+        let page = on_the_table_sentence(&results(vec![with_gap("las", 0.2, 0.4, None)]));
+        assert!(page.starts_with("Las leaves") && page.ends_with('.') && !page.contains("--"), "{page}");
     }
 
     #[test]

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use super::evidence::{At, Column, text_of};
 use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, TableRow};
-use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, PALETTE_LENGTH};
-
-/// Place of the grey in the palette, for published numbers.
-const GREY: usize = PALETTE_LENGTH - 1;
+use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
@@ -65,7 +62,7 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
             policies.push(line.policy);
         }
     }
-    let mut drawn = Vec::new();
+    let (mut drawn, mut published) = (Vec::new(), Vec::new());
     for (colour, policy) in policies.iter().enumerate() {
         for (place, column) in Column::ALL.iter().enumerate() {
             let point = |line: &&&TableRow<'_>| {
@@ -78,29 +75,36 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
             if points.is_empty() {
                 continue;
             }
-            let (colour, has_dots) = match column {
-                Column::Published => (GREY + if colour == 0 { 0 } else { PALETTE_LENGTH }, true),
-                Column::Original => (colour % GREY + PALETTE_LENGTH, false),
-                Column::Shipped => (colour % GREY, true),
-            };
-            drawn.push(Line { label: format!("{policy}, {}", column.heading()), colour, has_dots, points });
+            let label = format!("{policy}, {}", column.heading());
+            let colour = colour % GREY;
+            match column {
+                Column::Published => published.push(Line { label, colour, has_dots: true, points }),
+                Column::Original => {
+                    drawn.push(Line { label, colour: colour + PALETTE_LENGTH, has_dots: false, points });
+                }
+                Column::Shipped => drawn.push(Line { label, colour, has_dots: true, points }),
+            }
         }
     }
-    let xs: BTreeSet<u64> = drawn.iter().flat_map(|line| &line.points).map(|(x, _)| x.to_bits()).collect();
-    let mut xs: Vec<f64> = xs.into_iter().map(f64::from_bits).collect();
+    let points = || drawn.iter().chain(&published).flat_map(|line: &Line| &line.points);
+    let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
     xs.sort_by(f64::total_cmp);
-    let most = drawn.iter().flat_map(|line| &line.points).map(|(_, y)| *y).fold(0.0, f64::max);
+    xs.dedup();
+    let (least, most) =
+        points().fold((f64::INFINITY, 0.0_f64), |(least, most), (_, y)| (least.min(*y), most.max(*y)));
+    let y = line_axis(of, least, most);
     let place = if at.is_empty() { String::new() } else { format!(", {at}") };
     Figure {
         name: file_name(&[of.name, family, at]),
         section: "Figures".into(),
         title: format!("{family}{place}: {}", of.shown),
-        caption:
-            "Solid: the shipped policies; dashed: the original's rules; grey dots: published, where it is."
-                .into(),
+        caption: format!(
+            "Solid: the shipped policies; dashed: the original's rules; hollow marks: published, where it is.{}",
+            y.note()
+        ),
         x: Axis::at_values(axis.replace('_', " "), &xs),
-        y: value_axis(of, most),
-        marks: Marks::Lines(drawn),
+        y,
+        marks: Marks::Published(drawn, published),
     }
 }
 
@@ -116,7 +120,8 @@ fn bars(lines: &[&TableRow<'_>], of: &Quantity) -> Vec<Figure> {
         let own = lines.iter().filter(|line| line.at == at);
         let mut names = Vec::new();
         let (mut bars, mut markers) = (Vec::new(), Vec::new());
-        for (colour, line) in own.enumerate() {
+        let styles = styles(own.clone().map(|line| line.policy));
+        for (line, colour) in own.zip(styles) {
             let [published, original, shipped] = line.values;
             for (column, value) in [(Column::Original, original), (Column::Shipped, shipped)] {
                 let is_bare = column == Column::Shipped && original.is_none();
@@ -130,7 +135,7 @@ fn bars(lines: &[&TableRow<'_>], of: &Quantity) -> Vec<Figure> {
                     (_, None) => format!("published {}", of.text(published.unwrap_or_default())),
                     _ => of.text(value),
                 };
-                bars.push(Bar { colour: colour % GREY, value: scaled(of, value), text });
+                bars.push(Bar { colour, value: scaled(of, value), text });
             }
         }
         let values = bars.iter().map(|bar| bar.value).chain(markers.iter().map(|marker| marker.value));
@@ -158,6 +163,15 @@ fn value_axis(of: &Quantity, most: f64) -> Axis {
         Unit::Part => Axis::percent(format!("{} (%)", of.shown)),
         Unit::Hours => Axis::from_zero(format!("{} (h)", of.shown), most),
         Unit::Times | Unit::Count => Axis::from_zero(of.shown, most),
+    }
+}
+
+/// The axis of lines, which need not begin at zero.
+fn line_axis(of: &Quantity, least: f64, most: f64) -> Axis {
+    match of.unit {
+        Unit::Part if !of.is_less_better => Axis::spanning_percent(format!("{} (%)", of.shown), least, most),
+        Unit::Hours => Axis::spanning(format!("{} (h)", of.shown), least, most),
+        Unit::Part | Unit::Times | Unit::Count => Axis::spanning(of.shown, least, most),
     }
 }
 
