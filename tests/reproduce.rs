@@ -335,4 +335,9 @@ fn the_model_never_admits_fewer_than_the_greedy_in_the_same_state_and_both_keep_
     assert!(number("cluster10", "elasticflow", "declined") > 0.0, "nothing is scarce: {value}");
     let refused = rota(dir.path(), &[&args[..], &["--set", "compat=artifact"]].concat());
     assert!(text(&refused.stderr).contains("the original has no model"), "{}", text(&refused.stderr));
+    let refused = rota(dir.path(), &[&args[..], &["--defect", "edf-width"]].concat());
+    assert!(
+        text(&refused.stderr).contains("--defect edf-width: the original has no model"),
+        "nothing would change"
+    );
 }

@@ -73,19 +73,23 @@ fn what_cannot_be_planned_is_refused_in_the_words_of_scripts() {
     );
     assert_eq!(
         said("t.reserve_least(rank(jobs.deadline)).grow(3)"),
-        "grow: the worth of a level is a closure `|at, next|` or a word, got a whole number"
+        "grow: the worth of a level is a closure `|steps|` or a word, got a whole number"
     );
     assert_eq!(
         said("t.follow(rank(jobs.deadline), \"nonsense\")"),
         "follow: this text was not made by `memory` of a Timeline"
     );
+    assert_eq!(
+        said("t.verdicts()"),
+        "verdicts: for `admit` only, which is asked about the jobs that these are on"
+    );
     let said = |body: &str| refused(&format!("{t}let jobs = view.jobs;\n{body}"));
     assert_eq!(
-        said("none.grow(|at, next| 3)"),
-        "grow: the closure |at, next| must return a Column, one number for each job, got a whole number"
+        said("none.grow(|steps| 3)"),
+        "grow: the closure |steps| must return a Column, one number for each step, got a whole number"
     );
     assert_eq!(
-        said("none.grow(|at, next| next / (at * 0) * 0)"),
+        said("none.grow(|steps| steps.next / (steps.at * 0) * 0)"),
         "grow: what job 0 gains from 0 to 1 GPUs is not a number (NaN)"
     );
     assert_eq!(
@@ -93,18 +97,34 @@ fn what_cannot_be_planned_is_refused_in_the_words_of_scripts() {
         "grow: the closure |job, at, next| must return a number, got a String for job 0"
     );
     assert_eq!(
-        said("none.grow(|at, next| next, #{ tak: 1 })"),
+        said("none.grow(|steps| steps.next, #{ tak: 1 })"),
         "grow: `tak` is not an option: did you mean `take`?"
     );
     assert_eq!(
-        said("none.grow(|at, next| next, #{ take: 0.5 })"),
+        said("none.grow(|steps| steps.next, #{ take: 0.5 })"),
         "grow: `take` must be a whole number of GPUs, got 0.5"
     );
     assert_eq!(
-        said("(none + 0.5).grow(|at, next| next)"),
+        said("(none + 0.5).grow(|steps| steps.next)"),
         "grow: 0.5 GPUs for job 0 is not a whole number of GPUs"
     );
     assert_eq!(said("jobs.rate(none - 1)"), "rate: -1 GPUs for job 0 is not a whole number of GPUs");
+    assert_eq!(
+        said("none.grow(|steps| rank(steps.jobs.deadline))"),
+        "rank: these are steps of jobs, not jobs: they can only be computed with"
+    );
+    assert_eq!(
+        said("none.grow(|steps| steps.later)"),
+        "steps without plans have no later level: grow a Timeline"
+    );
+    assert_eq!(
+        said("none.grow(|steps| jobs.gpus)"),
+        "grow: the closure returned a Column of 18 jobs, expected one of the 18 steps: take numbers of jobs from `steps.jobs`"
+    );
+    assert_eq!(
+        said("none.grow(|a, b| a)"),
+        "grow: the closure takes `|steps|` or `|job, at, next|`, not 2 arguments"
+    );
     assert_eq!(
         said("jobs.filter(jobs.gpus > 0).rate(view.everyone.gpus)"),
         "rate: a Column of 18 jobs for a set of 18: take both from the same `jobs`"
@@ -129,19 +149,46 @@ fn levels_are_columns() {
 fn planning_counts_as_work() {
     for body in [
         "loop { view.timeline().reserve_gangs(rank(jobs.arrival), ()).free(view.now); }",
-        "loop { none.grow(|at, next| next - at); }",
+        "loop { none.grow(|steps| steps.next - steps.at); }",
         "loop { none.grow(|job, at, next| 1.0); }",
         "loop { jobs.rate(none); }",
         "loop { view.timeline().share_until(jobs[0], 1e12); }",
         "let t = view.timeline(); let at = view.now; loop { t = t.reserve(jobs[0], 1, at, at + 60.0); at += 60.0; }",
         "loop { view.timeline().reserve_least(rank(jobs.deadline)).memory; }",
-        "loop { view.timeline().reserve_least(rank(jobs.deadline)).verdicts(rank(view.everyone.deadline)); }",
+        "loop { view.timeline().reserve_least(rank(jobs.deadline)).fits(jobs[0], rank(view.everyone.deadline)); }",
     ] {
         let text =
             format!("fn allocate(view) {{\nlet jobs = view.jobs;\nlet none = jobs.held * 0;\n{body}\n}}");
         let limits = Limits { operations: 200_000, ..Limits::default() };
         let error = policy(&text, limits).decide(&instant()).expect_err("it ends");
         assert!(error.message.contains("used more than 200000 operations"), "{body}: {}", error.message);
+    }
+}
+
+#[test]
+fn verdicts_in_bulk_are_those_reached_one_by_one() {
+    // The first newcomers are judged by themselves, so the others are judged beside those of them that were let in.
+    let verdicts = |bulk_from: usize| {
+        let text = format!(
+            "fn admit(job, view) {{
+                let ahead = view.timeline().reserve_least(rank(view.jobs.deadline));
+                let order = rank(view.everyone.deadline);
+                if job.id >= {bulk_from} {{ ahead.verdicts(order) }} else {{ ahead.verdict(job, order) }}
+            }}"
+        );
+        let mut jobs = "scenario: newcomers\ncluster 1 nodes, 8 gpus, 16 cpus, 64 GB\n".to_owned();
+        for job in 0..12 {
+            let (work, deadline) = (900 + 170 * ((job * 7) % 5), 900 + 130 * ((job * 5) % 9));
+            jobs.push_str(&format!("job j{job} speeds=1:1,2:1.8,4:3 work={work} deadline={deadline}\n"));
+        }
+        let scenarios =
+            parse(&format!("{jobs}policy mine\nrounds 1\n----\n")).unwrap_or_else(|error| panic!("{error}"));
+        run(&scenarios[0], &mut policy(&text, Limits::default())).actual
+    };
+    let one_by_one = verdicts(99);
+    assert!(one_by_one[0].contains("declined") && one_by_one[0].contains("waits"), "{one_by_one:?}");
+    for bulk_from in [0, 3, 7, 11] {
+        assert_eq!(verdicts(bulk_from), one_by_one, "from {bulk_from} on");
     }
 }
 

@@ -6,7 +6,7 @@ use rota_scripts::{Limits, ScriptPolicy, Source, shipped};
 /// What a policy does in a scenario, round by round, with some of a shipped script's text replaced.
 fn edited(name: &str, edits: &[(&str, &str)], scenario: &str) -> Vec<String> {
     let script = shipped::find(name).unwrap_or_else(|| panic!("{name} is shipped"));
-    let mut sources = ScriptPolicy::sources(name).unwrap_or_else(|error| panic!("{error}"));
+    let mut sources = ScriptPolicy::sources_of(name).unwrap_or_else(|error| panic!("{error}"));
     let own: &mut Source =
         sources.iter_mut().find(|source| source.file == script.file).expect("its own source");
     for (old, new) in edits {
@@ -31,7 +31,7 @@ fn the_growth_criterion_of_elasticflow_is_a_line_of_its_script() {
     assert_eq!(first(&[]), "0: steep 0[0-3] 8c 32g, flat 0[4-7] 8c 32g", "each is given all it can use");
     let scarce = ("take: ahead.free(view.now)", "take: 4");
     assert_eq!(first(&[scarce]), "0: steep 0[0-3] 8c 32g, flat 0[4] 2c 8g", "the steep one first");
-    let shortest = ("gain * later / jobs.rate(later) - 1.0 +", "(jobs.done - jobs.work) +");
+    let shortest = ("gain * steps.later / steps.later_rate - 1.0 +", "(steps.jobs.done - steps.jobs.work) +");
     assert_eq!(
         first(&[scarce, shortest]),
         "0: steep 0[0] 2c 8g, flat 0[4-7] 8c 32g",
@@ -101,7 +101,7 @@ job short speeds=1:1,2:1.8,4:3 work=900
 ";
     let first = |edits: &[(&str, &str)]| edited("optimus", edits, jobs)[0].clone();
     assert_eq!(first(&[]), "0: long 0[0-1] 8c 32g, short 0[2] 4c 16g", "the third GPU goes to the longer");
-    let reversed = ("saved * where", "where(at == 0, 1e9, -saved) * where");
+    let reversed = ("saved * where", "where(steps.at == 0, 1e9, -saved) * where");
     assert_eq!(first(&[reversed]), "0: long 0[0] 4c 16g, short 0[1-2] 8c 32g");
 }
 
@@ -136,7 +136,7 @@ fn a_stage_of_a_shipped_policy_is_a_part_by_its_name() {
 /// Both say the same, so an edit of either is an edit of what the other says.
 #[test]
 fn the_criterion_in_the_script_is_the_word_gpu_time() {
-    let native = ("|at, next| saving(jobs, later, at, next), limits", "\"gpu_time\", limits");
+    let native = ("|steps| saving(steps), limits", "\"gpu_time\", limits");
     for seed in 0..40_u32 {
         let mut state = u64::from(seed) * 7919 + 17;
         let mut draw = |most: u64| {

@@ -129,6 +129,8 @@ pub(crate) struct Session {
 pub(crate) struct StageState {
     /// Jobs that may run.
     pub(crate) admitted: Rows,
+    /// The job that `admit` is asked about now; those that ask after it have greater ids.
+    pub(crate) asked: Option<u32>,
     /// The order, once its stage has run.
     pub(crate) queue: Option<Arc<Vec<u32>>>,
     /// The strategy, once its stage has run.
@@ -148,6 +150,7 @@ impl Session {
             shared: Arc::clone(shared),
             stage: Mutex::new(StageState {
                 admitted: Rows::All,
+                asked: None,
                 queue: None,
                 placement: Placement::FirstFit,
                 room,

@@ -53,7 +53,7 @@ impl ScriptPolicy {
     }
 
     /// The texts of a policy's parts, by its name; admission by itself with the parts it is joined to.
-    pub fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
+    pub fn sources_of(name: &str) -> Result<Vec<Source>, LoadError> {
         compose::sources(name)
     }
 

@@ -68,6 +68,7 @@ impl ScriptPolicy {
             let verdict = match &in_bulk {
                 Some(all) => all.of(row),
                 None => {
+                    session.stage().asked = Some(row);
                     let args = (JobValue::new(session, row), View(Arc::clone(session)));
                     let value = self.call(part, Stage::Admit, args)?;
                     in_bulk = value.clone().try_cast::<VerdictsValue>();
@@ -86,6 +87,7 @@ impl ScriptPolicy {
             }
             verdicts.push((row, verdict));
         }
+        session.stage().asked = None;
         session.stage().admitted = Rows::Some(Arc::new(admitted.clone()));
         if admitted.len() == jobs.len() {
             session.stage().admitted = Rows::All;

@@ -23,6 +23,7 @@ const NAMES: &[(&str, &str)] = &[
     ("PlanValue", "Plan"),
     ("VerdictValue", "Verdict"),
     ("VerdictsValue", "Verdicts"),
+    ("StepsValue", "Steps"),
     ("TimelineValue", "Timeline"),
     ("RoomValue", "Room"),
     ("ClusterValue", "Cluster"),

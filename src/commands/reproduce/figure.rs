@@ -269,6 +269,9 @@ impl FigureRun<'_> {
         if !self.columns.contains(&Column::Shipped) {
             bail!("--set compat=artifact: the original has no model to compare with");
         }
+        if let Some(name) = self.how.defects.first() {
+            bail!("--defect {name}: the original has no model to compare with, so it is not run here");
+        }
         let meter = self.meter(elasticflow::n_runs());
         let rows = elasticflow::admission(&self.files, &|| {
             meter.advance(1);

@@ -80,7 +80,7 @@ pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
 pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>> {
     let mut inputs = BTreeMap::new();
     for policy in policies {
-        for Source { file, text, .. } in ScriptPolicy::sources(policy)? {
+        for Source { file, text, .. } in ScriptPolicy::sources_of(policy)? {
             let is_shipped = shipped::ALL.iter().any(|script| script.file == file);
             let input = Input::of_bytes("policy", &file, text.as_bytes());
             let own = Input { text: (!is_shipped).then_some(text), ..input };

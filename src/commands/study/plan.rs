@@ -159,7 +159,7 @@ fn plain(setting: &Setting) -> String {
 
 /// The scripts of a policy: a shipped one by name and text, another by its text alone, wherever it lies.
 fn scripts(policy: &str) -> Result<Vec<String>> {
-    let sources = ScriptPolicy::sources(policy).with_context(|| format!("policy {policy}"))?;
+    let sources = ScriptPolicy::sources_of(policy).with_context(|| format!("policy {policy}"))?;
     let part = |source: &Source| {
         let sha256 = Input::of_bytes("policy", &source.file, source.text.as_bytes()).sha256;
         // Which stages of it are used is in the part's name.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub use arrange::Part;
 pub use by_hand::PieceError;
 pub use follow::Course;
-pub use growth::{Growth, Ladder, Limits};
+pub use growth::{Growth, Ladder, Limits, Step as GrowthStep};
 pub use judge::Judgement;
 pub use speed_table::SpeedTable;
 pub use turns::Turns;
@@ -226,10 +226,12 @@ impl Planned {
         without.shortfall(&self.need(self.deadline), timeline.begin())
     }
 
-    /// GPUs with which work that is not done now will be done: the last of its plan, else its most efficient number.
-    pub fn later_gpus(&self) -> Option<u32> {
+    /// The level at which work that is not done now will be done: the last of its plan, else its most efficient one; no GPUs
+    /// for a job that could run nowhere.
+    pub fn later_level(&self) -> (u32, f64) {
         let last = self.plan.steps().iter().rev().map(|step| step.1).find(|gpus| *gpus > 0);
-        last.or_else(|| self.speeds.most_efficient(i32::MAX).map(|level| level.0))
+        let level = last.map(|gpus| (gpus, self.speeds.rate(gpus)));
+        level.or_else(|| self.speeds.most_efficient(i32::MAX)).unwrap_or((0, 0.0))
     }
 }
 

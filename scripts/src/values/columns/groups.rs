@@ -1,13 +1,12 @@
 //! Jobs by group: sets of jobs that share a number or a text, and one answer of a script for each.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rhai::{Dynamic, FnPtr, Map, NativeCallContext};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
-use crate::values::{Column, Jobs, Rows, Texts, number, type_label};
+use crate::values::{Column, Jobs, Texts, number, type_label};
 
 /// What jobs are grouped by.
 enum Group {
@@ -68,7 +67,7 @@ fn rows_by_group(jobs: &Jobs, group: &Group) -> Outcome<BTreeMap<u64, Vec<u32>>>
 fn by(jobs: &Jobs, group: &Dynamic) -> Outcome<Map> {
     let group = Group::of(group)?;
     let groups = rows_by_group(jobs, &group)?;
-    let set = |rows| Dynamic::from(Jobs::new(&jobs.session, Rows::Some(Arc::new(rows))));
+    let set = |rows| Dynamic::from(jobs.some(rows));
     Ok(groups.into_iter().map(|(bits, rows)| (group.name(f64::from_bits(bits)).into(), set(rows))).collect())
 }
 
@@ -78,7 +77,7 @@ fn map_by(ctx: &NativeCallContext, jobs: &Jobs, group: &Dynamic, answer: FnPtr) 
     let closure = jobs.session.shared.closure(answer);
     let mut answers: BTreeMap<u64, f64> = BTreeMap::new();
     for (bits, rows) in groups {
-        let set = Jobs::new(&jobs.session, Rows::Some(Arc::new(rows)));
+        let set = jobs.some(rows);
         let value = closure.call(ctx.engine(), jobs.session.meter(), (set,))?;
         let Some(answer) = number(&value) else {
             let name = group.name(f64::from_bits(bits));

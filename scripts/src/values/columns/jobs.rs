@@ -26,6 +26,8 @@ pub(crate) enum Rows {
     All,
     /// These, by ascending job id.
     Some(Arc<Vec<u32>>),
+    /// Jobs that may stand here several times, once for each step they could take: to compute with, not to order or plan.
+    Steps(Arc<Vec<u32>>),
 }
 
 impl Jobs {
@@ -40,7 +42,7 @@ impl Jobs {
     pub(crate) fn len(&self) -> usize {
         match &self.rows {
             Rows::All => self.session.snapshot.jobs.len(),
-            Rows::Some(rows) => rows.len(),
+            Rows::Some(rows) | Rows::Steps(rows) => rows.len(),
         }
     }
 
@@ -53,7 +55,7 @@ impl Jobs {
     pub(crate) fn row_at(&self, position: usize) -> usize {
         match &self.rows {
             Rows::All => position,
-            Rows::Some(rows) => rows[position] as usize,
+            Rows::Some(rows) | Rows::Steps(rows) => rows[position] as usize,
         }
     }
 
@@ -61,7 +63,7 @@ impl Jobs {
     pub(crate) fn positions_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         match &self.rows {
             Rows::All => Box::new(self.session.rows_by_id().iter().map(|row| *row as usize)),
-            Rows::Some(rows) => Box::new(0..rows.len()),
+            Rows::Some(rows) | Rows::Steps(rows) => Box::new(0..rows.len()),
         }
     }
 
@@ -69,6 +71,7 @@ impl Jobs {
     pub(crate) fn position_of(&self, row: usize) -> Option<usize> {
         match &self.rows {
             Rows::All => Some(row),
+            Rows::Steps(_) => None,
             Rows::Some(rows) => {
                 let table = &self.session.snapshot.jobs;
                 rows.binary_search_by_key(&table.id(row), |r| table.id(*r as usize)).ok()
@@ -81,6 +84,7 @@ impl Jobs {
             && match (&self.rows, &other.rows) {
                 (Rows::All, Rows::All) => true,
                 (Rows::Some(a), Rows::Some(b)) => Arc::ptr_eq(a, b) || a == b,
+                (Rows::Steps(a), Rows::Steps(b)) => Arc::ptr_eq(a, b),
                 _ => false,
             }
     }
@@ -89,7 +93,7 @@ impl Jobs {
     fn at(&self, index: i64) -> Outcome<JobValue> {
         let rows = match &self.rows {
             Rows::All => self.session.rows_by_id(),
-            Rows::Some(rows) => rows,
+            Rows::Some(rows) | Rows::Steps(rows) => rows,
         };
         match usize::try_from(index).ok().and_then(|i| rows.get(i)) {
             Some(row) => Ok(JobValue::new(&self.session, *row)),
@@ -109,7 +113,26 @@ impl Jobs {
         let values = condition.values();
         let rows: Vec<u32> =
             self.positions_by_id().filter(|p| values[*p] != 0.0).map(|p| self.row_at(p) as u32).collect();
-        Ok(Jobs::new(&self.session, Rows::Some(Arc::new(rows))))
+        Ok(self.some(rows))
+    }
+
+    /// Some of these, in the same order.
+    pub(crate) fn some(&self, rows: Vec<u32>) -> Jobs {
+        let rows = match self.rows {
+            Rows::Steps(_) => Rows::Steps(Arc::new(rows)),
+            Rows::All | Rows::Some(_) => Rows::Some(Arc::new(rows)),
+        };
+        Jobs::new(&self.session, rows)
+    }
+
+    /// An error where a job may stand several times.
+    pub(crate) fn refuse_steps(&self, verb: &str) -> Outcome<()> {
+        match self.rows {
+            Rows::Steps(_) => {
+                fail(format!("{verb}: these are steps of jobs, not jobs: they can only be computed with"))
+            }
+            Rows::All | Rows::Some(_) => Ok(()),
+        }
     }
 }
 

@@ -36,6 +36,7 @@ impl Queue {
             return Ok(queue.clone());
         }
         if let Some(jobs) = value.read_lock::<crate::values::Jobs>() {
+            jobs.refuse_steps("queue")?;
             let rows = jobs.positions_by_id().map(|position| jobs.row_at(position) as u32).collect();
             return Ok(Queue::new(session, rows));
         }

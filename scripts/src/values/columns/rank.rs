@@ -27,6 +27,7 @@ pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>) -> Outcome<Queue> {
         return fail("rank: at least one key must be a column, such as `jobs.arrival`");
     };
     let jobs = first.column.jobs.clone();
+    jobs.refuse_steps("rank")?;
     shared.meter.charge(jobs.len() * (1 + keys.len()))?;
     for key in &keys {
         first.column.same_jobs(&key.column)?;
@@ -52,6 +53,7 @@ pub(crate) fn by_arrival(shared: &Shared, jobs: &Jobs) -> Queue {
 /// Orders by what a closure says of each job: a number, or an array of numbers compared one by one.
 pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Queue> {
     let session = &jobs.session;
+    jobs.refuse_steps("order_by")?;
     let mut keyed = Vec::with_capacity(jobs.len());
     for position in jobs.positions_by_id() {
         let job = JobValue::new(session, jobs.row_at(position) as u32);

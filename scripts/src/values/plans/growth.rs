@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rhai::{Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
 use rota_core::time::Time;
-use rota_core::timeline::{Growth, Ladder, Limits, Planned};
+use rota_core::timeline::{Growth, GrowthStep, Ladder, Limits, Planned};
 
 use crate::language::nearest;
 use crate::language::reference::Registrar;
 use crate::language::session::{Closure, Outcome, Session, fail};
 use crate::values::timeline::TimelineValue;
-use crate::values::{Column, JobValue, Jobs, View, number, type_label};
+use crate::values::{Column, JobValue, Jobs, Rows, number, type_label};
 
 /// What one more level is worth.
 enum Worth {
@@ -30,7 +30,8 @@ impl Worth {
             "run_time" => Ok(Worth::RunTime),
             other => {
                 let hint = nearest::hint(other, WORDS).unwrap_or_else(|| {
-                    "it knows \"gpu_time\" and \"run_time\", or a closure `|at, next|` that returns a Column".into()
+                    "it knows \"gpu_time\" and \"run_time\", or a closure `|steps|` that returns a Column"
+                        .into()
                 });
                 fail(format!("grow: \"{other}\" is no criterion: {hint}"))
             }
@@ -67,67 +68,81 @@ fn limits(options: &Map, free: u32) -> Outcome<Limits> {
     Ok(limits)
 }
 
-/// Asks a closure what steps are worth: all at once as columns, or one job after another.
-struct Asking<'a> {
-    engine: &'a Engine,
-    closure: &'a Closure,
+/// Steps that jobs could take, as a script sees them.
+#[derive(Clone, Debug)]
+pub(crate) struct StepsValue {
+    /// The job of each step.
     jobs: Jobs,
-    /// Position in columns of each job that may grow, in the order of the ladders.
-    positions: Vec<usize>,
+    steps: Arc<Vec<GrowthStep>>,
+    /// Levels at which jobs will do what they do not do now, with their speeds, by ladder; only plans have them.
+    later: Option<Arc<Vec<(u32, f64)>>>,
 }
 
-impl Asking<'_> {
-    fn worth(&self, at: &[u32], next: &[u32]) -> Outcome<Vec<f64>> {
-        self.jobs.session.meter().charge(self.jobs.len() * 2)?;
-        if self.closure.n_arguments() == 3 {
-            return self.one_by_one(at, next);
+impl StepsValue {
+    fn column(&self, value: impl Fn(&GrowthStep) -> f64) -> Outcome<Column> {
+        Column::compute(&self.jobs, self.steps.iter().map(value))
+    }
+
+    fn later(&self, value: impl Fn(&(u32, f64)) -> f64) -> Outcome<Column> {
+        match &self.later {
+            Some(later) => self.column(|step| value(&later[step.index])),
+            None => fail("steps without plans have no later level: grow a Timeline"),
         }
-        let column = |gpus: &[u32]| {
-            let mut values = vec![0.0; self.jobs.len()];
-            self.positions.iter().zip(gpus).for_each(|(position, gpus)| values[*position] = f64::from(*gpus));
-            Column::compute(&self.jobs, values.into_iter())
-        };
-        let args = (column(at)?, column(next)?);
-        let answer = self.closure.call(self.engine, self.jobs.session.meter(), args)?;
+    }
+
+    /// What a closure says of all steps: at once as columns, or one after another.
+    fn worths(&self, engine: &Engine, closure: &Closure) -> Outcome<Vec<f64>> {
+        let meter = self.jobs.session.meter();
+        meter.charge(self.steps.len() * 2)?;
+        match closure.n_arguments() {
+            1 => {
+                let answer = closure.call(engine, meter, (self.clone(),))?;
+                let worths = self.of_all(&answer).map_err(|error| closure.blame(error))?;
+                Ok(worths)
+            }
+            3 => self.one_by_one(engine, closure),
+            n => fail(format!("grow: the closure takes `|steps|` or `|job, at, next|`, not {n} arguments")),
+        }
+    }
+
+    fn of_all(&self, answer: &Dynamic) -> Outcome<Vec<f64>> {
         let Some(worths) = answer.read_lock::<Column>() else {
             return fail(format!(
-                "grow: the closure |at, next| must return a Column, one number for each job, got {}",
-                type_label(&answer)
+                "grow: the closure |steps| must return a Column, one number for each step, got {}",
+                type_label(answer)
             ));
         };
         if !worths.jobs.is_same(&self.jobs) {
             return fail(format!(
-                "grow: the closure returned a Column of {} jobs, expected one of the {} jobs that `at` and `next` are of",
+                "grow: the closure returned a Column of {} jobs, expected one of the {} steps: take numbers of jobs from \
+                 `steps.jobs`",
                 worths.jobs.len(),
                 self.jobs.len()
             ));
         }
-        let values = worths.values();
-        let worths: Vec<f64> = self.positions.iter().map(|position| values[*position]).collect();
-        let is_odd = |index: &usize| worths[*index].is_nan() && next[*index] > at[*index];
-        match (0..worths.len()).find(is_odd) {
-            Some(index) => fail(format!(
-                "grow: what job {} gains from {} to {} GPUs is not a number (NaN)",
-                self.job(index).id(),
-                at[index],
-                next[index]
-            )),
-            None => Ok(worths),
+        let worths = worths.values();
+        match worths.iter().position(|worth| worth.is_nan()) {
+            None => Ok(worths.to_vec()),
+            Some(odd) => {
+                let GrowthStep { at, next, .. } = self.steps[odd];
+                let id = self.job(odd).id();
+                fail(format!("grow: what job {id} gains from {at} to {next} GPUs is not a number (NaN)"))
+            }
         }
     }
 
-    fn job(&self, index: usize) -> JobValue {
-        JobValue::new(&self.jobs.session, self.jobs.row_at(self.positions[index]) as u32)
+    fn job(&self, position: usize) -> JobValue {
+        JobValue::new(&self.jobs.session, self.jobs.row_at(position) as u32)
     }
 
-    fn one_by_one(&self, at: &[u32], next: &[u32]) -> Outcome<Vec<f64>> {
-        let mut worths = vec![f64::NEG_INFINITY; at.len()];
-        for index in (0..at.len()).filter(|index| next[*index] > at[*index]) {
-            let job = self.job(index);
-            let args = (job.clone(), i64::from(at[index]), i64::from(next[index]));
-            let answer = self.closure.call(self.engine, self.jobs.session.meter(), args)?;
+    fn one_by_one(&self, engine: &Engine, closure: &Closure) -> Outcome<Vec<f64>> {
+        let mut worths = Vec::with_capacity(self.steps.len());
+        for (position, step) in self.steps.iter().enumerate() {
+            let job = self.job(position);
+            let args = (job.clone(), i64::from(step.at), i64::from(step.next));
+            let answer = closure.call(engine, self.jobs.session.meter(), args)?;
             match number(&answer).filter(|worth| !worth.is_nan()) {
-                Some(worth) => worths[index] = worth,
+                Some(worth) => worths.push(worth),
                 None => {
                     let got = if answer.is_float() { "NaN" } else { type_label(&answer) };
                     return fail(format!(
@@ -141,6 +156,27 @@ impl Asking<'_> {
     }
 }
 
+/// Lets jobs grow as a closure says; `rows` has the row of each ladder.
+fn climb(
+    engine: &Engine,
+    session: &Arc<Session>,
+    growth: Growth<'_>,
+    rows: impl Fn(usize) -> u32,
+    later: Option<Arc<Vec<(u32, f64)>>>,
+    closure: &Closure,
+    stop_below: Option<f64>,
+) -> Outcome<Vec<u32>> {
+    if growth.steps().is_empty() {
+        return Ok(growth.run(&[], stop_below));
+    }
+    session.meter().charge(growth.steps().len())?;
+    let rows = growth.steps().iter().map(|step| rows(step.index)).collect();
+    let jobs = Jobs::new(session, Rows::Steps(Arc::new(rows)));
+    let steps = StepsValue { jobs, steps: Arc::new(growth.steps().to_vec()), later };
+    let worths = steps.worths(engine, closure)?;
+    Ok(growth.run(&worths, stop_below))
+}
+
 impl TimelineValue {
     fn grow(self, engine: &Engine, worth: &Worth, options: &Map) -> Outcome<TimelineValue> {
         let mut ahead = self.ahead()?;
@@ -150,14 +186,10 @@ impl TimelineValue {
             Worth::GpuTime => Planned::gpu_time_saved,
             Worth::RunTime => Planned::time_saved,
             Worth::Asked(closure) => {
-                let jobs = View(Arc::clone(&self.session)).jobs();
-                let position = |planned: &Planned| jobs.position_of(planned.row as usize);
-                let Some(positions) = ahead.planned().iter().map(position).collect::<Option<Vec<usize>>>()
-                else {
-                    return fail("grow: a planned job is not one of `view.jobs`: it may not run yet");
-                };
-                let asking = Asking { engine, closure, jobs: jobs.clone(), positions };
-                let gpus = Growth::new(ahead.ladders()).run(limits, |at, next| asking.worth(at, next))?;
+                let growth = Growth::new(ahead.ladders(), limits.take);
+                let row = |index: usize| ahead.planned()[index].row;
+                let later = Some(Arc::new(ahead.planned().iter().map(Planned::later_level).collect()));
+                let gpus = climb(engine, &self.session, growth, row, later, closure, limits.stop_below)?;
                 Arc::make_mut(&mut ahead).grow_to(&gpus);
                 return Ok(self.with_plans(ahead));
             }
@@ -184,11 +216,11 @@ fn grow_counts(engine: &Engine, from: &Column, closure: FnPtr, options: &Map) ->
         gpus: begin[*position],
         deadline: Time::MAX,
     };
-    let ladders = positions.iter().map(ladder).collect();
-    let asking = Asking { engine, closure: &closure, jobs: jobs.clone(), positions };
-    let gpus = Growth::new(ladders).run(limits, |at, next| asking.worth(at, next))?;
+    let growth = Growth::new(positions.iter().map(ladder).collect(), limits.take);
+    let row = |index: usize| jobs.row_at(positions[index]) as u32;
+    let gpus = climb(engine, session, growth, row, None, &closure, limits.stop_below)?;
     let mut values = vec![0.0; jobs.len()];
-    asking.positions.iter().zip(gpus).for_each(|(position, gpus)| values[*position] = f64::from(gpus));
+    positions.iter().zip(gpus).for_each(|(position, gpus)| values[*position] = f64::from(gpus));
     Column::compute(jobs, values.into_iter())
 }
 
@@ -197,8 +229,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Timeline",
         "grow(worth, options: Map) -> Timeline",
         "Gives GPUs that are free now to planned jobs, level by level, each to the job for which its next level is worth most; \
-         ties go to the earlier deadline, then to who was planned first. `worth` is a closure `|at, next|` over two columns of \
-         GPU counts, before and after the step, that returns a Column; or `|job, at, next|` of one job (slow); or a word: \
+         ties go to the earlier deadline, then to who was planned first. `worth` is a closure `|steps|` that returns a Column, a \
+         number for each of the Steps; or `|job, at, next|` that returns a number (slow); or a word: \
          `\"gpu_time\"` (the default: GPU time saved, restarts weighed) or `\"run_time\"` (seconds saved for each GPU). Options: \
          `take`, how many GPUs may be given (default and limit: all that are free now), and `stop_below`, the worth at which \
          to stop (default `()`: give all).",
@@ -225,7 +257,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     });
     engine.register_fn("grow", |_: TimelineValue, other: Dynamic| -> Outcome<TimelineValue> {
         fail(format!(
-            "grow: the worth of a level is a closure `|at, next|` or a word, got {}",
+            "grow: the worth of a level is a closure `|steps|` or a word, got {}",
             type_label(&other)
         ))
     });
@@ -234,7 +266,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "grow(worth: Fn, options: Map) -> Column",
         "Numbers of GPUs that grow: the cluster's other GPUs go, level by level, to the job for which its next level is worth \
          most; ties go to who arrived first. `worth` is a closure and options are as in `Timeline.grow`: `let none = jobs.held \
-         * 0; none.grow(|at, next| jobs.rate(next) - jobs.rate(at))`.",
+         * 0; none.grow(|steps| steps.next_rate - steps.rate)`.",
     );
     engine.register_fn("grow", |ctx: NativeCallContext, from: Column, worth: FnPtr| {
         grow_counts(ctx.engine(), &from, worth, &Map::new())
@@ -242,4 +274,42 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_fn("grow", |ctx: NativeCallContext, from: Column, worth: FnPtr, options: Map| {
         grow_counts(ctx.engine(), &from, worth, &options)
     });
+    steps(registrar);
+}
+
+fn steps(registrar: &mut Registrar<'_>) {
+    const OWNER: &str = "Steps";
+    registrar.class::<StepsValue>(
+        OWNER,
+        "The steps to the next level that jobs could take, which `grow` asks about. Its fields are columns, one number for each step.",
+    );
+    registrar
+        .field(OWNER, "at: Column", "GPUs before the step.")
+        .register_get("at", |steps: &mut StepsValue| steps.column(|step| f64::from(step.at)));
+    registrar
+        .field(OWNER, "next: Column", "GPUs after the step.")
+        .register_get("next", |steps: &mut StepsValue| steps.column(|step| f64::from(step.next)));
+    registrar
+        .field(OWNER, "rate: Column", "Estimated iterations per second before the step; 0 without GPUs.")
+        .register_get("rate", |steps: &mut StepsValue| steps.column(|step| step.rate));
+    registrar
+        .field(OWNER, "next_rate: Column", "Estimated iterations per second after the step.")
+        .register_get("next_rate", |steps: &mut StepsValue| steps.column(|step| step.next_rate));
+    let engine = registrar.field(
+        OWNER,
+        "later: Column",
+        "Of planned jobs: GPUs with which the work that is not done now will be done, the last of the job's plan, else its most \
+         efficient number.",
+    );
+    engine.register_get("later", |steps: &mut StepsValue| steps.later(|level| f64::from(level.0)));
+    registrar
+        .field(OWNER, "later_rate: Column", "Iterations per second with `later` GPUs.")
+        .register_get("later_rate", |steps: &mut StepsValue| steps.later(|level| level.1));
+    let engine = registrar.field(
+        OWNER,
+        "jobs: Jobs",
+        "The job of each step, a job once for each of its steps: `steps.jobs.deadline`. To compute with; they cannot be ranked.",
+    );
+    engine.register_get("jobs", |steps: &mut StepsValue| steps.jobs.clone());
+    registrar.unknown_field::<StepsValue>(OWNER);
 }

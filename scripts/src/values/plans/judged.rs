@@ -113,8 +113,9 @@ impl TimelineValue {
     }
 
     fn verdicts(&self, order: Option<Dynamic>) -> Outcome<VerdictsValue> {
-        let asking = self.session.rows_in(JobPhase::Asking);
-        let Some(first) = asking.first() else { return Ok(VerdictsValue(Arc::default())) };
+        let Some(asked) = self.session.stage().asked else {
+            return fail("verdicts: for `admit` only, which is asked about the jobs that these are on");
+        };
         let Plans::Due(due) = &self.plans else {
             return fail(
                 "verdicts: plan all jobs with one `reserve_least` or `reserve_earliest` first; beside other plans ask \
@@ -122,7 +123,7 @@ impl TimelineValue {
             );
         };
         let order = self.order(order)?;
-        Ok(VerdictsValue(Arc::new(self.judged(&due.rows, &order, *first)?.verdicts.into_iter().collect())))
+        Ok(VerdictsValue(Arc::new(self.judged(&due.rows, &order, asked)?.verdicts.into_iter().collect())))
     }
 
     fn verdict_of(&self, fit: Result<(), Refusal>) -> VerdictValue {
@@ -198,8 +199,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "verdicts(order: Queue) -> Verdicts",
-        "The verdict on every job that asks, each given those accepted before: what `admit` may return at its first call. It is \
-         not called again in this round then, and who plans the same jobs in the same order next pays nothing for it.",
+        "For `admit`: the verdict on the job in question and on all that ask after it, each given those accepted before. `admit` \
+         may return it instead of one verdict; it is not called again in this round then, and who plans the same jobs in the same order next pays nothing for it.",
     );
     engine.register_fn("verdicts", |t: TimelineValue| t.verdicts(None));
     engine.register_fn("verdicts", |t: TimelineValue, order: Dynamic| t.verdicts(Some(order)));

@@ -140,6 +140,7 @@ impl TimelineValue {
             if !Arc::ptr_eq(&jobs.session, &self.session) {
                 return fail("these jobs belong to another round");
             }
+            jobs.refuse_steps("reserve")?;
             return self.by_deadline(&jobs);
         }
         let queue = Queue::from_value(&self.session, jobs)?;
@@ -161,11 +162,11 @@ impl TimelineValue {
         Ok(Arc::new(all.iter().copied().filter(|row| is_in[*row as usize]).collect()))
     }
 
-    /// A number of each planned job of `view.jobs`; 0 for the others.
-    fn column(&self, value: impl Fn(&Planned) -> u32) -> Outcome<Column> {
+    /// GPUs of each planned job of `view.jobs`; 0 for the others.
+    fn gpus(&self) -> Outcome<Column> {
         let mut by_row = vec![0.0; self.session.snapshot.jobs.len()];
         for planned in self.ahead()?.planned() {
-            by_row[planned.row as usize] = f64::from(value(planned));
+            by_row[planned.row as usize] = f64::from(planned.gpus);
         }
         let jobs = View(Arc::clone(&self.session)).jobs();
         Column::compute(&jobs, jobs.rows().map(|row| by_row[row]))
@@ -255,16 +256,7 @@ fn answers(registrar: &mut Registrar<'_>) {
         "gpus: Column",
         "GPUs that each job of `view.jobs` gets now; for `Fill.gpus`.",
     );
-    engine.register_get("gpus", |t: &mut TimelineValue| t.column(|planned| planned.gpus));
-    let engine = registrar.field(
-        OWNER,
-        "later_gpus: Column",
-        "GPUs with which each job of `view.jobs` will do the work it does not do now: the last of its plan, else its most \
-         efficient number; 0 when it is not planned.",
-    );
-    engine.register_get("later_gpus", |t: &mut TimelineValue| {
-        t.column(|planned| planned.later_gpus().unwrap_or(0))
-    });
+    engine.register_get("gpus", |t: &mut TimelineValue| t.gpus());
     let engine = registrar.field(
         OWNER,
         "stands_until: float",

@@ -1,12 +1,10 @@
 //! Who grows: free GPUs are handed out one level at a time, each to the job for which the next level is worth most.
 //!
-//! What a level is worth is the caller's to say, and is asked for many jobs at once: first for the step that each would
-//! take first, then, when a job has taken that one, for the second step of all, and so on. Few jobs climb far, so most
-//! steps are never asked about.
+//! What a step is worth is the caller's to say. It does not depend on what other jobs get, so it is said of all steps that
+//! could be taken at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::convert::Infallible;
 
 use super::{Ahead, Planned};
 use crate::time::Time;
@@ -31,21 +29,40 @@ pub struct Limits {
     pub stop_below: Option<f64>,
 }
 
+/// One more level for one job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The job's ladder.
+    pub index: usize,
+    /// GPUs before the step.
+    pub at: u32,
+    /// GPUs after it.
+    pub next: u32,
+    /// Iterations per second before the step.
+    pub rate: f64,
+    /// Iterations per second after it.
+    pub next_rate: f64,
+}
+
 /// Jobs that grow.
 #[derive(Clone, Debug)]
 pub struct Growth<'l> {
     ladders: Vec<Ladder<'l>>,
-    /// Index of the first level above what each has.
+    take: u32,
+    /// All steps that could be taken, each ladder's from the bottom.
+    steps: Vec<Step>,
+    /// Where each ladder's steps begin, and at the end where the last ones end.
     first: Vec<usize>,
 }
 
-/// One more level for one job.
+/// A step that a job would take next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Offer {
     worth: f64,
     deadline: Time,
+    /// The job's ladder.
     index: usize,
-    n_taken: usize,
+    step: usize,
 }
 
 impl Eq for Offer {}
@@ -64,57 +81,57 @@ impl PartialOrd for Offer {
 }
 
 impl<'l> Growth<'l> {
-    /// Jobs that may grow; the order breaks ties.
-    pub fn new(ladders: Vec<Ladder<'l>>) -> Self {
-        let first = ladders.iter().map(|l| l.levels.partition_point(|level| level.0 <= l.gpus)).collect();
-        Growth { ladders, first }
-    }
-
-    /// GPUs of a job after so many steps; what it has left at the top.
-    fn after(&self, index: usize, n_steps: usize) -> u32 {
-        let Ladder { levels, gpus, .. } = self.ladders[index];
-        let end = (self.first[index] + n_steps).min(levels.len());
-        if end == self.first[index] { gpus } else { levels[end - 1].0 }
-    }
-
-    /// Hands out GPUs and says how many each job has in the end. `worth` is given, for each job, its GPUs before and after a
-    /// step (the same where there is none), and says what the step is worth, in the same order.
-    pub fn run<E>(
-        self,
-        limits: Limits,
-        mut worth: impl FnMut(&[u32], &[u32]) -> Result<Vec<f64>, E>,
-    ) -> Result<Vec<u32>, E> {
-        let mut free = limits.take;
-        let mut held: Vec<u32> = self.ladders.iter().map(|ladder| ladder.gpus).collect();
-        let mut worths: Vec<Vec<f64>> = Vec::new();
-        let mut offers = BinaryHeap::new();
-        // Free GPUs only become fewer: what does not fit now never will.
-        let step = |index: usize, n_taken: usize| self.after(index, n_taken + 1) - self.after(index, n_taken);
-        let mut open: Vec<(usize, usize)> = (0..self.ladders.len()).map(|index| (index, 0)).collect();
-        loop {
-            for (index, n_taken) in open.drain(..) {
-                if !(1..=free).contains(&step(index, n_taken)) {
-                    continue;
-                }
-                if worths.len() == n_taken {
-                    let at =
-                        |n_steps| (0..held.len()).map(|index| self.after(index, n_steps)).collect::<Vec<_>>();
-                    worths.push(worth(&at(n_taken), &at(n_taken + 1))?);
-                }
-                let (worth, deadline) = (worths[n_taken][index], self.ladders[index].deadline);
-                offers.push(Offer { worth, deadline, index, n_taken });
-            }
-            let Some(offer) = offers.pop() else { return Ok(held) };
-            if free == 0 || limits.stop_below.is_some_and(|least| offer.worth < least) {
-                return Ok(held);
-            }
-            let gpus = step(offer.index, offer.n_taken);
-            if gpus <= free {
-                free -= gpus;
-                held[offer.index] += gpus;
-                open.push((offer.index, offer.n_taken + 1));
+    /// Jobs that may grow by so many GPUs in all; the order breaks ties.
+    pub fn new(ladders: Vec<Ladder<'l>>, take: u32) -> Self {
+        let mut steps = Vec::with_capacity(ladders.len());
+        let mut first = Vec::with_capacity(ladders.len() + 1);
+        for (index, &Ladder { levels, gpus, .. }) in ladders.iter().enumerate() {
+            first.push(steps.len());
+            let above = levels.partition_point(|level| level.0 <= gpus);
+            let known = above.checked_sub(1).map(|below| levels[below]).filter(|level| level.0 == gpus);
+            let (mut at, mut rate) = known.unwrap_or((gpus, 0.0));
+            for &(next, next_rate) in levels[above..].iter().take_while(|level| level.0 - gpus <= take) {
+                steps.push(Step { index, at, next, rate, next_rate });
+                (at, rate) = (next, next_rate);
             }
         }
+        first.push(steps.len());
+        Growth { ladders, take, steps, first }
+    }
+
+    /// All steps that could be taken.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Hands out GPUs and says how many each job has in the end. `worths` has a number for each of [`steps`](Self::steps); a
+    /// step worth less than `stop_below` is not taken.
+    pub fn run(self, worths: &[f64], stop_below: Option<f64>) -> Vec<u32> {
+        let mut free = self.take;
+        let mut held: Vec<u32> = self.ladders.iter().map(|ladder| ladder.gpus).collect();
+        let offer = |index: usize, step: usize| {
+            let is_there = step < self.first[index + 1];
+            is_there.then(|| Offer {
+                worth: worths[step],
+                deadline: self.ladders[index].deadline,
+                index,
+                step,
+            })
+        };
+        let mut offers: BinaryHeap<Offer> =
+            (0..held.len()).filter_map(|index| offer(index, self.first[index])).collect();
+        while free > 0
+            && let Some(best) = offers.pop()
+            && stop_below.is_none_or(|least| best.worth >= least)
+        {
+            let Step { at, next, .. } = self.steps[best.step];
+            if next - at <= free {
+                free -= next - at;
+                held[best.index] = next;
+                offers.extend(offer(best.index, best.step + 1));
+            }
+        }
+        held
     }
 }
 
@@ -133,11 +150,10 @@ impl Ahead {
 
     /// Hands out GPUs by a rule that needs nothing but the plans.
     pub fn grow(&mut self, limits: Limits, worth: impl Fn(&Planned, u32, u32) -> f64) {
-        let of_all = |at: &[u32], next: &[u32]| {
-            let steps = self.planned.iter().zip(at.iter().zip(next));
-            Ok::<_, Infallible>(steps.map(|(planned, (at, next))| worth(planned, *at, *next)).collect())
-        };
-        let Ok(gpus) = Growth::new(self.ladders()).run(limits, of_all);
+        let growth = Growth::new(self.ladders(), limits.take);
+        let worth = |step: &Step| worth(&self.planned[step.index], step.at, step.next);
+        let worths: Vec<f64> = growth.steps().iter().map(worth).collect();
+        let gpus = growth.run(&worths, limits.stop_below);
         self.grow_to(&gpus);
     }
 
@@ -150,7 +166,7 @@ impl Ahead {
 impl Planned {
     fn ladder(&self) -> Ladder<'_> {
         // A job that could run nowhere has no level that its work could be done with.
-        let levels = if self.later_gpus().is_some() { self.speeds.levels() } else { &[] };
+        let levels = if self.later_level().0 > 0 { self.speeds.levels() } else { &[] };
         Ladder { levels, gpus: self.gpus, deadline: self.deadline }
     }
 
@@ -158,8 +174,8 @@ impl Planned {
     /// for later saves what it would have cost there; a job that keeps the GPUs it holds saves its restart.
     pub fn gpu_time_saved(&self, at: u32, next: u32) -> f64 {
         let gain = (self.speeds.rate(next) - self.speeds.rate(at)) / f64::from(next.saturating_sub(at));
-        let later = self.later_gpus().unwrap_or(0);
-        let saving = gain * f64::from(later) / self.speeds.rate(later) - 1.0;
+        let (later, rate) = self.later_level();
+        let saving = gain * f64::from(later) / rate - 1.0;
         saving + if next <= self.held { self.change_cost } else { 0.0 }
     }
 
