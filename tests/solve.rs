@@ -214,16 +214,18 @@ fn a_large_answer_comes_through_whole() {
     assert_eq!(answer["values"].as_object().map(serde_json::Map::len), Some(20_000));
 }
 
-/// The columns `throughput` and `throughput_bound` of a run.
-fn bounds(path: &Path) -> Vec<(f64, f64)> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+/// The columns `throughput` and `throughput_bound` of a policy's run in a result folder.
+fn bounds(folder: &Path, policy: &str) -> Vec<(f64, f64)> {
+    let path = folder.join("rounds.csv");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut lines = text.lines();
     let heads: Vec<&str> = lines.next().expect("a heading").split(',').collect();
     let at = |name: &str| heads.iter().position(|head| *head == name).expect("a column");
-    let (reached, bound) = (at("throughput"), at("throughput_bound"));
+    let (run, reached, bound) = (at("policy"), at("throughput"), at("throughput_bound"));
     let number = |cell: &str| cell.parse::<f64>().expect("a number");
     lines
         .map(|line| line.split(',').collect::<Vec<_>>())
+        .filter(|cells| cells[run] == policy)
         .map(|cells| (number(cells[reached]), number(cells[bound])))
         .collect()
 }
@@ -248,7 +250,7 @@ fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looke
         .expect("rota runs");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let unused = |policy: &str| {
-        let rounds = bounds(&out.join(format!("rounds-srtf+{policy}.csv")));
+        let rounds = bounds(&out, &format!("srtf+{policy}"));
         assert!(rounds.len() > 100, "{policy}: {} decisions", rounds.len());
         let above = rounds.iter().find(|(reached, bound)| *reached > bound + 1e-6);
         assert_eq!(above, None, "{policy} is above its bound");
@@ -267,7 +269,7 @@ fn no_policy_is_above_the_bound_opt_is_nearest_to_it_and_an_instant_can_be_looke
         "{text}{}",
         String::from_utf8_lossy(&look.stderr)
     );
-    let decision = bounds(&out.join("rounds-srtf+tune.csv"))[40];
+    let decision = bounds(&out, "srtf+tune")[40];
     assert!(text.contains(&format!("{:.3} with the policy", decision.0)), "{decision:?}\n{text}");
     let wrong = rota()
         .args(["solve", "--at", "999999", "--policy", "srtf+tune"])

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 /// Counts its decisions: for seven the highest priority goes first, for the next eight the lowest, and so on.
 const COUNTING: &str = "fn order(jobs, now) {
     this.n = (this.n ?? 0) + 1;
-    if this.n / 8 % 2 == 0 { rank(-jobs.priority) } else { rank(jobs.priority) }
+    if this.n % 16 < 8 { rank(-jobs.priority) } else { rank(jobs.priority) }
 }
 ";
 
