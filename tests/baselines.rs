@@ -2,7 +2,6 @@
 //!
 //! Margins are stated where they are used; docs/fidelity.md says where the shipped ones are behind, and why.
 
-#[expect(dead_code, reason = "nothing is refused here")]
 mod common;
 
 use std::fmt::Write as _;

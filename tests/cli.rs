@@ -97,8 +97,10 @@ fn a_result_folder_holds_every_file_and_is_replaced_by_the_next() {
     let files = ["config.toml", "jobs.csv", "report.html", "rounds.csv", "summary.json", "timeline.csv"];
     assert_eq!(names(&dir.path().join("results")), files);
     accepted(dir.path(), "simulate -p fifo,las --workload small --out results --overwrite");
-    let held = names(&dir.path().join("results"));
-    assert!(held.contains(&"jobs-fifo.csv".into()) && !held.contains(&"jobs.csv".into()), "{held:?}");
+    assert_eq!(names(&dir.path().join("results")), files, "the same files for two policies as for one");
+    let jobs = fs::read_to_string(dir.path().join("results/jobs.csv")).expect("jobs.csv");
+    assert!(jobs.starts_with("run,policy,jobs_per_hour,seed,job_id,"), "{jobs}");
+    assert!(jobs.contains("\n1,fifo,") && jobs.contains("\n2,las,"), "{jobs}");
     assert_eq!(names(dir.path()), ["results"], "no half-written folder is left beside it");
 }
 

@@ -48,20 +48,27 @@ struct Margin {
     n_cases: u64,
     /// The most the mean over cases may be, without queueing and under load.
     mean: (f64, f64),
-    /// The most that one of these cases may be, without queueing and under load. Cases of another seed may be worse.
+    /// A guard against getting worse, measured: the most that one of these cases is, without queueing and under load.
+    /// Cases of another seed may be worse.
     worst: (f64, f64),
 }
 
-/// tune: 2 % above greedy without queueing and 6 % under load, 2 % above proportional, within 10 % of opt, on average;
-/// a single small case may be further off: greedy lets a hungry job wait and serves others at full speed meanwhile, which
-/// pays where those are short, and a job that ends sooner may let a long gang begin before a short job comes (Graham).
+/// The bounds of docs/tune.md, which were set before anything was measured: on average at most 2 % above greedy without
+/// queueing and 6 % under load, 2 % above proportional, 10 % above opt. A single small case is bound by none of them: greedy
+/// lets a hungry job wait and serves others at full speed meanwhile, which pays where those are short
+/// (`tests/scenarios/known/tune-behind-greedy.scn`), and a job that ends sooner may let a long gang begin before a short job
+/// comes (Graham; `tests/scenarios/known/tune-fewer.scn`).
+const ABOVE_GREEDY: (f64, f64) = (1.02, 1.06);
+const ABOVE_PROPORTIONAL: (f64, f64) = (1.02, 1.02);
+const ABOVE_OPT: (f64, f64) = (1.1, 1.1);
+
 const TUNE: [Margin; 6] = [
     Margin {
         policy: "tune",
         against: "greedy",
         is_static: false,
         n_cases: 1_800,
-        mean: (1.02, 1.06),
+        mean: ABOVE_GREEDY,
         worst: (1.35, 1.6),
     },
     Margin {
@@ -69,7 +76,7 @@ const TUNE: [Margin; 6] = [
         against: "greedy",
         is_static: true,
         n_cases: 900,
-        mean: (1.02, 1.06),
+        mean: ABOVE_GREEDY,
         worst: (1.35, 1.6),
     },
     Margin {
@@ -77,7 +84,7 @@ const TUNE: [Margin; 6] = [
         against: "proportional",
         is_static: false,
         n_cases: 1_800,
-        mean: (1.0, 1.0),
+        mean: ABOVE_PROPORTIONAL,
         worst: (1.05, 1.25),
     },
     Margin {
@@ -85,7 +92,7 @@ const TUNE: [Margin; 6] = [
         against: "proportional",
         is_static: true,
         n_cases: 900,
-        mean: (1.0, 1.0),
+        mean: ABOVE_PROPORTIONAL,
         worst: (1.05, 1.25),
     },
     Margin {
@@ -93,7 +100,7 @@ const TUNE: [Margin; 6] = [
         against: "opt",
         is_static: false,
         n_cases: 210,
-        mean: (1.1, 1.1),
+        mean: ABOVE_OPT,
         worst: (1.3, 1.3),
     },
     Margin {
@@ -101,7 +108,7 @@ const TUNE: [Margin; 6] = [
         against: "opt",
         is_static: true,
         n_cases: 210,
-        mean: (1.1, 1.1),
+        mean: ABOVE_OPT,
         worst: (1.3, 1.3),
     },
 ];
@@ -116,26 +123,12 @@ const OTHERS: [Margin; 1] = [Margin {
     worst: (1.05, 1.1),
 }];
 
-/// How much slower jobs may become when something is added or a job is taken away, in the worst case of those tried.
-struct Anomaly {
-    policy: &'static str,
-    property: Property,
-    n_cases: u64,
-    worst: f64,
-}
-
-/// Scheduling anomalies exist (Graham, 1969): these are the bounds that hold for the cases tried here, measured.
-const ANOMALIES: [Anomaly; 4] = [
-    Anomaly { policy: "proportional", property: Property::Capacity, n_cases: 1_200, worst: 1.5 },
-    Anomaly { policy: "proportional", property: Property::Fewer, n_cases: 900, worst: 2.0 },
-    Anomaly { policy: "greedy", property: Property::Capacity, n_cases: 1_200, worst: 2.0 },
-    Anomaly { policy: "greedy", property: Property::Fewer, n_cases: 900, worst: 2.0 },
-];
-/// The same for tune.
-const TUNE_ANOMALIES: [Anomaly; 2] = [
-    Anomaly { policy: "tune", property: Property::Capacity, n_cases: 1_200, worst: 2.0 },
-    Anomaly { policy: "tune", property: Property::Fewer, n_cases: 900, worst: 2.0 },
-];
+/// How much slower jobs may become when something is added or a job is taken away. Scheduling anomalies exist: for the
+/// makespan of any list schedule on m machines the factor is below 2 - 1/m (Graham, 1969). We state 2 for the mean completion
+/// time, for every allocation, order and placement.
+const ANOMALY: f64 = 2.0;
+/// More capacity; one job less. With how many cases the allocations are tried.
+const ANOMALIES: [(Property, u64); 2] = [(Property::Capacity, 1_200), (Property::Fewer, 900)];
 
 fn search(policy: &str, against: Option<&str>, orders: &[&str], question: Question, sizes: Sizes) -> Search {
     let orders: Vec<String> = orders.iter().map(|order| (*order).to_owned()).collect();
@@ -221,22 +214,19 @@ fn all_keep(margins: &[Margin]) {
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
 
-fn all_stay_below(anomalies: &[Anomaly]) {
-    for anomaly in anomalies {
-        let base = search(anomaly.policy, None, &MAIN_ORDERS, Question::Property(anomaly.property), ALIKE);
-        let search = Search { n_cases: anomaly.n_cases, ..base };
-        let judged = judged(&search);
-        let worst = judged.iter().map(|judged| judged.ratio).fold(0.0, f64::max);
-        let name = anomaly.property.about().name;
-        assert!(
-            worst <= anomaly.worst,
-            "{} {name}: {worst:.3} of at most {}\n{}",
-            anomaly.policy,
-            anomaly.worst,
-            report(&search, &judged)
-        );
-        assert!(worst > 1.0, "{} {name}: no anomaly in any case; lower the bound", anomaly.policy);
-    }
+/// Asserts that no anomaly is beyond the bound; the largest one.
+fn stays_below(policy: &str, orders: &[&str], property: Property, sizes: Sizes, n_cases: u64) -> f64 {
+    let base = search(policy, None, orders, Question::Property(property), sizes);
+    let search = Search { n_cases, ..base };
+    let judged = judged(&search);
+    let worst = judged.iter().map(|judged| judged.ratio).fold(0.0, f64::max);
+    let name = property.about().name;
+    assert!(
+        worst <= ANOMALY,
+        "{policy} {name}: {worst:.3} of at most {ANOMALY}\n{}",
+        report(&search, &judged)
+    );
+    worst
 }
 
 #[test]
@@ -291,7 +281,13 @@ fn greedy_gives_all_or_nothing() {
 
 #[test]
 fn anomalies_stay_below_their_bounds() {
-    all_stay_below(&ANOMALIES);
+    for (property, n_cases) in ANOMALIES {
+        for allocation in ["proportional", "greedy"] {
+            let worst = stays_below(allocation, &MAIN_ORDERS, property, ALIKE, n_cases);
+            assert!(worst > 1.0, "{allocation}: the search has found anomalies until now, and finds none");
+        }
+        stays_below("opt", &MAIN_ORDERS, property, ALIKE, 60);
+    }
 }
 
 #[test]
@@ -312,13 +308,31 @@ fn tune_leaves_no_demand_unserved() {
 
 #[test]
 fn anomalies_of_tune_stay_below_their_bounds() {
-    all_stay_below(&TUNE_ANOMALIES);
+    for (property, n_cases) in ANOMALIES {
+        let worst = stays_below("tune", &MAIN_ORDERS, property, ALIKE, n_cases);
+        assert!(worst > 1.0, "tune: the search has found anomalies until now, and finds none");
+    }
 }
 
-/// A case that is known to be wrong: `# known: PROPERTY` in the file says what it breaks.
+/// Every order and placement, also where nodes differ.
+#[test]
+fn anomalies_stay_below_the_bound_under_every_order_and_placement() {
+    for (property, _) in ANOMALIES {
+        for allocation in ["proportional", "tune"] {
+            for placement in PLACEMENTS {
+                stays_below(&format!("{allocation}+{placement}"), &ORDERS, property, ANY, 140);
+            }
+        }
+    }
+}
+
+/// A case that is known to be wrong: `# known: PROPERTY` in the file says what it breaks, `# known: behind POLICY` that it is
+/// further behind another than a mean may be.
 struct Known {
     path: PathBuf,
-    property: Property,
+    question: Question,
+    against: Option<String>,
+    margin: f64,
     scenarios: Vec<Scenario>,
 }
 
@@ -332,11 +346,16 @@ fn known() -> Vec<Known> {
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let name = text.lines().find_map(|line| line.strip_prefix("# known: ")).map(str::trim);
+        let scenarios = scenario::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        if let Some(other) = name.and_then(|name| name.strip_prefix("behind ")) {
+            let (against, margin) = (Some(other.to_owned()), ABOVE_GREEDY.1 - 1.0);
+            return Known { path, question: Question::Jct, against, margin, scenarios };
+        }
         let property = name.and_then(Property::find);
         let property =
             property.unwrap_or_else(|| panic!("{}: `# known: {name:?}` is no property", path.display()));
-        let scenarios = scenario::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        Known { path, property, scenarios }
+        let margin = property.about().margin;
+        Known { path, question: Question::Property(property), against: None, margin, scenarios }
     };
     paths.into_iter().map(read).collect()
 }
@@ -345,14 +364,13 @@ fn known() -> Vec<Known> {
 fn what_is_known_to_be_wrong_still_is() {
     let known = known();
     assert!(!known.is_empty());
-    for Known { path, property, scenarios } in known {
+    for Known { path, question, against, margin, scenarios } in known {
         for scenario in scenarios {
             let name = format!("{}: {}", path.display(), scenario.policy);
-            let of =
-                matches(&scenario.policy, None, &[], None).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let arena = Arena::load(Question::Property(property), &of[0], &Parameters::default());
+            let of = matches(&scenario.policy, against.as_deref(), &[], None)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            let arena = Arena::load(question, &of[0], &Parameters::default());
             let judged = arena.unwrap_or_else(|error| panic!("{error}")).judge(&Setting::from(&scenario));
-            let margin = property.about().margin;
             assert!(judged.ratio > 1.0 + margin, "{name}: it holds now; move the case to tests/scenarios");
             let mut policy = ScriptPolicy::load(&scenario.policy, Limits::default())
                 .unwrap_or_else(|error| panic!("{error}"));

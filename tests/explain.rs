@@ -24,10 +24,13 @@ fn ran() -> tempfile::TempDir {
 
 /// Names of the jobs that ended in this way.
 fn jobs(dir: &Path, policy: &str, status: &str) -> Vec<String> {
-    let path = dir.join(format!("out/jobs-{policy}.csv"));
-    let mut reader = csv::Reader::from_path(path).expect("jobs.csv");
+    let mut reader = csv::Reader::from_path(dir.join("out/jobs.csv")).expect("jobs.csv");
+    let header = reader.headers().expect("a header").clone();
+    let at = |name: &str| header.iter().position(|column| column == name).expect("a column");
     let rows = reader.records().map(|row| row.expect("a row"));
-    rows.filter(|row| row.get(9) == Some(status)).filter_map(|row| row.get(0).map(str::to_owned)).collect()
+    rows.filter(|row| row.get(at("policy")) == Some(policy) && row.get(at("status")) == Some(status))
+        .filter_map(|row| row.get(at("job_id")).map(str::to_owned))
+        .collect()
 }
 
 #[test]

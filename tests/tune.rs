@@ -1,5 +1,6 @@
 //! The shipped tune beside greedy, proportional and the original's tune, on a part of the table that `rota study tune` makes
-//! whole: three splits, light and heavy load, three orders, gangs and single GPUs, means over seeds.
+//! whole: three splits, light and heavy load, three orders, gangs and single GPUs, means over seeds. Cells outside the bounds
+//! are named one by one.
 
 #[expect(dead_code, reason = "nothing is refused here")]
 mod common;
@@ -8,18 +9,47 @@ use common::{rota, said};
 use serde_json::Value;
 
 const SEEDS: u32 = 3;
-const SPLITS: [&str; 3] = ["20,70,10", "33,33,34", "100,0,0"];
+const SPLITS: [&str; 3] = ["20,70,10", "33,33,34", "50,0,50"];
 const LOADS: [f64; 2] = [4.0, 9.0];
 const ORDERS: [&str; 3] = ["fifo", "srtf", "las"];
 
-/// What the shipped tune may be above another, as a ratio of mean completion times.
+/// The bounds, which were set before anything was measured: what the shipped tune may be above another, as a ratio of mean
+/// completion times.
 const ABOVE_ORIGINAL: f64 = 1.02;
 const ABOVE_PROPORTIONAL: f64 = 1.02;
 const ABOVE_GREEDY: f64 = 1.06;
 /// The same while nobody queues, which is so for single GPUs at the light load.
 const ABOVE_GREEDY_AT_EASE: f64 = 1.02;
-/// The same under SRTF and LAS without language models, whose shares alone have something to give (docs/tune.md).
-const ABOVE_GREEDY_WITHOUT_SLACK: f64 = 1.2;
+
+/// A cell that is outside the bounds, and why. One that comes inside is to be taken out of this table and of docs/tune.md.
+struct Outside {
+    order: &'static str,
+    split: &'static str,
+    has_gangs: bool,
+    jobs_per_hour: f64,
+    than: &'static str,
+    why: &'static str,
+}
+
+const OUTSIDE: [Outside; 2] = [
+    Outside {
+        order: "srtf",
+        split: "50,0,50",
+        has_gangs: false,
+        jobs_per_hour: 9.0,
+        than: "greedy",
+        why: "no memory is left beyond the shares, so all jobs run at them; opt is 1.12 of greedy too (seed 1)",
+    },
+    Outside {
+        order: "srtf",
+        split: "50,0,50",
+        has_gangs: true,
+        jobs_per_hour: 4.0,
+        than: "greedy",
+        why: "tune gives a gang all it asks for, or a single job; opt gives many single jobs a little, and stops six times as \
+              many for it",
+    },
+];
 
 /// Mean completion times by load, of one policy over the seeds.
 fn mean(policy: &str, split: &str, more: &str) -> Vec<f64> {
@@ -27,7 +57,7 @@ fn mean(policy: &str, split: &str, more: &str) -> Vec<f64> {
     let mut sums = vec![0.0; LOADS.len()];
     for seed in 1..=SEEDS {
         let line = format!(
-            "compare --json -q -p {policy} --split {split} --jobs-per-hour 4,9 --jobs 1200 --window 500..1000 --seed {seed}{more}"
+            "compare --json -q -p {policy} --split {split} --jobs-per-hour 4,9 --jobs 2500 --window 1000..2000 --seed {seed}{more}"
         );
         let found: Value = serde_json::from_str(&said(&rota(folder.path(), &line))).expect("JSON");
         for (sum, load) in sums.iter_mut().zip(LOADS) {
@@ -55,16 +85,22 @@ fn tune_is_never_behind_what_it_is_measured_by() {
             ];
             for (name, other, most) in others {
                 for (place, load) in LOADS.iter().enumerate() {
-                    let most = match (name, *split) {
-                        ("greedy", _) if *load < 5.0 && gangs.is_empty() => ABOVE_GREEDY_AT_EASE,
-                        ("greedy", "100,0,0") if order != "fifo" => ABOVE_GREEDY_WITHOUT_SLACK,
-                        _ => most,
-                    };
+                    let is_at_ease = *load < 5.0 && gangs.is_empty();
+                    let most = if name == "greedy" && is_at_ease { ABOVE_GREEDY_AT_EASE } else { most };
                     let ratio = tune[place] / other[place];
-                    if ratio > most {
-                        behind += &format!(
-                            "{order}, {split}{gangs}, {load}/h: {ratio:.3} of {name}, at most {most}\n"
-                        );
+                    let cell =
+                        format!("{order}, {split}{gangs}, {load}/h: {ratio:.3} of {name}, at most {most}");
+                    let known = OUTSIDE.iter().find(|outside| {
+                        (outside.order, outside.split, outside.than) == (order, *split, name)
+                            && (outside.has_gangs, outside.jobs_per_hour) == (!gangs.is_empty(), *load)
+                    });
+                    match known {
+                        None if ratio > most => behind += &format!("{cell}\n"),
+                        Some(outside) if ratio <= most => {
+                            behind +=
+                                &format!("{cell}, and so inside the bounds, against: {}\n", outside.why);
+                        }
+                        _ => {}
                     }
                 }
             }

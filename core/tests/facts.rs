@@ -14,7 +14,7 @@ use rota_core::fill::Walk;
 use rota_core::ids::{DatasetId, Incarnation, JobId, NodeId};
 use rota_core::job::{Costs, JobSpec};
 use rota_core::ledger::{Ledger, Status};
-use rota_core::place::{FirstFit, LocalData};
+use rota_core::place::{FirstFit, LocalData, Place};
 use rota_core::plan::{Hold, Plan, Run, Verdict};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::resources::Host;
@@ -159,6 +159,39 @@ fn local_data_placement_goes_where_the_data_is() {
     let mut near = by(Key::Arrival);
     near.placement = Box::new(LocalData(FirstFit));
     assert_eq!(where_last(&mut near), (1, 700.0), "node 1 has it from job 1");
+}
+
+#[test]
+fn local_data_placement_knows_where_a_data_set_lives() {
+    let reader = JobSpec { dataset: Some(DatasetId(0)), ..job(0, 0, 1, 100.0) };
+    let mut jobs = Arc::unwrap_or_clone(data_jobs(vec![reader]));
+    jobs.datasets[0].home = Some(NodeId(1));
+    let jobs = Arc::new(jobs);
+    let ends_with = |placement: Box<dyn Place>| {
+        let mut policy = by(Key::Arrival);
+        policy.placement = placement;
+        let ledger = run(&data_cluster(), &jobs, &[], &mut policy);
+        (ledger.timeline[0].slice.node.0, finish_s(&ledger, 0))
+    };
+    assert_eq!(ends_with(Box::new(FirstFit)), (0, 200.0));
+    assert_eq!(ends_with(Box::new(LocalData(FirstFit))), (1, 100.0), "nothing to fetch at home");
+}
+
+/// No cache, and a fetch takes longer than a round: jobs that take turns would fetch for ever and never work.
+#[test]
+fn a_job_is_not_stopped_before_what_it_fetched_was_of_use() {
+    let groups = [NodeGroup { cache_bytes: 0, fetch_bps: 2_500_000, ..group(1, 1, 3.0) }];
+    let cluster = Arc::new(Cluster::new("slow", &groups).expect("a cluster"));
+    let reader = |id| JobSpec { dataset: Some(DatasetId(0)), ..job(id, 0, 1, 600.0) };
+    let ledger = run(&cluster, &data_jobs(vec![reader(0), reader(1)]), &[], &mut by(Key::Attained));
+    let ran: Vec<(u32, f64, f64)> = ledger
+        .timeline
+        .iter()
+        .map(|stretch| (stretch.job.0, stretch.from.as_secs_f64(), stretch.to.as_secs_f64()))
+        .collect();
+    // 400 s to fetch 1 GB at 2.5 MB/s, then a round of 300 s: the next decision after that is at 900 s.
+    assert_eq!(ran, [(0, 0.0, 900.0), (1, 900.0, 1_800.0), (0, 1_800.0, 2_300.0), (1, 2_400.0, 2_900.0)]);
+    assert_eq!(ledger.data.map(|data| data.waited.as_secs_f64()), Some(1_600.0));
 }
 
 /// A scheduler with jobs 0 (running on node 0, GPUs 0 and 1), 1 (waiting, 2 GPUs) and 2 (asking, 1 GPU).

@@ -14,7 +14,7 @@ use rota_core::allocation::WHOLE_GPU;
 use rota_core::check::check;
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::event::{Command, Event, StopCause};
-use rota_core::fill::{Demand, Walk};
+use rota_core::fill::{Demand, Sequence, Walk};
 use rota_core::ids::{DatasetId, TenantId};
 use rota_core::job::JobSpec;
 use rota_core::ledger::{Ledger, Status};
@@ -216,8 +216,8 @@ proptest! {
     fn a_lost_gpu_stops_exactly_the_jobs_that_hold_it(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let (cluster, workload, _) = random_world(dice);
-        let bytes = workload.datasets.iter().map(|d| d.bytes).collect();
-        let mut scheduler = Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), bytes);
+        let datasets = workload.datasets.clone();
+        let mut scheduler = Scheduler::new(Arc::clone(&cluster), Guards::default(), Span::from_secs(300), datasets);
         let mut walker = Walker::random(dice);
         let mut arrivals = workload.jobs.iter();
         for round in 0..40 {
@@ -290,10 +290,10 @@ fn assert_skipping_changes_nothing(seed: u64) {
     let walk = Walk {
         demand: if dice.one_in(2) { Demand::Best } else { Demand::FairShare },
         only_selected: dice.one_in(2),
-        largest_first: dice.one_in(2),
+        packs: if dice.one_in(2) { Sequence::LargestFirst } else { Sequence::Queue },
         stayers_first: dice.one_in(2),
-        rearranges: dice.one_in(2),
-        tops_up: dice.one_in(2),
+        rearranges: dice.one_in(2).then_some(Sequence::Queue),
+        tops_up: dice.one_in(2).then_some(Sequence::Queue),
         keep_places: !dice.one_in(4),
         ..Walk::default()
     };

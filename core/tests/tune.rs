@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{Answers, Dice, Key, Walker, random_cluster, random_faults, random_workload};
 use proptest::prelude::*;
 use rota_core::allocation::Slice;
-use rota_core::fill::Walk;
+use rota_core::fill::{Sequence, Walk};
 use rota_core::place::Consolidate;
 use rota_core::plan::{Hold, Plan};
 use rota_core::policy::{Policy, PolicyError};
@@ -19,7 +19,13 @@ use rota_core::snapshot::Snapshot;
 
 /// The walk of `tune`, as the shipped script asks for it.
 fn tune() -> Walk {
-    Walk { only_selected: true, stayers_first: true, rearranges: true, tops_up: true, ..Walk::default() }
+    Walk {
+        only_selected: true,
+        stayers_first: true,
+        rearranges: Some(Sequence::Queue),
+        tops_up: Some(Sequence::Queue),
+        ..Walk::default()
+    }
 }
 
 /// Asks a policy and looks at every plan.

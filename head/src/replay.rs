@@ -9,7 +9,7 @@ use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 
 use crate::cluster_state::ClusterState;
-use crate::decider::{DecideError, LoadedPolicy};
+use crate::decider::{DecideError, DryRun, LoadedPolicy};
 use crate::error::ReplayError;
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
@@ -84,7 +84,7 @@ pub fn replay(
 
 fn load(name: &str, set: &[(String, String)], memory: &str) -> Result<LoadedPolicy, ReplayError> {
     let failed = |error| ReplayError::Policy { policy: name.to_owned(), error: Box::new(error) };
-    LoadedPolicy::load(name, set, memory, None).map_err(failed)
+    LoadedPolicy::load(name, set, memory, DryRun::Skipped).map_err(failed)
 }
 
 /// A head that starts with other rules applies them to all earlier records.

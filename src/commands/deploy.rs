@@ -198,6 +198,7 @@ fn deployed(
         seed: inputs.seed,
         jobs_per_hour: load.jobs_per_hour,
         exact_estimates: true,
+        reads_estimates: true,
         window: args.run.window,
         cluster: (&*cluster).into(),
         parameters,

@@ -12,6 +12,7 @@ mod help;
 mod inputs;
 mod live;
 mod man;
+mod plots;
 mod policy;
 mod profile;
 mod progress;

@@ -30,7 +30,7 @@ pub(crate) enum PolicyCommand {
     },
     /// Write a script that runs: a commented starter, or a copy of a shipped script
     New {
-        /// Copy this script, such as elasticflow, instead of the starter
+        /// Copy this script, such as elasticflow [default: a commented starter]
         #[arg(long, value_name = "NAME")]
         from: Option<String>,
         /// File to write; its name ends in .rhai
@@ -56,7 +56,7 @@ pub(crate) enum PolicyCommand {
         /// Jobs, one in twenty of which have just arrived
         #[arg(long, default_value_t = 2000)]
         jobs: u32,
-        /// Also write the stacks to a file, as flame-graph programs read them
+        /// Also write the stacks to a file, as flame-graph programs read them [default: not written]
         #[arg(long, value_name = "FILE")]
         folded: Option<PathBuf>,
     },

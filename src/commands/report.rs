@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use rota_lab::report;
+use super::plots::PlotArgs;
+use rota_lab::report::{self, By};
 use rota_lab::results::Results;
 
 /// Which folders.
@@ -17,9 +18,14 @@ pub(crate) struct ReportArgs {
     /// Write one page for all folders, which compares the others with the first [default: one page for each folder]
     #[arg(long, value_name = "FILE")]
     pub together: Option<PathBuf>,
-    /// Also write every plot as SVG and PNG into DIR/plots
+    /// Also write every plot as SVG, PNG and PDF into DIR/plots
     #[arg(long)]
     pub plot: bool,
+    #[command(flatten)]
+    pub plots: PlotArgs,
+    /// Also print results by GPUs asked for, by model or by tenant
+    #[arg(long, value_name = "gpus|model|tenant", value_delimiter = ',')]
+    pub by: Vec<By>,
 }
 
 /// Draws the report of each folder.
@@ -34,8 +40,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
         let results = Results::read(dir)?;
         report::write_page(&results, dir)?;
         if args.plot {
-            report::write_plots(&results, dir)?;
+            report::write_plots(&results, dir, &args.plots.options()?)?;
         }
+        args.by.iter().for_each(|by| print!("{}", report::by_text(&results, *by)));
         println!("{}", dir.join("report.html").display());
     }
     Ok(())

@@ -2,12 +2,13 @@
 
 mod all;
 mod attribute;
+mod columns;
 mod figure;
 mod gpemu;
+mod inputs;
 mod list;
 mod live;
 mod local_cluster;
-mod stories;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,8 +41,8 @@ pub(crate) enum ReproduceCommand {
 
 /// How a figure is run.
 ///
-/// Every figure is run twice, by the original's rules and by the shipped policies, and shown beside what is published.
-/// Each of its claims is asked of all three: it holds, does not hold, is a tie, or there is nothing to compare.
+/// Every figure is run twice, by the original's rules and by the shipped policies, and shown beside the published numbers.
+/// Each of its claims is judged by all three: it holds, does not hold, is a tie, or there is nothing to compare.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HowArgs {
     /// A small form in less than a minute; it says how it is smaller and what it cannot show
@@ -57,7 +58,7 @@ pub(crate) struct HowArgs {
     pub set: Vec<String>,
     /// The original's rules with these of its defects only; `none` fixes all of them (`rota simulate --defect list`)
     ///
-    /// Without it the original is run as it is, and the page shows what each defect alone does to the figure.
+    /// Without it the original is run as it is, and for most figures a table shows what each defect alone changes.
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',')]
     pub defects: Vec<String>,
     /// Print claims.json instead of tables

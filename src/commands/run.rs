@@ -29,11 +29,12 @@ use rota_traces::faults::{FaultLaw, FaultModel};
 
 use super::help::scripts;
 use super::inputs::{InputArgs, Inputs, Load};
+use super::plots::PlotArgs;
 use super::progress::Meter;
 use compat::Compat;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
-use rota_lab::report;
+use rota_lab::report::{self, By};
 use rota_lab::results::{
     Promises, Request, Results, RoundBound, RunMeta, RunResult, SpeedGap, Staging, Timing, Window,
     refuse_other_results, refuse_results,
@@ -94,7 +95,8 @@ pub(crate) struct RunArgs {
     /// Draw the error of an estimate for each job, as users guess, or for each model, as a wrong profile would
     #[arg(long, value_name = "job|model", default_value = "job", value_parser = parse_per, help_heading = "Faults and estimates")]
     pub estimate_per: ErrorPer,
-    /// At each decision, compute the most throughput that the running jobs could have; one solve each
+    /// At each decision, compute the most throughput that the running jobs could have, each gang on as few nodes as can hold it;
+    /// one solve each
     #[arg(long, help_heading = "Output")]
     pub bound: bool,
     /// Jobs that count for the averages, by position in the trace; the run ends when all of them have ended [default: all jobs]
@@ -109,9 +111,14 @@ pub(crate) struct RunArgs {
     /// Replace the results of another run in that folder
     #[arg(long, help_heading = "Output")]
     pub overwrite: bool,
-    /// Also write every plot as SVG and PNG into DIR/plots; without --out, DIR is rota-out
+    /// Also write every plot as SVG, PNG and PDF into DIR/plots; without --out, DIR is rota-out
     #[arg(long, help_heading = "Output")]
     pub plot: bool,
+    #[command(flatten)]
+    pub plots: PlotArgs,
+    /// Also show results by GPUs asked for, by model or by tenant
+    #[arg(long, value_name = "gpus|model|tenant", value_delimiter = ',', help_heading = "Output")]
+    pub by: Vec<By>,
     /// Record which job ran on which GPUs even in runs of more than 20,000 jobs
     #[arg(long, help_heading = "Output")]
     pub timeline: bool,
@@ -141,6 +148,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         return Ok(());
     }
     try_out_dir(args)?;
+    args.plots.options()?;
     let inputs = prepared(args)?;
     let policies = &args.policies;
     // Every policy is compiled and set before the first is run: a typing error must not cost a run.
@@ -170,7 +178,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         cells.par_iter().map(|(load, policy)| one(args, compat, &inputs, load, policy, &meter)).collect();
     meter.finish();
     let results = Results {
-        title: format!("{} on {}", inputs.name, inputs.cluster.name),
+        title: record::title(policies, &inputs),
         version: VERSION.into(),
         settings,
         inputs: files,
@@ -182,7 +190,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
     } else if !args.quiet {
         print!("{}{}", report::to_text(&results), report::on_the_table(&results));
         print!("{}", report::promises(&results));
-        println!("{} jobs in {}", n_jobs, human(started.elapsed()));
+        args.by.iter().for_each(|by| print!("{}", report::by_text(&results, *by)));
+        println!("{} jobs in {}", report::grouped(n_jobs), human(started.elapsed()));
         match out_dir(args) {
             Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
             None => println!("add --out DIR to keep jobs.csv, rounds.csv, plots and a report"),
@@ -281,7 +290,7 @@ pub(super) fn write(args: &RunArgs, results: &Results) -> Result<()> {
     results.write_files(staging.path())?;
     report::write_page(results, staging.path())?;
     if args.plot {
-        report::write_plots(results, staging.path())?;
+        report::write_plots(results, staging.path(), &args.plots.options()?)?;
     }
     Ok(staging.commit()?)
 }
@@ -326,17 +335,27 @@ fn one_observed(
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<RunResult> {
     let started = Instant::now();
-    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met, promises } = match compat {
-        Compat::None => run_engine(args, inputs, load, policy, observe)?,
-        Compat::Artifact(artifact) => {
-            let Driven { ledger, is_met } = artifact
-                .run(args, inputs, load, policy, observe)
-                .with_context(|| format!("policy {policy}"))?;
-            let parameters = artifact.record(&args.set)?;
-            let bounds = Vec::new();
-            Ran { ledger, decide_s: 0.0, parameters, bounds, speed_gap: None, is_met, promises: None }
-        }
-    };
+    let Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met, promises, reads_estimates } =
+        match compat {
+            Compat::None => run_engine(args, inputs, load, policy, observe)?,
+            Compat::Artifact(artifact) => {
+                let Driven { ledger, is_met } = artifact
+                    .run(args, inputs, load, policy, observe)
+                    .with_context(|| format!("policy {policy}"))?;
+                let parameters = artifact.record(&args.set)?;
+                // What an original looks at is not recorded: it may be anything.
+                Ran {
+                    ledger,
+                    decide_s: 0.0,
+                    parameters,
+                    bounds: Vec::new(),
+                    speed_gap: None,
+                    is_met,
+                    promises: None,
+                    reads_estimates: true,
+                }
+            }
+        };
     let meta = RunMeta {
         policy: policy.to_owned(),
         seed: inputs.seed,
@@ -347,6 +366,7 @@ fn one_observed(
             .iter()
             .zip(&load.workload.truths)
             .all(|(j, t)| j.estimated_work == t.work && t.pace == 1.0),
+        reads_estimates,
         window: args.window,
         cluster: (&*inputs.cluster).into(),
         parameters,
@@ -379,7 +399,7 @@ fn run_engine(
     let promises = script.promises_by().map(|by| Promises { by: by.to_owned(), kept_by: script.kept_by() });
     let settings = settings(args, &load.workload)?;
     let faults = faults(args, inputs, &load.workload)?;
-    let mut timed = Timed { inner: &mut script, decisions: Vec::new() };
+    let mut timed = Timed { inner: &mut script, decisions: Vec::new(), reads_estimates: false };
     let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
     let mut sampled = Sampled::new(&mut timed);
     let (ledger, bounds) = if args.bound {
@@ -391,7 +411,8 @@ fn run_engine(
     let speed_gap = sampled.gap(&inputs.cluster);
     let (ledger, decide_s) =
         with_times(ledger.with_context(|| format!("policy {policy}"))?, &timed.decisions);
-    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None, promises })
+    let reads_estimates = timed.reads_estimates;
+    Ok(Ran { ledger, decide_s, parameters, bounds, speed_gap, is_met: None, promises, reads_estimates })
 }
 
 /// What a run left behind.
@@ -409,6 +430,8 @@ struct Ran {
     promises: Option<Promises>,
     /// Which jobs met their deadlines, where an original has its own rule for that.
     is_met: Option<Vec<bool>>,
+    /// Whether the policy looked at how long a job will take.
+    reads_estimates: bool,
 }
 
 fn with_times(mut ledger: Ledger, decisions: &[Duration]) -> (Ledger, f64) {
@@ -482,17 +505,21 @@ pub(crate) fn human(duration: Duration) -> String {
     }
 }
 
-/// Measures how long each decision takes; the core has no clock.
+/// Measures how long each decision takes, as the core has no clock, and sees what it looks at.
 struct Timed<'a> {
     inner: &'a mut dyn Policy,
     decisions: Vec<Duration>,
+    /// Whether it ever looked at how long a job will take.
+    reads_estimates: bool,
 }
 
 impl Policy for Timed<'_> {
     fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        snapshot.jobs.take_estimates_read();
         let started = Instant::now();
         let plan = self.inner.decide(snapshot);
         self.decisions.push(started.elapsed());
+        self.reads_estimates |= snapshot.jobs.take_estimates_read();
         plan
     }
 

@@ -17,6 +17,7 @@ use rota_core::time::Span;
 use rota_scripts::shipped;
 use rota_scripts::study::StudyOptions;
 
+use super::plots::PlotArgs;
 use super::run::parse_set;
 pub(crate) use bar::Bar;
 pub(crate) use plan::Simulate;
@@ -72,6 +73,8 @@ pub(crate) struct BatchArgs {
     /// No progress, no table
     #[arg(short, long)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub plots: PlotArgs,
 }
 
 /// A study in parts: one of them here, or all of them elsewhere.
@@ -179,7 +182,7 @@ fn batch(args: &BatchArgs, shard: Option<Shard>, from: &[PathBuf]) -> Result<Exi
     let study = study::study(&order, Simulate::new()?, Arc::clone(&bar) as Arc<dyn study::Watch>);
     bar.finish();
     let study = study?;
-    study.write(&out)?;
+    study.write_as(&out, &args.plots.options()?)?;
     if !args.quiet {
         print!("{}", study.to_text());
         println!("{}", bar.summary());
@@ -197,11 +200,20 @@ fn say_what_is_missing(study: &Study, shard: Option<Shard>) {
     let failures: Vec<_> = study.failures().collect();
     if !failures.is_empty() {
         eprintln!("{} of {} runs failed:", failures.len(), study.runs.len());
-        for (run, why) in failures.iter().take(20) {
-            eprintln!("  {}: {why}", run.name());
+        // One line for each reason: a mistake in a script fails every run that uses it.
+        let mut reasons: Vec<(&str, String, usize)> = Vec::new();
+        for (run, why) in &failures {
+            match reasons.iter_mut().find(|(known, ..)| known == why) {
+                Some((.., n)) => *n += 1,
+                None => reasons.push((why, run.name(), 1)),
+            }
         }
-        if failures.len() > 20 {
-            eprintln!("  … and {} more, in runs.csv", failures.len() - 20);
+        for (why, run, n) in reasons.iter().take(20) {
+            let more = if *n > 1 { format!(" (and {} more runs)", n - 1) } else { String::new() };
+            eprintln!("  {run}: {why}{more}");
+        }
+        if reasons.len() > 20 {
+            eprintln!("  … and {} more reasons, in runs.csv", reasons.len() - 20);
         }
     }
     if let (Some(shard), n @ 1..) = (shard, study.n_elsewhere()) {

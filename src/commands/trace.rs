@@ -25,8 +25,8 @@ pub(crate) enum TraceCommand {
     /// Read a trace in any format and write it as Rota's CSV
     ///
     /// Rota's CSV has one line for each job: when it arrives, how many GPUs it asks for, its model, how much work it has, and,
-    /// where there is one, its deadline. Import a trace once, and look at it or edit it in any tool; `rota simulate --trace`
-    /// reads both the original file and the imported one, with the same result.
+    /// where there is one, its deadline. Import a trace to look at it or edit it in any tool; to simulate it,
+    /// that is not necessary: `rota simulate --trace` reads all of these formats.
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(WriteArgs),
     /// Draw a workload at random and write it as a trace

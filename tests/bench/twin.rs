@@ -1,6 +1,6 @@
 //! Policies written natively in Rust, for one purpose: to measure what writing them as scripts costs.
 
-use rota_core::fill::{Answer, Demand, Fill, Walk, plan_of};
+use rota_core::fill::{Answer, Demand, Fill, Sequence, Walk, plan_of};
 use rota_core::place::FirstFit;
 use rota_core::plan::{Plan, Wake};
 use rota_core::policy::{Policy, PolicyError};
@@ -85,8 +85,8 @@ impl Policy for Twin {
                 let walk = Walk {
                     only_selected: true,
                     stayers_first: true,
-                    rearranges: true,
-                    tops_up: true,
+                    rearranges: Some(Sequence::Queue),
+                    tops_up: Some(Sequence::Queue),
                     ..Walk::default()
                 };
                 fill.run(&order, &walk, &mut [Answer::FairShare, Answer::Reclaim(Reclaim::default())])

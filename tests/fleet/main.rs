@@ -122,6 +122,15 @@ fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
     let script = cluster.path("mine.rhai");
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.arrival) }\n").expect("written");
     cluster.rota(&["policy", "set", &script]);
+    // With no job there to decide about, made-up ones show what is wrong; no round is waited for.
+    std::fs::write(&script, "fn order(jobs, now) { rank(jobs.folly) }\n").expect("written");
+    cluster.until("the head complains before any job is there", |cluster| {
+        cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("folly"))
+    });
+    let error = cluster.try_rota(&["policy", "reload"]).expect_err("it is bad");
+    assert!(error.contains("a dry run with made-up jobs failed") && error.contains("folly"), "{error}");
+    std::fs::write(&script, "fn order(jobs, now) { rank(jobs.arrival) }\n").expect("written");
+    cluster.until("the first text is taken again", |cluster| cluster.status()["trouble"] == "");
     cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
     cluster.until("it runs", |cluster| cluster.jobs()[0]["state"] == "running");
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.nonsense) }\n").expect("written");

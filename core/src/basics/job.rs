@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Node};
 use crate::ids::{DatasetId, GpuTypeId, JobId, TenantId};
 use crate::profile::{Profile, Shape};
 use crate::resources::Host;
@@ -140,11 +140,29 @@ impl JobSpec {
 
     /// Iterations per second at the proportional share of the largest node it may use, with what it asked for.
     pub fn fair_rate(&self, cluster: &Cluster) -> f64 {
-        let Some(node) = cluster.largest_node(self.gpu_type) else { return 0.0 };
+        cluster
+            .largest_node(self.gpu_type)
+            .map_or(0.0, |node| self.rate_on(node, node.share_per_gpu(), cluster))
+    }
+
+    /// How many times as fast as at the proportional share it runs with `demand_per_gpu`, on the same nodes; at least 1.
+    pub fn best_speed(&self, demand_per_gpu: &Host, cluster: &Cluster) -> f64 {
+        let Some(node) = cluster.largest_node(self.gpu_type) else { return 1.0 };
+        let share = node.share_per_gpu();
+        if demand_per_gpu.fits_in(&share) {
+            return 1.0;
+        }
+        let fair = self.rate_on(node, share, cluster);
+        let best = self.rate_on(node, demand_per_gpu.max(&share), cluster);
+        if fair > 0.0 { (best / fair).max(1.0) } else { 1.0 }
+    }
+
+    /// Iterations per second with the GPUs it asked for on as few nodes like this one as can be.
+    fn rate_on(&self, node: &Node, per_gpu: Host, cluster: &Cluster) -> f64 {
         self.profile.rate(&Shape {
             gpus: self.gpus.asked,
             n_nodes: self.gpus.asked.div_ceil(node.n_gpus.max(1)),
-            per_gpu: node.share_per_gpu(),
+            per_gpu,
             gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
             batch: self.batch,
         })

@@ -1,4 +1,5 @@
-//! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas.
+//! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas. A job that fetches data
+//! that no cache keeps is protected until it has worked as long as it fetched, or for a round if that is less.
 //!
 //! The native walks already respect them; this enforces them on all other plans. A plan that breaks a
 //! guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
@@ -12,11 +13,10 @@ use crate::ids::TenantId;
 use crate::plan::{Hold, Plan, Run};
 use crate::resources::Host;
 use crate::snapshot::Snapshot;
-use crate::time::Span;
 
 /// Mends a plan so that no protected job is stopped and no other job exceeds its tenant's quota.
 pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
-    if snapshot.guards.min_run > Span::ZERO {
+    if snapshot.may_protect() {
         protect(snapshot, plan);
     }
     if !snapshot.guards.quota_gpus.is_empty() {
@@ -61,7 +61,11 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
         }
         plan.run.push(Run { job, what: Hold::Keep });
         protected.push(row);
-        plan.notes.push(format!("guard: job {job} has run for less than the minimum and goes on"));
+        let why = match snapshot.now - jobs.since(row) < snapshot.guards.min_run {
+            true => "has run for less than the minimum",
+            false => "fetches its data or has just done so",
+        };
+        plan.notes.push(format!("guard: job {job} {why} and goes on"));
     }
     for row in protected {
         make_host_room(snapshot, plan, row);

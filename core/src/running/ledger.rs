@@ -29,6 +29,8 @@ pub struct Outcome {
     pub finish: Option<Time>,
     /// GPU time it held, in GPU-microseconds.
     pub service: Span,
+    /// Time for which it held GPUs, however many.
+    pub ran: Span,
     /// How often it was stopped before its end.
     pub preemptions: u32,
     /// Why it was declined, failed, or did not end; empty otherwise.
@@ -43,6 +45,7 @@ impl Outcome {
             start: None,
             finish: None,
             service: Span::ZERO,
+            ran: Span::ZERO,
             preemptions: 0,
             reason: reason.into(),
         }
@@ -158,6 +161,8 @@ pub struct Ledger {
     pub first: Option<Time>,
     /// See `first`.
     pub last: Option<Time>,
+    /// The last arrival, with the integral of GPUs held up to it; `None` where arrivals were not recorded.
+    pub loaded: Option<(Time, i128)>,
     /// How jobs came to their data; `None` when no job reads a data set.
     pub data: Option<DataUse>,
     /// Digest over all events and commands.

@@ -70,6 +70,9 @@ impl Recorder {
         match event {
             Event::JobSubmitted(spec) => {
                 self.ledger.first.get_or_insert(spec.arrival);
+                let passed = (now - self.now).max(Span::ZERO);
+                let held = i128::from(passed.0) * i128::from(self.gpus) / 1000;
+                self.ledger.loaded = Some((now, self.ledger.gpu_time + held));
                 self.gpus_asked += u64::from(spec.gpus.asked);
             }
             Event::JobFinished { job, .. } => {
@@ -161,8 +164,11 @@ impl Recorder {
             share.cpu_s += ran_s * holding.held.cpus();
             share.mem_gb_s += ran_s * holding.held.mem_gb();
         }
-        self.ledger.outcomes[job.index()].service +=
-            Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
+        let outcome = &mut self.ledger.outcomes[job.index()];
+        outcome.service += Span((i128::from(ran) * i128::from(holding.gpu_milli) / 1000) as i64);
+        if holding.gpus > 0 {
+            outcome.ran += now - holding.from;
+        }
         if let Some((from, allocation)) = self.open.remove(&job)
             && now > from
         {

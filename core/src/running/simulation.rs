@@ -149,10 +149,13 @@ impl<'a> Simulation<'a> {
         settings: &'a RunSettings,
     ) -> Self {
         let n_jobs = workload.jobs.len();
-        let dataset_bytes = workload.datasets.iter().map(|d| d.bytes).collect();
         let (first, past) = settings.window.unwrap_or((0, n_jobs as u32));
-        let mut scheduler =
-            Scheduler::new(Arc::clone(&cluster), settings.guards.clone(), settings.round, dataset_bytes);
+        let mut scheduler = Scheduler::new(
+            Arc::clone(&cluster),
+            settings.guards.clone(),
+            settings.round,
+            workload.datasets.clone(),
+        );
         scheduler.name_tenants(&workload.tenants);
         Simulation {
             n_window_left: (past as usize).min(n_jobs).saturating_sub(first as usize),

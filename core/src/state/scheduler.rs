@@ -12,6 +12,7 @@ use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
 use crate::table::{JobPhase, JobTable};
 use crate::time::{Span, Time};
+use crate::workload::Dataset;
 
 /// What is known about the cluster and about every job that has not ended.
 #[derive(Debug)]
@@ -35,8 +36,8 @@ pub enum Impact {
 
 impl Scheduler {
     /// An empty cluster.
-    pub fn new(cluster: Arc<Cluster>, guards: Guards, round: Span, dataset_bytes: Vec<u64>) -> Self {
-        let nodes = NodeStates { dataset_bytes, ..NodeStates::all_up(&cluster) };
+    pub fn new(cluster: Arc<Cluster>, guards: Guards, round: Span, datasets: Vec<Dataset>) -> Self {
+        let nodes = NodeStates { datasets, ..NodeStates::all_up(&cluster) };
         Scheduler {
             cluster,
             nodes: Arc::new(nodes),
@@ -162,7 +163,8 @@ impl Scheduler {
         }
         let demand = spec.demand_per_gpu(&self.cluster);
         let fair_rate = spec.fair_rate(&self.cluster);
-        Arc::make_mut(&mut self.jobs).insert(Arc::clone(spec), demand, fair_rate);
+        let best_speed = spec.best_speed(&demand, &self.cluster);
+        Arc::make_mut(&mut self.jobs).insert(Arc::clone(spec), demand, fair_rate, best_speed);
         Impact::Changed
     }
 
@@ -254,7 +256,7 @@ impl Scheduler {
         let commands = reconcile(&self.jobs, checked);
         let jobs = Arc::make_mut(&mut self.jobs);
         for command in &commands {
-            apply(jobs, &self.cluster, now, command);
+            apply(jobs, &self.cluster, &self.nodes, now, command);
         }
         commands
     }
@@ -304,7 +306,7 @@ impl Scheduler {
 }
 
 /// Applies a command to the state.
-fn apply(jobs: &mut JobTable, cluster: &Cluster, now: Time, command: &Command) {
+fn apply(jobs: &mut JobTable, cluster: &Cluster, nodes: &NodeStates, now: Time, command: &Command) {
     let row_of = |job: JobId| jobs.row(job).unwrap_or_else(|| panic!("job {job}: commanded but not active"));
     match command {
         Command::Admit { job } => {
@@ -329,7 +331,14 @@ fn apply(jobs: &mut JobTable, cluster: &Cluster, now: Time, command: &Command) {
             let rate = jobs.spec(row).rate(allocation, cluster);
             let costs = jobs.spec(row).costs();
             let delay = if incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
-            jobs.start(row, now, allocation.clone(), rate, delay);
+            let fetch = match jobs.spec(row).dataset {
+                Some(dataset) => {
+                    let there = allocation.slices.iter().filter_map(|slice| cluster.node(slice.node));
+                    nodes.fetch_time(dataset, there)
+                }
+                None => Span::ZERO,
+            };
+            jobs.start(row, now, allocation.clone(), rate, delay, fetch);
         }
     }
 }

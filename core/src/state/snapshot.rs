@@ -12,6 +12,7 @@ use crate::ids::{DatasetId, NodeId, TenantId};
 use crate::plan::Wake;
 use crate::table::{Field, JobPhase, JobTable};
 use crate::time::{Span, Time};
+use crate::workload::Dataset;
 
 /// The state at one moment.
 #[derive(Clone, Debug)]
@@ -41,8 +42,8 @@ pub struct NodeStates {
     pub bad_gpus: BTreeMap<NodeId, GpuSet>,
     /// Data sets in each node's local cache; absent nodes have none.
     pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
-    /// Size of each data set in bytes, by id.
-    pub dataset_bytes: Vec<u64>,
+    /// Every data set, by id.
+    pub datasets: Vec<Dataset>,
 }
 
 impl NodeStates {
@@ -52,7 +53,7 @@ impl NodeStates {
             is_up: vec![true; cluster.nodes().len()],
             bad_gpus: BTreeMap::new(),
             cached: BTreeMap::new(),
-            dataset_bytes: Vec::new(),
+            datasets: Vec::new(),
         }
     }
 
@@ -68,9 +69,20 @@ impl NodeStates {
         }
     }
 
-    /// Whether a data set is in a node's cache.
+    /// Whether a data set is in a node's cache, or lives on the node.
     pub fn has_data(&self, node: NodeId, dataset: DatasetId) -> bool {
-        self.cached.get(&node).is_some_and(|sets| sets.contains(&dataset))
+        self.datasets.get(dataset.index()).is_some_and(|data| data.home == Some(node))
+            || self.cached.get(&node).is_some_and(|sets| sets.contains(&dataset))
+    }
+
+    /// The longest time that one of these nodes needs to fetch a data set that it lacks.
+    pub fn fetch_time<'n>(&self, dataset: DatasetId, nodes: impl Iterator<Item = &'n Node>) -> Span {
+        let Some(data) = self.datasets.get(dataset.index()) else { return Span::ZERO };
+        let slowest = nodes
+            .filter(|node| node.fetch_bps > 0 && !self.has_data(node.id, dataset))
+            .map(|node| node.fetch_bps)
+            .min();
+        slowest.map_or(Span::ZERO, |rate| Span::from_secs_f64(data.bytes as f64 / rate as f64))
     }
 }
 
@@ -87,11 +99,29 @@ pub struct Guards {
 }
 
 impl Snapshot {
+    /// Whether a job may be protected at all, now or later.
+    pub fn may_protect(&self) -> bool {
+        self.guards.min_run > Span::ZERO || !self.nodes.datasets.is_empty()
+    }
+
     /// Whether the job of a row may not be stopped yet.
     pub fn is_protected(&self, row: usize) -> bool {
-        self.guards.min_run > Span::ZERO
+        self.may_protect()
             && self.jobs.phase(row) == JobPhase::Running
-            && self.now - self.jobs.since(row) < self.guards.min_run
+            && self.now < self.protected_until(row)
+    }
+
+    /// From when on the running job of a row may be preempted: after the minimum run time, and when what it fetched and no
+    /// cache keeps has been of use. Else jobs that take turns could fetch their data for ever and never work. What a cache
+    /// keeps is not lost with the job.
+    fn protected_until(&self, row: usize) -> Time {
+        let fetch = self.jobs.fetch(row);
+        let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);
+        let of_use = match fetch > Span::ZERO && !self.nodes_have_data(row, held()) {
+            true => fetch + fetch.min(self.round),
+            false => Span::ZERO,
+        };
+        self.jobs.since(row) + self.guards.min_run.max(of_use)
     }
 
     /// From when on the running job of a row may be moved to a better place: when no guard protects it any more, and it
@@ -100,26 +130,23 @@ impl Snapshot {
     pub fn movable_from(&self, row: usize) -> Time {
         let costs = self.jobs.spec(row).costs();
         let cost = costs.restart.0.saturating_add(costs.checkpoint.0).saturating_add(self.fetch_again(row).0);
-        let stays = self.guards.min_run.max(Span(cost.saturating_mul(RUN_PER_COST)));
-        self.jobs.since(row) + stays
+        let pays = self.jobs.since(row) + Span(cost.saturating_mul(RUN_PER_COST));
+        pays.max(self.protected_until(row))
     }
 
     /// The longest time that a node without the data set of a row's job needs to fetch it.
     fn fetch_again(&self, row: usize) -> Span {
         // Without data sets nothing is looked up, so that the job's spec need not be loaded into the CPU cache.
-        if self.nodes.dataset_bytes.is_empty() {
+        if self.nodes.datasets.is_empty() {
             return Span::ZERO;
         }
-        let Some(dataset) = self.jobs.spec(row).dataset else { return Span::ZERO };
-        let Some(bytes) = self.nodes.dataset_bytes.get(dataset.index()) else { return Span::ZERO };
-        let lacks = |node: &&Node| node.fetch_bps > 0 && !self.nodes.has_data(node.id, dataset);
-        let slowest = self.cluster.nodes().iter().filter(lacks).map(|node| node.fetch_bps).min();
-        slowest.map_or(Span::ZERO, |rate| Span::from_secs_f64(*bytes as f64 / rate as f64))
+        let dataset = self.jobs.spec(row).dataset;
+        dataset.map_or(Span::ZERO, |dataset| self.nodes.fetch_time(dataset, self.cluster.nodes().iter()))
     }
 
     /// Whether the job of a row has run before, does not run now, and reads a data set.
     pub fn resumes_with_data(&self, row: usize) -> bool {
-        !self.nodes.dataset_bytes.is_empty()
+        !self.nodes.datasets.is_empty()
             && self.jobs.phase(row) == JobPhase::Waiting
             && self.jobs.column(Field::Service)[row] > 0.0
             && self.jobs.spec(row).dataset.is_some()
@@ -135,7 +162,8 @@ impl Snapshot {
     /// that is protected now may be stopped or moved.
     pub fn steady_wake(&self) -> Wake {
         let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == JobPhase::Running);
-        let next = running.map(|row| self.movable_from(row)).filter(|time| *time > self.now).min();
+        let times = running.flat_map(|row| [self.protected_until(row), self.movable_from(row)]);
+        let next = times.filter(|time| *time > self.now).min();
         next.map_or(Wake::OnChange, Wake::AtOrOnChange)
     }
 

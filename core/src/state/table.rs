@@ -4,6 +4,7 @@
 //! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
 use crate::ids::{Incarnation, JobId};
@@ -102,6 +103,8 @@ columns! {
     MemDemand => mem_demand,
     /// Storage rate asked for at best, in all, megabytes per second.
     StorageDemand => storage_demand,
+    /// How many times as fast as at its proportional share it runs with all it asks for at best.
+    BestSpeed => best_speed,
     /// GPUs held now.
     Held => held,
     /// When it last started to run, or last stopped, or arrived: since when it is in its phase, seconds.
@@ -110,6 +113,13 @@ columns! {
     Tenant => tenant,
     /// How often it was stopped before its end.
     Preemptions => preemptions,
+}
+
+impl Field {
+    /// Whether the column tells how long a job will take, which no cluster knows before its end.
+    pub const fn is_estimate(self) -> bool {
+        matches!(self, Field::Duration | Field::Remaining | Field::Work)
+    }
 }
 
 /// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.
@@ -122,6 +132,8 @@ struct Pace {
     /// From here time counts as run; progress starts later, after the costs of starting.
     from: Time,
     works_from: Time,
+    /// How long it fetches its data, from the start of this launch on.
+    fetch: Span,
     /// Estimated iterations per second.
     rate: f64,
     /// Seconds at the proportional share for one iteration.
@@ -147,6 +159,17 @@ pub struct JobTable {
     n_asking: usize,
     n_running: usize,
     refreshed: Option<Time>,
+    estimates: Looked,
+}
+
+/// Whether anybody looked at something that is shared; a copy starts with the answer of the original.
+#[derive(Debug, Default)]
+struct Looked(AtomicBool);
+
+impl Clone for Looked {
+    fn clone(&self) -> Self {
+        Looked(AtomicBool::new(self.0.load(Ordering::Relaxed)))
+    }
 }
 
 const NO_ROW: u32 = u32::MAX;
@@ -174,7 +197,15 @@ impl JobTable {
 
     /// A numeric column.
     pub fn column(&self, field: Field) -> &[f64] {
+        if field.is_estimate() {
+            self.estimates.0.store(true, Ordering::Relaxed);
+        }
         self.columns.get(field)
+    }
+
+    /// Whether a column of estimates was asked for since this was last called.
+    pub fn take_estimates_read(&self) -> bool {
+        self.estimates.0.swap(false, Ordering::Relaxed)
     }
 
     /// The row of a job that has not ended.
@@ -238,7 +269,7 @@ impl JobTable {
     }
 
     /// Adds a job that asks for admission.
-    pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64) {
+    pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let row = self.len();
         let id = spec.id;
         if self.row_of.len() <= id.index() {
@@ -255,6 +286,7 @@ impl JobTable {
         c.priority[row] = f64::from(spec.priority);
         c.gpus[row] = f64::from(spec.gpus.asked);
         c.duration[row] = duration;
+        c.best_speed[row] = best_speed;
         c.remaining[row] = duration;
         c.work[row] = spec.estimated_work;
         c.deadline[row] = spec.deadline.first().map_or(f64::INFINITY, Time::as_secs_f64);
@@ -341,7 +373,13 @@ impl JobTable {
         self.refreshed = None;
     }
 
-    /// The job runs with `allocation` from `now` on; work proceeds after `delay` at the estimated `rate`.
+    /// How long the job of a row fetches its data, from when it last started.
+    pub fn fetch(&self, row: usize) -> Span {
+        self.paces[row].fetch
+    }
+
+    /// The job runs with `allocation` from `now` on, and work proceeds after `delay` at the estimated `rate`. It fetches its data
+    /// for `fetch`.
     pub(crate) fn start(
         &mut self,
         row: usize,
@@ -349,6 +387,7 @@ impl JobTable {
         allocation: Allocation,
         rate: f64,
         delay: Span,
+        fetch: Span,
     ) -> Incarnation {
         self.count_row(row, now);
         self.leave_phase(row);
@@ -357,6 +396,7 @@ impl JobTable {
         self.columns.since[row] = now.as_secs_f64();
         self.incarnations[row].0 += 1;
         self.set_pace(row, now, now + delay, &allocation, rate);
+        self.paces[row].fetch = fetch;
         self.allocations[row] = allocation;
         self.incarnations[row]
     }
@@ -379,6 +419,7 @@ impl JobTable {
             done: self.columns.done[row],
             from: now,
             works_from,
+            fetch: self.paces[row].fetch,
             rate,
             fair_s_per_iteration: self.paces[row].fair_s_per_iteration,
             gpus,

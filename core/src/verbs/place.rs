@@ -1,9 +1,12 @@
 //! Placement strategies: find GPUs for one job in a room. The caller takes them.
 
+mod local_data;
 mod random;
+pub(crate) mod returns;
 mod search;
 mod switch;
 
+pub use local_data::LocalData;
 pub use random::RandomNodes;
 pub use search::LocalSearch;
 pub use switch::{SwitchConsolidate, SwitchSplits};
@@ -151,20 +154,6 @@ fn gather(ask: &Ask<'_>, nodes: impl Iterator<Item = (NodeId, GpuSet, Host)>) ->
         }
     }
     None
-}
-
-/// The fullest node that already has the job's data; else whatever the other strategy finds.
-#[derive(Clone, Debug, Default)]
-pub struct LocalData<P>(pub P);
-
-impl<P: Place> Place for LocalData<P> {
-    fn place(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
-        let near =
-            ask.snapshot.jobs.spec(ask.row).dataset.and_then(|dataset| {
-                fullest_node(room, ask, |node| ask.snapshot.nodes.has_data(node, dataset))
-            });
-        near.or_else(|| self.0.place(room, ask))
-    }
 }
 
 /// The nodes with the highest score first; a node without a score is not used. The free path for scripts.

@@ -60,25 +60,29 @@ fn fullest(nodes: impl Iterator<Item = (NodeId, u32)>, most: usize) -> SmallVec<
     fullest
 }
 
-/// The jobs on a node that give back to meet `need`, as positions in `granted`. Sorts the node's list in place.
+/// The jobs on a node that give back to meet `need`, as positions in `granted`. Sorts the node's list in place: by `giver_place`, by
+/// row, where that is not empty, else the richest first.
 pub(crate) fn pick(
     occupants: &mut [u32],
     granted: &[Granted],
+    giver_place: &[u32],
     node: NodeId,
     mut need: Host,
     fair: &Host,
     rule: Reclaim,
 ) -> SmallVec<[u32; 4]> {
+    let place_of = |index: u32| giver_place.get(granted[index as usize].row as usize).copied();
     occupants.sort_by_cached_key(|index| {
         let slices = &granted[*index as usize].slices;
         let (gpus, host) = slices.iter().fold((0, Host::NONE), |(gpus, host), s| {
             (gpus + s.gpus.len(), host.checked_add(&s.host).unwrap_or(host))
         });
         let rich = host.per(gpus);
-        (slices.len(), std::cmp::Reverse(rich.cpu_micro), std::cmp::Reverse(rich.mem_bytes))
+        let riches = (std::cmp::Reverse(rich.cpu_micro), std::cmp::Reverse(rich.mem_bytes));
+        (place_of(*index), slices.len(), riches)
     });
     let mut picked = SmallVec::new();
-    for &index in occupants.iter() {
+    for &index in occupants.iter().filter(|index| place_of(**index) != Some(u32::MAX)) {
         let slices = &granted[index as usize].slices;
         let Some(slice) = slices.iter().find(|s| s.node == node) else { continue };
         let excess = slice.host.saturating_sub(&fair.times(slice.gpus.len()));

@@ -19,31 +19,29 @@ const BLOCK: usize = u16::BITS as usize;
 #[derive(Debug)]
 pub struct Room {
     cluster: Arc<Cluster>,
-    free: Vec<GpuSet>,
+    /// What is free now.
+    now: Free,
+    /// Everything free, for the nodes that were up when it was made: each decision starts from it.
+    all: Free,
+    /// The nodes that `all` was made for. A weak hold would do; this one keeps the scheduler from reusing the address for
+    /// other states.
+    nodes: Option<Arc<NodeStates>>,
+    share_by_type: Vec<Host>,
+    /// Whom a walk has put on each node, by its own numbering: who may have to give back.
+    pub(crate) occupants: Vec<SmallVec<[u32; 8]>>,
+}
+
+/// What is free, node by node and in sums.
+#[derive(Debug, Default)]
+struct Free {
+    gpus: Vec<GpuSet>,
     host: Vec<Host>,
-    n_free: u32,
-    n_free_by_type: Vec<u32>,
+    n_gpus: u32,
+    n_gpus_by_type: Vec<u32>,
     /// Nodes of each block that have a free GPU, a bit for each.
     open: Vec<u16>,
     /// Upper bounds over each block: host resources and GPUs of its roomiest nodes. Taking leaves them too high,
     /// which costs a look; giving raises them.
-    bounds: Vec<Cell<(Host, u32)>>,
-    share_by_type: Vec<Host>,
-    /// Whom a walk has put on each node, by its own numbering: who may have to give back.
-    pub(crate) occupants: Vec<SmallVec<[u32; 8]>>,
-    /// Everything free, for the nodes that were up when it was made.
-    empty: Empty,
-}
-
-/// A room in which nothing is taken, to start each decision from.
-#[derive(Debug, Default)]
-struct Empty {
-    nodes: Option<Arc<NodeStates>>,
-    free: Vec<GpuSet>,
-    host: Vec<Host>,
-    n_free: u32,
-    n_free_by_type: Vec<u32>,
-    open: Vec<u16>,
     bounds: Vec<Cell<(Host, u32)>>,
 }
 
@@ -58,15 +56,11 @@ impl Room {
             *share = Some(share.map_or(node.share_per_gpu(), |s: Host| s.min(&node.share_per_gpu())));
         }
         let mut room = Room {
-            free: Vec::new(),
-            host: Vec::new(),
-            n_free: 0,
-            n_free_by_type: Vec::new(),
-            open: Vec::new(),
-            bounds: Vec::new(),
+            now: Free::default(),
+            all: Free::default(),
+            nodes: None,
             share_by_type: share_by_type.into_iter().map(|s| s.unwrap_or(Host::NONE)).collect(),
             occupants: vec![SmallVec::new(); cluster.nodes().len()],
-            empty: Empty::default(),
             cluster,
         };
         room.reset(snapshot);
@@ -76,60 +70,32 @@ impl Room {
     /// Frees everything that is up. The cluster must be the one the room was made for.
     pub fn reset(&mut self, snapshot: &Snapshot) {
         assert!(Arc::ptr_eq(&self.cluster, &snapshot.cluster), "a room belongs to one cluster");
-        let is_same = self.empty.nodes.as_ref().is_some_and(|nodes| Arc::ptr_eq(nodes, &snapshot.nodes));
+        let is_same = self.nodes.as_ref().is_some_and(|nodes| Arc::ptr_eq(nodes, &snapshot.nodes));
         if !is_same {
-            self.empty = self.make_empty(&snapshot.nodes);
+            self.all = Free::of(&self.cluster, &snapshot.nodes);
+            self.nodes = Some(Arc::clone(&snapshot.nodes));
         }
-        self.free.clone_from(&self.empty.free);
-        self.host.clone_from(&self.empty.host);
-        self.open.clone_from(&self.empty.open);
-        self.bounds.clone_from(&self.empty.bounds);
-        self.n_free_by_type.clone_from(&self.empty.n_free_by_type);
-        self.n_free = self.empty.n_free;
+        self.now.copy(&self.all);
         for there in &mut self.occupants {
             there.clear();
-        }
-    }
-
-    fn make_empty(&mut self, nodes: &Arc<NodeStates>) -> Empty {
-        let mut n_free_by_type = vec![0; self.cluster.gpu_types().len()];
-        self.free.clear();
-        self.host.clear();
-        for (node, is_up) in self.cluster.nodes().iter().zip(&nodes.is_up) {
-            let usable = nodes.usable(node);
-            self.free.push(usable);
-            self.host.push(if *is_up { node.host } else { Host::NONE });
-            n_free_by_type[node.gpu_type.index()] += usable.len();
-        }
-        self.open.clear();
-        self.open.extend(self.free.chunks(BLOCK).map(open_in));
-        Empty {
-            bounds: (0..self.open.len()).map(|block| Cell::new(self.tight_bound(block))).collect(),
-            open: self.open.clone(),
-            free: self.free.clone(),
-            host: self.host.clone(),
-            n_free: n_free_by_type.iter().sum(),
-            n_free_by_type,
-            // A weak hold would do; this one keeps the scheduler from reusing the address for other states.
-            nodes: Some(Arc::clone(nodes)),
         }
     }
 
     /// Free GPUs in all.
     #[inline]
     pub fn free_gpus(&self) -> u32 {
-        self.n_free
+        self.now.n_gpus
     }
 
     /// Free GPUs of one type.
     pub fn free_gpus_of(&self, gpu_type: GpuTypeId) -> u32 {
-        self.n_free_by_type.get(gpu_type.index()).copied().unwrap_or(0)
+        self.now.n_gpus_by_type.get(gpu_type.index()).copied().unwrap_or(0)
     }
 
     /// Free GPUs and host resources of a node; nothing for a node that does not exist.
     #[inline]
     pub fn free_on(&self, node: NodeId) -> (GpuSet, Host) {
-        match (self.free.get(node.index()), self.host.get(node.index())) {
+        match (self.now.gpus.get(node.index()), self.now.host.get(node.index())) {
             (Some(gpus), Some(host)) => (*gpus, *host),
             _ => (GpuSet::NONE, Host::NONE),
         }
@@ -149,32 +115,32 @@ impl Room {
     /// Takes GPUs that must be free; host resources are taken apart from them.
     #[inline]
     pub fn take_gpus(&mut self, node: NodeId, gpus: GpuSet) {
-        let free = &mut self.free[node.index()];
+        let free = &mut self.now.gpus[node.index()];
         debug_assert!(gpus.is_within(*free), "node {node}: GPUs {gpus:?} are not all free in {free:?}");
         *free = free.without(gpus);
         if free.is_empty() {
-            self.open[node.index() / BLOCK] &= !bit_of(node);
+            self.now.open[node.index() / BLOCK] &= !bit_of(node);
         }
-        self.n_free -= gpus.len();
-        self.n_free_by_type[self.cluster.gpu_type_of(node).index()] -= gpus.len();
+        self.now.n_gpus -= gpus.len();
+        self.now.n_gpus_by_type[self.cluster.gpu_type_of(node).index()] -= gpus.len();
     }
 
     /// Gives GPUs back.
     pub fn give_gpus(&mut self, node: NodeId, gpus: GpuSet) {
-        let free = &mut self.free[node.index()];
+        let free = &mut self.now.gpus[node.index()];
         *free = free.or(gpus);
         if !free.is_empty() {
-            self.open[node.index() / BLOCK] |= bit_of(node);
+            self.now.open[node.index() / BLOCK] |= bit_of(node);
         }
-        self.n_free += gpus.len();
-        self.n_free_by_type[self.cluster.gpu_type_of(node).index()] += gpus.len();
-        self.raise_bound(node);
+        self.now.n_gpus += gpus.len();
+        self.now.n_gpus_by_type[self.cluster.gpu_type_of(node).index()] += gpus.len();
+        self.now.raise_bound(node);
     }
 
     /// Takes host resources that must be free.
     #[inline]
     pub fn take_host(&mut self, node: NodeId, host: &Host) {
-        let room = &mut self.host[node.index()];
+        let room = &mut self.now.host[node.index()];
         debug_assert!(host.fits_in(room), "node {node}: {host} do not fit into {room}");
         *room = room.saturating_sub(host);
     }
@@ -182,9 +148,9 @@ impl Room {
     /// Gives host resources back.
     #[inline]
     pub fn give_host(&mut self, node: NodeId, host: &Host) {
-        let room = &mut self.host[node.index()];
+        let room = &mut self.now.host[node.index()];
         *room = room.checked_add(host).unwrap_or(*room);
-        self.raise_bound(node);
+        self.now.raise_bound(node);
     }
 
     /// Nodes, in id order, with a free GPU and host room for one GPU's worth of `per_gpu`.
@@ -192,19 +158,46 @@ impl Room {
         &'a self,
         per_gpu: &'a Host,
     ) -> impl Iterator<Item = (&'a Node, GpuSet, Host)> + 'a {
-        (0..self.open.len()).filter(move |b| self.may_hold(*b, per_gpu)).flat_map(move |block| {
-            self.open_nodes(block).filter_map(move |n| {
-                let host = self.host[n];
-                per_gpu.fits_in(&host).then(|| (&self.cluster.nodes()[n], self.free[n], host))
+        (0..self.now.open.len()).filter(move |b| self.now.may_hold(*b, per_gpu)).flat_map(move |block| {
+            self.now.open_nodes(block).filter_map(move |n| {
+                let host = self.now.host[n];
+                per_gpu.fits_in(&host).then(|| (&self.cluster.nodes()[n], self.now.gpus[n], host))
             })
         })
     }
 
     /// Nodes, in id order, with at least so many free GPUs (one or more), and how many they have.
     pub(crate) fn nodes_with(&self, gpus: u32) -> impl Iterator<Item = (NodeId, u32)> + '_ {
-        let blocks = (0..self.open.len()).filter(move |b| self.bounds[*b].get().1 >= gpus);
-        let nodes = blocks.flat_map(|block| self.open_nodes(block));
-        nodes.map(|n| (NodeId::from(n), self.free[n].len())).filter(move |(_, count)| *count >= gpus)
+        let blocks = (0..self.now.open.len()).filter(move |b| self.now.bounds[*b].get().1 >= gpus);
+        let nodes = blocks.flat_map(|block| self.now.open_nodes(block));
+        nodes.map(|n| (NodeId::from(n), self.now.gpus[n].len())).filter(move |(_, count)| *count >= gpus)
+    }
+}
+
+impl Free {
+    /// All of the nodes that are up.
+    fn of(cluster: &Cluster, nodes: &NodeStates) -> Self {
+        let mut free = Free { n_gpus_by_type: vec![0; cluster.gpu_types().len()], ..Free::default() };
+        for (node, is_up) in cluster.nodes().iter().zip(&nodes.is_up) {
+            let usable = nodes.usable(node);
+            free.gpus.push(usable);
+            free.host.push(if *is_up { node.host } else { Host::NONE });
+            free.n_gpus_by_type[node.gpu_type.index()] += usable.len();
+        }
+        free.n_gpus = free.n_gpus_by_type.iter().sum();
+        free.open = free.gpus.chunks(BLOCK).map(open_in).collect();
+        free.bounds = (0..free.open.len()).map(|block| Cell::new(free.tight_bound(block))).collect();
+        free
+    }
+
+    /// Becomes like another, in the memory that it has.
+    fn copy(&mut self, other: &Free) {
+        self.gpus.clone_from(&other.gpus);
+        self.host.clone_from(&other.host);
+        self.n_gpus = other.n_gpus;
+        self.n_gpus_by_type.clone_from(&other.n_gpus_by_type);
+        self.open.clone_from(&other.open);
+        self.bounds.clone_from(&other.bounds);
     }
 
     /// Places of the nodes of a block that have a free GPU, ascending.
@@ -232,14 +225,14 @@ impl Room {
 
     fn tight_bound(&self, block: usize) -> (Host, u32) {
         self.open_nodes(block)
-            .fold((Host::NONE, 0), |(host, gpus), n| (host.max(&self.host[n]), gpus.max(self.free[n].len())))
+            .fold((Host::NONE, 0), |(host, gpus), n| (host.max(&self.host[n]), gpus.max(self.gpus[n].len())))
     }
 
     #[inline]
     fn raise_bound(&mut self, node: NodeId) {
         let bound = &self.bounds[node.index() / BLOCK];
         let (host, gpus) = bound.get();
-        bound.set((host.max(&self.host[node.index()]), gpus.max(self.free[node.index()].len())));
+        bound.set((host.max(&self.host[node.index()]), gpus.max(self.gpus[node.index()].len())));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::artifact::{self, Givers, Kept};
 use rota_core::cluster::{Cluster, NodeGroup};
-use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk, plan_of};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Sequence, Walk, plan_of};
 use rota_core::ids::{DatasetId, GpuTypeId, JobId, NodeId, TenantId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::place::{Consolidate, FirstFit, LocalData, Place};
@@ -248,10 +248,10 @@ impl Walker {
             demand: if dice.one_in(2) { Demand::Best } else { Demand::FairShare },
             misfit: if dice.one_in(4) { Misfit::Stop } else { Misfit::Skip },
             only_selected: dice.one_in(2),
-            largest_first: dice.one_in(2),
+            packs: if dice.one_in(2) { Sequence::LargestFirst } else { Sequence::Queue },
             stayers_first: dice.one_in(2),
-            rearranges: dice.one_in(2),
-            tops_up: dice.one_in(2),
+            rearranges: dice.one_in(2).then_some(Sequence::Queue),
+            tops_up: dice.one_in(2).then_some(Sequence::Queue),
             keep_places: !dice.one_in(3),
             ..Walk::default()
         };

@@ -6,11 +6,15 @@ use std::time::{Duration, SystemTime};
 use rota_core::policy::{Policy as _, PolicyError};
 use rota_core::round::{self, Decision, RoundError};
 use rota_core::snapshot::Snapshot;
+use rota_scripts::sample::{self, Size};
 use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError};
 use sha2::{Digest as _, Sha256};
 
 /// How long a decision may take.
 const DECISION_ALARM: Duration = Duration::from_secs(60);
+
+/// The made-up instant that a policy is tried on while there are no jobs: half of them run, the others have just arrived.
+const TRIAL: Size = Size { n_nodes: 4, n_old: 8, n_new: 8 };
 
 /// A decision that could not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +52,9 @@ pub enum PolicyUseError {
     /// It was tried on the present state, and failed.
     #[error("a dry run failed: {0}")]
     DryRun(DecideError),
+    /// There were no jobs to try it on; it was tried on made-up ones, and failed.
+    #[error("a dry run with made-up jobs failed: {0}")]
+    Trial(DecideError),
     /// It was asked what it would do, and failed.
     #[error(transparent)]
     Decide(#[from] DecideError),
@@ -59,6 +66,26 @@ pub enum PolicyUseError {
     OldTextStays(Box<PolicyUseError>),
 }
 
+/// What a policy is tried on before it decides.
+#[derive(Clone, Copy)]
+pub(crate) enum DryRun<'a> {
+    /// Nothing.
+    Skipped,
+    /// The present state, or made-up jobs while there are none: so an error in a script is found when the script is loaded,
+    /// not at the first round that has something to decide.
+    On(Option<&'a Snapshot>),
+}
+
+impl DryRun<'_> {
+    fn of(self, script: &mut ScriptPolicy) -> Result<(), PolicyUseError> {
+        let DryRun::On(snapshot) = self else { return Ok(()) };
+        match snapshot.filter(|snapshot| !snapshot.jobs.is_empty()) {
+            Some(snapshot) => decide_safely(script, snapshot).map(drop).map_err(PolicyUseError::DryRun),
+            None => decide_safely(script, &sample::snapshot(TRIAL)).map(drop).map_err(PolicyUseError::Trial),
+        }
+    }
+}
+
 /// Which policy was chosen.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyChosen {
@@ -66,6 +93,8 @@ pub(crate) struct PolicyChosen {
     pub(crate) set: Vec<(String, String)>,
     /// A checksum of its scripts' texts.
     pub(crate) digest: String,
+    /// What a dry run found wrong with a policy that is used all the same, because the head starts with it.
+    pub(crate) trouble: Option<String>,
 }
 
 /// A policy that decides.
@@ -78,17 +107,15 @@ pub(crate) struct LoadedPolicy {
 }
 
 impl LoadedPolicy {
-    /// A policy with its parameters and memory, after a dry run on the snapshot if there is one.
+    /// A policy with its parameters and memory, after the dry run that is asked for.
     pub(crate) fn load(
         policy: &str,
         set: &[(String, String)],
         memory: &str,
-        snapshot: Option<&Snapshot>,
+        dry_run: DryRun<'_>,
     ) -> Result<Self, PolicyUseError> {
         let mut script = load_script(policy, set)?;
-        if let Some(snapshot) = snapshot {
-            decide_safely(&mut script, snapshot).map_err(PolicyUseError::DryRun)?;
-        }
+        dry_run.of(&mut script)?;
         // Even if it is empty, because the dry run left a memory of its own.
         script.restore_memory(memory)?;
         let mut hasher = Sha256::new();
@@ -102,15 +129,20 @@ impl LoadedPolicy {
             }
         }
         let digest = format!("{:x}", hasher.finalize());
-        let chosen = PolicyChosen { policy: policy.to_owned(), set: set.to_vec(), digest };
+        let chosen = PolicyChosen { policy: policy.to_owned(), set: set.to_vec(), digest, trouble: None };
         Ok(LoadedPolicy { chosen, script, files, before: None })
     }
 
     /// The same policy, read again from its files. Its memory is kept, and so is the memory to go back to.
-    pub(crate) fn load_again(&self, snapshot: Option<&Snapshot>) -> Result<Self, PolicyUseError> {
+    pub(crate) fn load_again(&self, dry_run: DryRun<'_>) -> Result<Self, PolicyUseError> {
         let PolicyChosen { policy, set, .. } = &self.chosen;
-        let again = Self::load(policy, set, &self.script.memory(), snapshot)?;
+        let again = Self::load(policy, set, &self.script.memory(), dry_run)?;
         Ok(LoadedPolicy { before: self.before.clone(), ..again })
+    }
+
+    /// Says what a dry run found wrong with it.
+    pub(crate) fn warn(&mut self, trouble: String) {
+        self.chosen.trouble = Some(trouble);
     }
 
     pub(crate) fn chosen(&self) -> &PolicyChosen {

@@ -9,7 +9,7 @@ mod loaded;
 pub(crate) use link::{DeciderLink, Waiting};
 pub use loaded::DecideError;
 pub use loaded::PolicyUseError;
-pub(crate) use loaded::{LoadedPolicy, PolicyChosen, decide_safely, load_script};
+pub(crate) use loaded::{DryRun, LoadedPolicy, PolicyChosen, decide_safely, load_script};
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -19,6 +19,9 @@ use rota_core::snapshot::Snapshot;
 
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The ticket of the head itself, for the policy it starts with.
+const HEADS_OWN: u64 = 0;
 
 /// A request to the decider.
 #[derive(Debug)]
@@ -97,7 +100,15 @@ impl Decider {
             }
             Ask::Choose { ticket, policy, set, memory, snapshot } => {
                 let snapshot = snapshot.or_else(|| self.last.clone());
-                let loaded = LoadedPolicy::load(&policy, &set, &memory, snapshot.as_ref());
+                let load = |dry_run| LoadedPolicy::load(&policy, &set, &memory, dry_run);
+                let loaded = match load(DryRun::On(snapshot.as_ref())) {
+                    // A head must come up with the policy it had; what is wrong with it is told at once.
+                    Err(error) if ticket == HEADS_OWN => load(DryRun::Skipped).map(|mut loaded| {
+                        loaded.warn(error.to_string());
+                        loaded
+                    }),
+                    loaded => loaded,
+                };
                 let result = loaded.map(|loaded| self.use_from_now_on(loaded));
                 Answer::Chosen { ticket: Some(ticket), result }
             }
@@ -120,7 +131,7 @@ impl Decider {
 
     fn reload(&mut self, snapshot: Option<&Snapshot>) -> Result<PolicyChosen, PolicyUseError> {
         let policy = self.policy.as_ref().ok_or(PolicyUseError::NoPolicy)?;
-        let loaded = policy.load_again(snapshot)?;
+        let loaded = policy.load_again(DryRun::On(snapshot))?;
         Ok(self.use_from_now_on(loaded))
     }
 

@@ -111,10 +111,11 @@ impl Engine {
         };
         let known = self.state.cluster().policy();
         let is_known = |chosen: &PolicyChosen| chosen.policy == known.name && chosen.set == known.set;
+        let trouble = result.as_ref().ok().and_then(|chosen| chosen.trouble.clone());
         let answers = match result {
             // After a restart the same policy goes on: nothing to write down.
             Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
-            Ok(PolicyChosen { policy, set, digest }) => {
+            Ok(PolicyChosen { policy, set, digest, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
                 let text = format!("policy {policy} decides from the next round on");
@@ -131,6 +132,10 @@ impl Engine {
                 vec![failed(&error.to_string())]
             }
         };
+        if let Some(trouble) = trouble {
+            tracing::warn!("{trouble}");
+            self.decider.has_failed(&trouble);
+        }
         if let Some(waiting) = waiting {
             self.replies.push(waiting.reply, answers);
         }

@@ -29,6 +29,7 @@ pub(super) struct Track {
     held: Vec<u32>,
     stops: Vec<u32>,
     service: Vec<Span>,
+    ran: Vec<Span>,
     samples: Vec<Sample>,
     timeline: Vec<Stretch>,
     worth_time_s: f64,
@@ -42,6 +43,7 @@ impl Track {
             open: vec![None; n_jobs],
             stops: vec![0; n_jobs],
             service: vec![Span::ZERO; n_jobs],
+            ran: vec![Span::ZERO; n_jobs],
             ..Track::default()
         }
     }
@@ -86,6 +88,7 @@ impl Track {
         let Some((from, held)) = self.open[job].take() else { return false };
         let to = now.max(from);
         self.service[job] += (to - from) * i64::from(held.gpus);
+        self.ran[job] += to - from;
         self.worth_time_s += (to - from).as_secs_f64() * held.worth;
         if self.keeps_timeline && to > from {
             let stretch = |slice| Stretch { job: JobId::from(job), slice, from, to };
@@ -96,8 +99,9 @@ impl Track {
 
     /// Adds what was seen to the ledger: what each job held, and the rounds.
     pub(super) fn write(self, ledger: &mut Ledger) {
-        for ((outcome, service), stops) in ledger.outcomes.iter_mut().zip(&self.service).zip(&self.stops) {
-            (outcome.service, outcome.preemptions) = (*service, *stops);
+        for (job, outcome) in ledger.outcomes.iter_mut().enumerate() {
+            (outcome.service, outcome.ran) = (self.service[job], self.ran[job]);
+            outcome.preemptions = self.stops[job];
         }
         ledger.gpu_time = self.service.iter().map(|service| i128::from(service.0)).sum();
         self.write_rounds(ledger);

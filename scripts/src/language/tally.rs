@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use rhai::{AST, ASTNode, Expr, FnCallExpr, Position, Stmt};
+use rhai::{AST, ASTNode, Expr, FnCallExpr, Module, Position, Stmt};
 
 /// What was spent somewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +103,12 @@ impl Tally {
             true
         });
         self.nodes.insert(file.to_owned(), nodes);
+        // The top level has run when a script is there to be asked.
+        AST::new(script.statements().to_vec(), Module::new()).walk(&mut |path: &[ASTNode]| {
+            let (line, _) = path.last().map_or((0, 0), |node| place(position_of(node)));
+            self.lines.insert((file.to_owned(), line));
+            true
+        });
     }
 
     /// A step begins: what was spent since the step before is booked.

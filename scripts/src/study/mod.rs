@@ -20,6 +20,7 @@ use rhai::Engine;
 use crate::language::engine::{add_packages, replace_builtins, set_limits};
 use crate::language::error::{Explainer, ScriptError};
 use crate::language::limits::Limits;
+use crate::language::nearest::hint;
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::Shared;
 use crate::policy::part::Part;
@@ -95,12 +96,12 @@ pub struct RunRefused(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FigureError {
     /// Runs have no figure of that name.
-    #[error("a run has no figure `{name}`: there are {known}")]
+    #[error("a run has no figure `{name}`{}", nearby(name, known))]
     Unknown {
         /// The name that was asked for.
         name: String,
-        /// The names that there are, with commas between them.
-        known: String,
+        /// The names that there are.
+        known: Vec<String>,
     },
     /// The run came to no end.
     #[error("run {number} failed: {why}; ask for `ok` before its figures")]
@@ -116,6 +117,18 @@ pub enum FigureError {
         /// The number of the run, from 1.
         number: usize,
     },
+}
+
+/// The figures nearest to a name, or where all are listed.
+fn nearby(name: &str, known: &[String]) -> String {
+    // A name is often right but for its unit, which is too far for a count of letters.
+    let begun = known.iter().map(String::as_str).filter(|known| known.starts_with(name));
+    let begun: Vec<&str> = begun.take(3).collect();
+    match hint(name, known.iter().map(String::as_str)) {
+        _ if !begun.is_empty() => format!(": did you mean `{}`?", begun.join("` or `")),
+        Some(hint) => format!(": {hint}"),
+        None => ": summary.json, and `rota simulate --json`, show all that there are".to_owned(),
+    }
 }
 
 /// A parameter was set that the study has not declared.

@@ -36,7 +36,8 @@ pub(super) fn combinations(map: Map) -> Outcome<Vec<Settings>> {
     Ok(all)
 }
 
-/// The values of one name: the elements of an array, the numbers of a range, or the one that it is.
+/// The values of one name: the elements of an array, the numbers of a range, every combination of what a map lists, or the
+/// one that it is.
 fn several(name: &str, value: Dynamic) -> Outcome<Vec<Setting>> {
     if let Some(range) = value.clone().try_cast::<std::ops::Range<i64>>() {
         return whole_numbers(name, range.start, range.end);
@@ -47,7 +48,10 @@ fn several(name: &str, value: Dynamic) -> Outcome<Vec<Setting>> {
     match value.try_cast_result::<Array>() {
         Ok(values) if values.is_empty() => fail(format!("sweep: {name}: no value")),
         Ok(values) => values.into_iter().map(|value| setting(name, value)).collect(),
-        Err(value) => Ok(vec![setting(name, value)?]),
+        Err(value) => match value.try_cast_result::<Map>() {
+            Ok(map) => Ok(combinations(map)?.into_iter().map(Setting::Pairs).collect()),
+            Err(value) => Ok(vec![setting(name, value)?]),
+        },
     }
 }
 

@@ -36,7 +36,7 @@ impl Batch for Toy {
             (Some(why), _) => Err(FigureError::Failed { number: run + 1, why }),
             (None, "avg_jct_s") => Ok(self.number(run, "jobs_per_hour")),
             (None, "deadline_ratio") => Ok(None),
-            (None, _) => Err(FigureError::Unknown { name: name.to_owned(), known: "avg_jct_s".into() }),
+            (None, _) => Err(FigureError::Unknown { name: name.to_owned(), known: vec!["avg_jct_s".into()] }),
         }
     }
     fn failure(&self, run: usize) -> Option<String> {
@@ -83,6 +83,41 @@ fn a_sweep_is_every_combination_with_the_last_name_fastest() {
         [r#"Text("a") Whole(1)"#, r#"Text("a") Whole(2)"#, r#"Text("b") Whole(1)"#, r#"Text("b") Whole(2)"#]
     );
     assert_eq!(runs[0][0], ("jobs".to_owned(), Setting::Whole(5)));
+}
+
+#[test]
+fn arrays_inside_set_are_swept() {
+    let (runs, ..) = ran(r#"sweep(#{ policy: "a", set: #{ patience: [2, 6], b: 1 }, seed: 1..=2 })"#, &[]);
+    let set = |b: i64, patience: i64| {
+        Setting::Pairs(vec![("b".into(), Setting::Whole(b)), ("patience".into(), Setting::Whole(patience))])
+    };
+    let sets: Vec<&Setting> = runs.iter().map(|run| &run[2].1).collect();
+    assert_eq!(sets, [&set(1, 2), &set(1, 6), &set(1, 2), &set(1, 6)], "{runs:?}");
+}
+
+#[test]
+fn the_best_of_a_search_is_named_with_what_it_is_worth() {
+    let source = r#"
+        let candidates = [];
+        for load in [9, 4, 5] { candidates.push(sweep(#{ policy: "las", jobs_per_hour: load, seed: 1..=2 })); }
+        let found = best(candidates, "avg_jct_s");
+        print(`${found.at} ${found.next} ${found.is_clear}`);"#;
+    let (_, said, result) = ran(source, &[]);
+    assert_eq!(result, Ok(()));
+    assert!(
+        said[0].starts_with("lowest avg_jct_s of 3: number 2 ") && said[0].contains("not told apart"),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "1 2 false", "the toy's intervals are wide");
+    assert!(error("best([], \"avg_jct_s\")", &[]).contains("fewer than two lists"));
+    assert!(error("best([1, 2], \"avg_jct_s\")", &[]).contains("is not a list of runs"));
+}
+
+#[test]
+fn an_unknown_figure_is_said_in_a_line_with_the_nearest() {
+    let why = error(r#"run(#{ policy: "las" }).avg_jct"#, &[]);
+    let first = why.lines().next().unwrap_or_default();
+    assert!(first.ends_with("a run has no figure `avg_jct`: did you mean `avg_jct_s`?"), "{why}");
 }
 
 #[test]

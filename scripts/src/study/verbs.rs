@@ -45,7 +45,7 @@ fn runs(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
     registrar
         .function(
             "sweep(settings) -> Array",
-            "A run for every combination of the values listed: arrays and ranges are multiplied out, all else stays. `sweep(#{ policy: [\"las\", \"srtf\"], jobs_per_hour: [4, 8], seed: 1..=3 })` are twelve.",
+            "A run for every combination of the values listed: arrays and ranges are multiplied out, also inside `set`, all else stays. `sweep(#{ policy: [\"las\", \"srtf\"], jobs_per_hour: [4, 8], seed: 1..=3 })` are twelve.",
         )
         .register_fn("sweep", move |map: Map| -> Outcome<Array> {
             let each = combinations(map)?.into_iter();
@@ -116,6 +116,50 @@ fn statistics(registrar: &mut Registrar<'_>, host: &Arc<StudyHost>) {
                 None => fail("compare: no runs"),
             }
         });
+    let at = Arc::clone(host);
+    registrar
+        .function(
+            "best(candidates, figure) -> Map",
+            "Of several lists of runs, each in the order of the same seeds, the one with the lowest mean of a figure: `at` and `next`, its place and that of the second lowest, from 0; `ratio`, `ratio_low`, `ratio_high`, the next over it; `is_clear`, whether the interval leaves no doubt. Prints it, and says when the two are not told apart.",
+        )
+        .register_fn("best", move |candidates: Array, name: ImmutableString| best(&at, &candidates, &name));
+}
+
+/// Of several lists of runs the one with the lowest mean, and the next.
+fn best(host: &StudyHost, candidates: &Array, name: &str) -> Outcome<Map> {
+    let mut means: Vec<(f64, usize, Vec<f64>)> = Vec::with_capacity(candidates.len());
+    for (at, candidate) in candidates.iter().enumerate() {
+        let Some(runs) = candidate.read_lock::<Array>() else {
+            return fail(format!("best: {} is not a list of runs", type_label(candidate)));
+        };
+        let values = figures(&runs, name)?;
+        means.push((values.iter().sum::<f64>() / values.len() as f64, at, values));
+    }
+    means.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let [(mean, at, of_best), (_, next, of_next), ..] = means.as_slice() else {
+        return fail("best: fewer than two lists of runs");
+    };
+    let Some(Comparison { ratio, .. }) = host.batch.compare(of_best, of_next) else {
+        return fail(format!("best: {} runs cannot be paired with {}", of_best.len(), of_next.len()));
+    };
+    let is_clear = ratio.low > 1.0 && of_best.len() > 1;
+    let verdict = if is_clear { "" } else { ", not told apart from it" };
+    host.batch.say(&format!(
+        "lowest {name} of {}: number {} with a mean of {mean:.6}; the next, number {}, is {:.3} x as high [{:.3}, {:.3}] on {} seeds{verdict}",
+        means.len(),
+        at + 1,
+        next + 1,
+        ratio.mean,
+        ratio.low,
+        ratio.high,
+        ratio.n
+    ));
+    let numbers = [("ratio", ratio.mean), ("ratio_low", ratio.low), ("ratio_high", ratio.high)];
+    let mut map: Map = numbers.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    map.insert("at".into(), (*at as i64).into());
+    map.insert("next".into(), (*next as i64).into());
+    map.insert("is_clear".into(), is_clear.into());
+    Ok(map)
 }
 
 /// A figure of several runs; a failed run, or one without the figure, is an error that names it.

@@ -9,7 +9,7 @@ use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
 use rota_traces::profile::{ProfileSet, load};
 
-use rota_lab::report::{Axis, Figure, Line, Marks, TABLE_STYLE, text_and_plots};
+use rota_lab::report::{Axis, Figure, Line, Marks, TABLE_STYLE, table_and_plots};
 use rota_lab::results::replace_file;
 
 /// What to compare.
@@ -57,7 +57,9 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     let pairs = pairs(args, &first, &second)?;
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["model", "points", "mean difference %", "largest %", "where", "CPUs", "memory GB"]);
+    let headings = ["model", "points", "mean difference (%)", "largest (%)", "where", "CPUs", "memory (GB)"];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    table.set_header(headings);
     for column in [1, 2, 3] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -73,7 +75,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
             let (a, b) = (of(&pair.first.demand_per_gpu), of(&pair.second.demand_per_gpu));
             if a == b { a.to_string() } else { format!("{a} → {b}") }
         };
-        table.add_row([
+        rows.push(vec![
             pair.name.clone(),
             points.len().to_string(),
             format!("{mean:.1}"),
@@ -84,10 +86,11 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
         ]);
         figures.extend(pair.figures(&points, (&args.first, &args.second)));
     }
+    table.add_rows(rows.clone());
     println!("{table}");
     if let Some(page) = &args.page {
-        let title = format!("{} and {}", args.first, args.second);
-        replace_file(page, text_and_plots(&title, &table.to_string(), &figures)?.as_bytes())?;
+        let title = format!("Profiles of {} against {}", args.second, args.first);
+        replace_file(page, table_and_plots(&title, &headings, &rows, &figures)?.as_bytes())?;
         println!("{} written", page.display());
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::HowArgs;
 use super::figure::{Done, folder, program, reproduce};
 use crate::commands::live::agent_program;
 use rota_lab::reproduce::papers::PAPERS;
-use rota_lab::reproduce::{Reproduced, gpemu as gpemu_figure};
+use rota_lab::reproduce::{Reproduced, gpemu as gpemu_figure, over_all_figures};
 use rota_lab::results::replace_file;
 
 /// Between these lines a file keeps the list of claims.
@@ -68,6 +68,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
     for paper in PAPERS {
         let paper = super::known(paper.system)?;
         let _ = write!(list, "## {}\n\n", paper.title);
+        let mut run = Vec::new();
         for figure in paper.figures {
             let out = args.out.join(folder(paper, figure));
             let kept = Reproduced::read(paper, figure, &out, &program, args.quick, &[]);
@@ -79,17 +80,18 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
                     reproduced
                 }
             };
-            if !args.quiet {
-                println!("{}", reproduced.to_markdown());
-            }
+            println!("{}", reproduced.to_markdown());
             let _ = writeln!(list, "{}", reproduced.to_markdown());
+            run.push(reproduced);
+        }
+        if let Some(verdicts) = over_all_figures(paper, &run) {
+            println!("{verdicts}");
+            let _ = writeln!(list, "{verdicts}");
         }
     }
     let deployed = super::gpemu::as_part_of_all(&args.out, &args.traces, args.quick, args.quiet)?;
     let _ = write!(list, "## GPEmu\n\n{deployed}");
-    if !args.quiet {
-        println!("{deployed}");
-    }
+    println!("{deployed}");
     for failure in &failures {
         eprintln!("{failure}");
     }

@@ -1,4 +1,4 @@
-//! One figure: files found, time said first, every story run, then claims, tables, plots and the page.
+//! One figure: its files are found, every column is run, then claims, tables, plots and the page are written.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use rota_scripts::artifact::Defects;
+use rota_scripts::artifact::{Defect, Defects};
 use rota_scripts::shipped;
 use rota_scripts::study::{Setting, StudyOptions};
 
 use super::HowArgs;
 use super::attribute::attribute;
-use super::stories::{Also, Pairs, With, asked};
+use super::columns::{Also, Pairs, With, to_run};
+use super::inputs;
 use crate::commands::progress::Meter;
-use crate::commands::run::{self, RunArgs};
+use crate::commands::run::RunArgs;
 use crate::commands::study::{Bar, Simulate};
 use rota_lab::original::Original;
-use rota_lab::reproduce::evidence::{Evidence, Story};
+use rota_lab::reproduce::evidence::{Column, Evidence};
 use rota_lab::reproduce::papers::{How, Needed, Paper, PaperFigure};
-use rota_lab::reproduce::{NONE, Reproduced, chronus, elasticflow, rows, with_baseline};
+use rota_lab::reproduce::{Reproduced, chronus, elasticflow, rows, with_baseline};
 use rota_lab::results::Input;
-use rota_lab::shared::shared_folder;
 use rota_lab::study::{self, Order, Ran, Study, Watch};
 
 /// A comparison as on a command line.
@@ -54,7 +54,7 @@ pub(super) fn run(paper: &'static Paper, name: &str, how: &HowArgs) -> Result<Ex
         how.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", folder(paper, figure))));
     let Done { reproduced, failures } = reproduce(paper, figure, how, &out)?;
     if how.json {
-        print!("{}", reproduced.to_json(&program()?, &how.asked()));
+        print!("{}", reproduced.to_json(&program()?, &how.options()));
     } else {
         print!("{}", reproduced.to_text());
         println!("\nresults in {0}: open {0}/report.html", out.display());
@@ -86,32 +86,37 @@ pub(super) fn reproduce(
     how: &HowArgs,
     out: &Path,
 ) -> Result<Done> {
-    let (stories, set) = asked(&how.set)?;
+    let (columns, set) = to_run(&how.set)?;
     // A name that is none, or another program's, must not cost a run.
     refuse_unknown_defects(paper, &how.defects)?;
-    let files = figure.needs.iter().map(|needed| located(needed, &how.traces)).collect::<Result<Vec<_>>>()?;
+    let located = |needed: &Needed| inputs::located(needed, &how.traces);
+    let files = figure.needs.iter().map(located).collect::<Result<Vec<_>>>()?;
     if !how.quiet {
         let time = if how.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
         eprintln!("{}; takes {time} on two cores", paper.heading(figure));
     }
-    let question = Question { paper, figure, how, stories, set, files, out };
+    let kept = figure.needs.iter().zip(files).map(|(needed, file)| inputs::kept(needed, file, out));
+    let files = kept.collect::<Result<Vec<_>>>()?;
+    let run = FigureRun { figure, how, columns, set, files, out };
     let Found { mut evidence, failures, originals } = match figure.how {
-        How::Study(study) => question.by_study(study)?,
-        How::Admission => Found::just(question.admission()?),
-        How::Chronus => Found::just(question.baselines()?),
+        How::Study(study) => run.by_study(study)?,
+        How::Admission => Found::just(run.admission()?),
+        How::Chronus => Found::just(run.baselines()?),
     };
-    evidence.rows.insert(Story::Published, with_baseline(figure.published_rows()));
+    evidence.rows.insert(Column::Published, with_baseline(figure.published_rows()));
     let defects = match figure.attributed.filter(|_| how.defects.is_empty()) {
         Some(attributed) => {
-            attribute(paper, &attributed, &originals, &evidence, &question.study_folder(), how.is_silent())?
+            let (folder, is_silent) = (run.study_folder(), how.is_silent());
+            let attributed = attributed.in_form(how.quick);
+            attribute((paper, figure), &attributed, &originals, &evidence, &folder, is_silent)?
         }
         None => Vec::new(),
     };
-    if let Some(options) = figure.over_time.filter(|_| question.stories.contains(&Story::Shipped)) {
-        question.over_time(options)?;
+    if let Some(options) = figure.over_time.filter(|_| run.columns.contains(&Column::Shipped)) {
+        run.over_time(options)?;
     }
     let reproduced = Reproduced { paper, figure, is_quick: how.quick, evidence, defects };
-    reproduced.write(out, &program()?, &how.asked())?;
+    reproduced.write(out, &program()?, &how.options())?;
     Ok(Done { reproduced, failures })
 }
 
@@ -119,16 +124,19 @@ fn refuse_unknown_defects(paper: &Paper, names: &[String]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let chosen = Defects::parse(names.iter().map(String::as_str))?;
-    let has_own = chosen.of(paper.program).iter().next().is_some() || names.iter().any(|name| name == NONE);
-    if !has_own {
-        bail!(
-            "--defect {}: {} has no such defect; `--defect list` of `rota simulate` names them",
-            names.join(","),
-            paper.system
-        );
+    Defects::parse(names.iter().map(String::as_str))?;
+    let foreign = Defect::ALL.into_iter().find(|defect| {
+        let is_named = names.iter().any(|name| name.trim_start_matches("no-") == defect.name());
+        is_named && !paper.programs.contains(&defect.system())
+    });
+    match foreign {
+        Some(defect) => bail!(
+            "--defect {defect}: {} has no such defect, it is {}'s; `rota simulate --defect list` names them all",
+            paper.system,
+            defect.system()
+        ),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn about(minutes: f64) -> String {
@@ -141,7 +149,7 @@ pub(super) fn about(minutes: f64) -> String {
 
 impl HowArgs {
     /// What the user set, in words.
-    fn asked(&self) -> Vec<String> {
+    fn options(&self) -> Vec<String> {
         let defects = self.defects.iter().map(|name| format!("defect={name}"));
         self.set.iter().cloned().chain(defects).collect()
     }
@@ -166,26 +174,25 @@ impl Found {
     }
 }
 
-/// A figure with everything that is asked of it.
-struct Question<'a> {
-    paper: &'static Paper,
+/// A figure with how it is run.
+struct FigureRun<'a> {
     figure: &'static PaperFigure,
     how: &'a HowArgs,
-    stories: Vec<Story>,
-    /// Parameters that are no story.
+    columns: Vec<Column>,
+    /// What the user set besides the columns.
     set: Pairs,
     /// The files that it needs, in its order.
     files: Vec<PathBuf>,
     out: &'a Path,
 }
 
-impl Question<'_> {
+impl FigureRun<'_> {
     /// Where the study's own tables, page and kept runs lie.
     fn study_folder(&self) -> PathBuf {
         self.out.join("study")
     }
 
-    /// A shipped study, once for each story.
+    /// A shipped study, once for each column.
     fn by_study(&self, name: &str) -> Result<Found> {
         let script =
             shipped::STUDIES.iter().find(|study| study.name == name).context("a study that is shipped")?;
@@ -195,7 +202,7 @@ impl Question<'_> {
         let out = self.study_folder();
         let mut found = Found::just(Evidence::default());
         let mut all = Study { title: String::new(), remarks: Vec::new(), runs: Vec::new(), stopped: None };
-        for story in &self.stories {
+        for column in &self.columns {
             let order = Order {
                 file: script.file,
                 source: script.source,
@@ -205,18 +212,18 @@ impl Question<'_> {
                 shard: None,
             };
             let bar = Arc::new(Bar::new(self.how.is_silent()));
-            let with = With { simulate: Simulate::new()?, also: self.also(*story) };
+            let with = With { simulate: Simulate::new()?, also: self.also(*column) };
             let study = study::study(&order, with, Arc::clone(&bar) as Arc<dyn Watch>);
             bar.finish();
             let study = study?;
             if let Some(why) = study.stopped {
                 bail!("{why}");
             }
-            found.evidence.rows.insert(*story, rows(&study.runs, self.figure.along));
-            if *story == Story::Original {
+            found.evidence.rows.insert(*column, rows(&study.runs, self.figure.along));
+            if *column == Column::Original {
                 found.originals.clone_from(&study.runs);
             }
-            let (runs, failed) = self.told_apart(study.runs, *story);
+            let (runs, failed) = self.labelled(study.runs, *column);
             found.failures.extend(failed);
             all.title = study.title;
             all.runs.extend(runs);
@@ -225,33 +232,33 @@ impl Question<'_> {
         Ok(found)
     }
 
-    /// What makes a run one of this story's.
-    fn also(&self, story: Story) -> Also {
-        match story {
-            Story::Original => Also::Original {
-                parameters: self.paper.parameters,
+    /// What makes a run one of this column's.
+    fn also(&self, column: Column) -> Also {
+        match column {
+            Column::Original => Also::Original {
+                parameters: self.figure.parameters,
                 defects: self.how.defects.clone(),
                 without: self.figure.without_original,
             },
-            Story::Shipped | Story::Published => Also::Nothing,
+            Column::Shipped | Column::Published => Also::Nothing,
         }
     }
 
     /// Runs that say by whose rules they were run, and those that failed. That a policy has no original, or one that is
     /// left out, is no failure.
-    fn told_apart(&self, runs: Vec<Ran>, story: Story) -> (Vec<Ran>, Vec<String>) {
+    fn labelled(&self, runs: Vec<Ran>, column: Column) -> (Vec<Ran>, Vec<String>) {
         let mut kept = Vec::new();
         let mut failures = Vec::new();
         for mut run in runs {
             if let study::Outcome::Failed(why) = &run.outcome {
                 let policy = run.setting("policy");
                 let is_left_out = self.figure.without_original.contains(&policy.as_str());
-                if story == Story::Original && (is_left_out || Original::parse(&policy).is_err()) {
+                if column == Column::Original && (is_left_out || Original::parse(&policy).is_err()) {
                     continue;
                 }
-                failures.push(format!("{}, {}: {why}", run.name(), story.heading()));
+                failures.push(format!("{}, {}: {why}", run.name(), column.heading()));
             }
-            run.settings.push(("rules".to_owned(), Setting::Text(story.heading().to_owned())));
+            run.settings.push(("rules".to_owned(), Setting::Text(column.heading().to_owned())));
             kept.push(run);
         }
         (kept, failures)
@@ -259,8 +266,11 @@ impl Question<'_> {
 
     fn admission(&self) -> Result<Evidence> {
         self.refuse_parameters()?;
-        if !self.stories.contains(&Story::Shipped) {
+        if !self.columns.contains(&Column::Shipped) {
             bail!("--set compat=artifact: the original has no model to compare with");
+        }
+        if let Some(name) = self.how.defects.first() {
+            bail!("--defect {name}: the original has no model to compare with, so it is not run here");
         }
         let meter = self.meter(elasticflow::n_runs());
         let rows = elasticflow::admission(&self.files, &|| {
@@ -268,7 +278,7 @@ impl Question<'_> {
             meter.run_done();
         });
         meter.finish();
-        Ok(Evidence { rows: [(Story::Shipped, rows?)].into() })
+        Ok(Evidence { rows: [(Column::Shipped, rows?)].into() })
     }
 
     fn baselines(&self) -> Result<Evidence> {
@@ -280,10 +290,10 @@ impl Question<'_> {
         let options = chronus::ChronusOptions {
             is_quick: self.how.quick,
             files: self.files.clone(),
-            stories: self.stories.clone(),
+            columns: self.columns.clone(),
             defects,
         };
-        let meter = self.meter(chronus::n_runs(&self.stories));
+        let meter = self.meter(chronus::n_runs(&self.columns));
         let evidence = chronus::study(&options, &|| {
             meter.advance(1);
             meter.run_done();
@@ -311,21 +321,6 @@ impl Question<'_> {
         }
         let out = self.out.join("over-time").display().to_string();
         argv.extend(["--quiet".to_owned(), "--out".to_owned(), out]);
-        run::run(&Comparison::try_parse_from(&argv)?.args)
+        crate::commands::run::run(&Comparison::try_parse_from(&argv)?.args)
     }
-}
-
-/// Where a file that is not shipped lies, or what to do about it.
-fn located(needed: &Needed, given: &[PathBuf]) -> Result<PathBuf> {
-    let folders = if given.is_empty() { vec![shared_folder().join(needed.below)] } else { given.to_vec() };
-    let found = folders.iter().map(|folder| folder.join(needed.file)).find(|path| path.is_file());
-    found.with_context(|| {
-        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        format!(
-            "{} is in none of the folders {}; it is published at {}: fetch it and name its folder with --traces",
-            needed.file,
-            folders.join(", "),
-            needed.origin
-        )
-    })
 }

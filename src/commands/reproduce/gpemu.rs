@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::local_cluster::LocalCluster;
 use rota_lab::reproduce::gpemu::{
-    ALLOCATIONS, Cell, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Story, Study,
+    ALLOCATIONS, Cell, Column, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Study,
 };
 use rota_lab::results::{Results, RunResult, replace_file};
 use rota_lab::shared::shared_folder;
@@ -150,7 +150,7 @@ fn reproduce(args: &GpemuArgs) -> Result<Study> {
     Ok(study)
 }
 
-/// The points, or why they are not at hand.
+/// The points, or why they are missing.
 fn published(args: &GpemuArgs) -> Result<(Published, Option<String>)> {
     let default = shared_folder().join(POINTS);
     match (&args.points, default.exists()) {
@@ -232,8 +232,8 @@ fn study(
                 allocation,
                 deployed: times(&policy).with_context(nothing)?,
                 simulated: times(&format!("{policy} simulated")).with_context(nothing)?,
-                gpemu: published.curve(Story::Gpemu, order, allocation).cloned(),
-                paper: published.curve(Story::Paper, order, allocation).cloned(),
+                gpemu: published.curve(Column::Gpemu, order, allocation).cloned(),
+                paper: published.curve(Column::Paper, order, allocation).cloned(),
             });
         }
     }

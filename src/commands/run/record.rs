@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use rota_scripts::{ScriptPolicy, Source};
+use rota_scripts::{ScriptPolicy, Source, shipped};
 use rota_traces::estimates::ErrorPer;
 
 use super::{Inputs, RunArgs};
@@ -52,12 +52,39 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     table
 }
 
+/// More policies than this are counted, not named, in a heading.
+const MOST_NAMED: usize = 4;
+
+/// What was run, as the heading of a page.
+pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
+    let policies = match policies {
+        few if few.len() <= MOST_NAMED => few.join(", "),
+        many => format!("{} policies", many.len()),
+    };
+    let loads: Vec<String> =
+        inputs.loads.iter().filter_map(|load| load.jobs_per_hour).map(|load| load.to_string()).collect();
+    let loads = match loads.as_slice() {
+        [] => String::new(),
+        [first, .., last] if loads.len() > MOST_NAMED => format!(" at {first} to {last} jobs/h"),
+        few => format!(" at {} jobs/h", few.join(", ")),
+    };
+    format!(
+        "{policies}: {}{loads} on {} ({} GPUs)",
+        inputs.name,
+        inputs.cluster.name,
+        inputs.cluster.n_gpus()
+    )
+}
+
 /// The scripts of all policies, each once, with checksums.
 pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>> {
     let mut inputs = BTreeMap::new();
     for policy in policies {
         for Source { file, text, .. } in ScriptPolicy::sources_of(policy)? {
-            inputs.entry(file.clone()).or_insert_with(|| Input::of_bytes("policy", &file, text.as_bytes()));
+            let is_shipped = shipped::ALL.iter().any(|script| script.file == file);
+            let input = Input::of_bytes("policy", &file, text.as_bytes());
+            let own = Input { text: (!is_shipped).then_some(text), ..input };
+            inputs.entry(file).or_insert(own);
         }
     }
     Ok(inputs.into_values().collect())

@@ -17,7 +17,8 @@ use rota_lab::study::{Execute, Key, RunError};
 /// Inputs kept for the next run that needs the same.
 const MAX_INPUTS: usize = 16;
 /// What a study writes itself, and what has no meaning in a batch.
-const NOT_HERE: [&str; 7] = ["out", "plot", "timeline", "json", "quiet", "bound", "help"];
+const NOT_HERE: [&str; 10] =
+    ["out", "plot", "size", "font_size", "by", "timeline", "json", "quiet", "bound", "help"];
 /// Settings that name something read: what counts is the text behind the name.
 const NAMES: [&str; 5] = ["policy", "cluster", "workload", "profiles", "trace"];
 
@@ -101,8 +102,13 @@ impl Execute for Simulate {
     }
 }
 
+/// A failure in one line: tables and lists show one for each run, and the script's own line is where it says.
 fn failed(error: &anyhow::Error) -> RunError {
-    RunError { why: crate::commands::in_one_line(error) }
+    let told = crate::commands::in_one_line(error);
+    let mut lines = told.lines().map(str::trim);
+    let first = lines.next().unwrap_or_default().to_owned();
+    let hint = lines.find_map(|line| line.strip_prefix("hint: "));
+    RunError { why: hint.map_or(first.clone(), |hint| format!("{first}; {hint}")) }
 }
 
 /// Settings as options; what the parser says is said in a line.

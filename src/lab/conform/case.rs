@@ -66,6 +66,7 @@ impl CaseRun<'_> {
         let meta = RunMeta {
             policy: self.policy.to_owned(),
             exact_estimates: true,
+            reads_estimates: true,
             cluster: ClusterTotals::from(self.cluster),
             parameters: toml::Table::from_iter([("compat".to_owned(), "artifact".into())]),
             ..RunMeta::default()

@@ -2,7 +2,7 @@
 
 use rota_core::time::{Span, SpanError};
 use rota_scripts::artifact::System;
-use rota_scripts::artifact::chronus::{ChronusSettings, Objective, Placement, PowerSaving};
+use rota_scripts::artifact::chronus::{ChronusSettings, Objective, Placement, Plans, PowerSaving};
 
 use super::Original;
 
@@ -22,7 +22,7 @@ struct Chronus {
 }
 
 /// A parameter: its name, whose it is, and what it means.
-const KNOWN: [(&str, System, &str); 8] = [
+const KNOWN: [(&str, System, &str); 9] = [
     (
         "edition",
         System::Chronus,
@@ -33,6 +33,11 @@ const KNOWN: [(&str, System, &str); 8] = [
     ("slot", System::Chronus, "time between admissions: 5m"),
     ("check", System::Chronus, "time between ticks: 1m"),
     ("objective", System::Chronus, "minimize, maximize, random or adaptive"),
+    (
+        "plans",
+        System::Chronus,
+        "solved: the model of every lease is solved; proved: not where a packed plan is proved to be as good",
+    ),
     ("placement", System::Chronus, "random, consolidate, consolidate_random or local_search"),
     ("power", System::Chronus, "off, aggressive or conservative"),
 ];
@@ -98,6 +103,7 @@ impl Chronus {
             "slot" => self.slot = span()?,
             "check" => self.check = span()?,
             "objective" => self.base.objective = word(key, value, OBJECTIVES)?,
+            "plans" => self.base.plans = word(key, value, PLANS)?,
             "placement" => self.base.placement = word(key, value, PLACEMENTS)?,
             _ => self.base.power = word(key, value, POWER)?,
         }
@@ -128,6 +134,8 @@ const OBJECTIVES: [(&str, Objective); 4] = [
     ("random", Objective::Random),
     ("adaptive", Objective::Adaptive),
 ];
+
+const PLANS: [(&str, Plans); 2] = [("solved", Plans::Solved), ("proved", Plans::Proved)];
 
 const PLACEMENTS: [(&str, Placement); 4] = [
     ("random", Placement::Random),

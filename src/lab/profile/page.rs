@@ -56,13 +56,15 @@ pub fn figures(sweep: &Sweep, findings: &Findings, fit: &Fit) -> Vec<Figure> {
         Shown {
             name: "cpus",
             title: "Speed by CPUs for each GPU",
+            along: "CPUs for each GPU",
             axis: sweep.grid.cpu_axis(),
             value: Point::cpus,
             recommended: Some(Point { cpu_micro: demand.cpu_micro, ..base }),
         },
         Shown {
             name: "memory",
-            title: "Speed by memory for each GPU (GB)",
+            title: "Speed by memory for each GPU",
+            along: "memory for each GPU (GB)",
             axis: sweep.grid.mem_axis(),
             value: Point::mem_gb,
             recommended: Some(Point { mem_bytes: demand.mem_bytes, ..base }),
@@ -80,6 +82,7 @@ pub fn figures(sweep: &Sweep, findings: &Findings, fit: &Fit) -> Vec<Figure> {
                 } else {
                     "Speed by GPUs".to_owned()
                 },
+                along: "GPUs",
                 axis,
                 value: |point| f64::from(point.gpus),
                 recommended: most.map(|gpus| Point { gpus, batch: *batch, ..base }),
@@ -94,6 +97,8 @@ pub fn figures(sweep: &Sweep, findings: &Findings, fit: &Fit) -> Vec<Figure> {
 struct Shown<'t> {
     name: &'t str,
     title: &'t str,
+    /// What is written along the bottom.
+    along: &'t str,
     axis: Vec<Point>,
     value: fn(&Point) -> f64,
     recommended: Option<Point>,
@@ -142,8 +147,8 @@ impl Shown<'_> {
             name: self.name.to_owned(),
             section: "Curves".to_owned(),
             title: self.title.to_owned(),
-            caption: "Iterations per second; whiskers are 95 % intervals".to_owned(),
-            x: Axis::at_values("", &values),
+            caption: "Line: the model; marks: measured points with 95 % intervals.".to_owned(),
+            x: Axis::at_values(self.along, &values),
             y: Axis::from_zero("iterations per second", highest * 1.05),
             marks: Marks::Measured(all, whiskers.collect()),
         }

@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 
-use super::units::{TimeUnit, with_thousands};
+use super::units::{TimeUnit, plain, with_thousands};
 
 /// One axis: what it shows, from where to where, and where it has labels.
+///
+/// Ticks are what a reader would choose if there were room for all; what is drawn leaves out those that would touch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// What it shows, with the unit.
@@ -23,6 +25,64 @@ impl Axis {
         let step = round_step(largest.max(1e-9) / 5.0);
         let n = (largest / step).ceil().max(1.0);
         Self::linear(label, 0.0, n * step, step)
+    }
+
+    /// From near the least to near the largest value, so that lines use the room: from zero where the least is small
+    /// beside the largest, on a logarithmic scale where they are far apart. Not for bars, whose length is read.
+    pub fn spanning(label: impl Into<String>, least: f64, largest: f64) -> Self {
+        if least > 0.0 && largest >= FAR_APART * least {
+            return Self::log(label, least, largest);
+        }
+        if least <= NEAR_ZERO * largest || largest <= 0.0 || !least.is_finite() {
+            // A mark on the upper edge would be cut.
+            return Self::from_zero(label, largest * 1.02);
+        }
+        let margin = ((largest - least) * 0.08).max(largest * 1e-3);
+        let step = round_step((largest - least + 2.0 * margin) / 5.0);
+        let lo = ((least - margin) / step).floor() * step;
+        let hi = ((largest + margin) / step).ceil() * step;
+        Self::linear(label, lo.max(0.0), hi, step)
+    }
+
+    /// Fractions as percentages, only as far around them as lines need.
+    pub fn spanning_percent(label: impl Into<String>, least: f64, largest: f64) -> Self {
+        if least <= NEAR_ZERO * largest || largest <= 0.0 {
+            return Self::percent(label);
+        }
+        let axis = Self::spanning(label, least * 100.0, (largest * 100.0).min(100.0));
+        let ticks = axis.ticks.into_iter().filter(|tick| tick.0 <= 100.0 + 1e-9);
+        let ticks: Vec<(f64, String)> = ticks.map(|(value, text)| (value / 100.0, text)).collect();
+        Axis { lo: axis.lo / 100.0, hi: (axis.hi / 100.0).min(1.02), ticks, ..axis }
+    }
+
+    /// Ratios around 1, which is always on it.
+    pub fn ratios(label: impl Into<String>, least: f64, largest: f64) -> Self {
+        let (least, largest) = (least.min(1.0), largest.max(1.0));
+        let margin = ((largest - least) * 0.08).max(0.01);
+        let step = round_step((largest - least + 2.0 * margin) / 5.0);
+        let lo = ((least - margin) / step).floor() * step;
+        Self::linear(label, lo.max(0.0), ((largest + margin) / step).ceil() * step, step)
+    }
+
+    /// Numbers on a logarithmic scale: ticks at powers of ten, and at 2 and 5 between them where there are few.
+    fn log(label: impl Into<String>, least: f64, largest: f64) -> Self {
+        let (lo, hi) = (least / 1.15, largest * 1.15);
+        let (first, last) = (lo.log10().floor() as i32, hi.log10().ceil() as i32);
+        let at = |factors: &'static [f64]| -> Vec<(f64, String)> {
+            let all = (first..=last).flat_map(|power| factors.iter().map(move |f| f * 10_f64.powi(power)));
+            all.filter(|v| (lo..=hi).contains(v)).map(|v| (v, grouped(v))).collect()
+        };
+        let ticks = Some(at(&[1.0])).filter(|ticks| ticks.len() >= 4).unwrap_or_else(|| at(&[1.0, 2.0, 5.0]));
+        Axis { label: label.into(), lo, hi, is_log: true, ticks }
+    }
+
+    /// Whether the axis begins above zero, or is not linear, which a reader of lines must be told.
+    pub fn note(&self) -> &'static str {
+        match (self.is_log, self.lo > 0.0) {
+            (true, _) => " The side axis is logarithmic.",
+            (false, true) => " The side axis does not begin at 0.",
+            (false, false) => "",
+        }
     }
 
     /// Fractions shown as percentages.
@@ -69,17 +129,26 @@ impl Axis {
         Axis { label: String::new(), lo: 0.0, hi: n as f64, is_log: false, ticks }
     }
 
-    /// Exactly these values, labelled as they are.
+    /// Values that something was tried at. A few are labelled as they are; many get round numbers, on a logarithmic scale
+    /// where the largest is far from the least.
     pub fn at_values(label: impl Into<String>, values: &[f64]) -> Self {
         let lo = values.iter().copied().fold(f64::INFINITY, f64::min);
         let hi = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let is_log = lo > 0.0 && hi >= FAR_APART * lo && values.len() > 3;
+        let ticks: Vec<(f64, String)> = values.iter().map(|v| (*v, grouped(*v))).collect();
         let margin = (hi - lo).max(1e-9) * 0.03;
-        let ticks = values.iter().map(|v| (*v, v.to_string())).collect();
-        Axis { label: label.into(), lo: lo - margin, hi: hi + margin, is_log: false, ticks }
+        let axis = match (is_log, values.len() <= MAX_VALUES) {
+            (true, _) => Self::log(label, lo, hi),
+            (false, true) => {
+                return Axis { label: label.into(), lo: lo - margin, hi: hi + margin, is_log, ticks };
+            }
+            (false, false) => Self::linear(label, lo - margin, hi + margin, round_step((hi - lo) / 6.0)),
+        };
+        if values.len() <= MAX_VALUES { Axis { ticks, ..axis } } else { axis }
     }
 
     fn linear(label: impl Into<String>, lo: f64, hi: f64, step: f64) -> Self {
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let decimals = (-(step * (1.0 + 1e-9)).log10().floor()).max(0.0) as usize;
         let text = |v: f64| if decimals == 0 { with_thousands(v) } else { format!("{v:.decimals$}") };
         let first = (lo / step - 1e-9).ceil() as i64;
         let last = (hi / step + 1e-9).floor() as i64;
@@ -96,6 +165,16 @@ impl Axis {
         }
     }
 
+    /// The nearest value that is on the axis.
+    pub(super) fn within(&self, value: f64) -> f64 {
+        value.clamp(self.lo, self.hi)
+    }
+
+    /// The end of the axis.
+    pub(super) fn end(&self) -> f64 {
+        self.hi
+    }
+
     /// The text at a tick, nothing elsewhere.
     pub(super) fn tick_label(&self, value: f64) -> String {
         self.ticks.iter().find(|tick| tick.0 == value).map(|tick| tick.1.clone()).unwrap_or_default()
@@ -103,6 +182,41 @@ impl Axis {
 
     pub(super) fn tick_labels(&self) -> impl Iterator<Item = &str> {
         self.ticks.iter().map(|tick| tick.1.as_str())
+    }
+
+    /// The same axis with only those ticks whose labels do not touch: evenly spaced ones every second, third, … of them,
+    /// others as they fit from the beginning. `extent` is a label's half length in parts of the axis.
+    pub(super) fn without_collisions(&self, extent: impl Fn(&str) -> f64) -> Self {
+        let placed: Vec<(f64, f64)> =
+            self.ticks.iter().map(|(value, text)| (self.place(*value), extent(text))).collect();
+        let is_clear = |kept: &[usize]| {
+            kept.windows(2).all(|w| {
+                let ((a, a_half), (b, b_half)) = (placed[w[0]], placed[w[1]]);
+                (b - a).abs() >= a_half + b_half
+            })
+        };
+        let every = |stride: usize| (0..placed.len()).step_by(stride).collect::<Vec<usize>>();
+        let gaps: Vec<f64> = placed.windows(2).map(|w| w[1].0 - w[0].0).collect();
+        let is_even = gaps.iter().all(|gap| (gap - gaps[0]).abs() < 1e-6);
+        let kept = if is_even {
+            let strides = (1..=placed.len().max(1)).map(every);
+            strides.into_iter().find(|kept| is_clear(kept)).unwrap_or_default()
+        } else {
+            let mut kept: Vec<usize> = Vec::new();
+            for at in 0..placed.len() {
+                if kept.last().is_none_or(|last| is_clear(&[*last, at])) {
+                    kept.push(at);
+                }
+            }
+            kept
+        };
+        Axis { ticks: kept.into_iter().map(|at| self.ticks[at].clone()).collect(), ..self.clone() }
+    }
+
+    /// The same axis with its labels cut to what `fits`.
+    pub(super) fn with_labels(&self, fits: impl Fn(&str) -> String) -> Self {
+        let ticks = self.ticks.iter().map(|(value, text)| (*value, fits(text))).collect();
+        Axis { ticks, ..self.clone() }
     }
 }
 
@@ -130,6 +244,18 @@ fn round_step(at_least: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
+/// A number as a label.
+fn grouped(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() >= 10_000.0 { with_thousands(value) } else { plain(value) }
+}
+
+/// More values than this are not labelled one by one.
+const MAX_VALUES: usize = 10;
+/// The least beside the largest from which on an axis begins at zero.
+const NEAR_ZERO: f64 = 0.4;
+/// The largest over the least from which on a scale is logarithmic.
+const FAR_APART: f64 = 40.0;
+
 const COARSE_TIMES: [(f64, &str); 11] = [
     (1e-3, "1 ms"),
     (1e-2, "10 ms"),
@@ -141,7 +267,7 @@ const COARSE_TIMES: [(f64, &str); 11] = [
     (3_600.0, "1 h"),
     (36_000.0, "10 h"),
     (360_000.0, "100 h"),
-    (3_600_000.0, "1000 h"),
+    (3_600_000.0, "1,000 h"),
 ];
 
 const FINE_TIMES: [(f64, &str); 20] = [
@@ -195,6 +321,32 @@ mod tests {
         assert_eq!(labels(&Axis::log_time("t", 50.0, 150.0)), ["1 min", "2 min"]);
         let axis = Axis::log_time("t", 1.0, 10_000.0);
         assert!((axis.place(100.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn lines_that_are_close_get_an_axis_that_shows_how_they_differ() {
+        let axis = Axis::spanning("JCT (h)", 20.3, 22.9);
+        assert_eq!(labels(&axis), ["20", "21", "22", "23", "24"].to_vec());
+        assert_eq!(axis.note(), " The side axis does not begin at 0.");
+        assert_eq!(labels(&Axis::spanning("x", 1.0, 10.0))[0], "0");
+        assert_eq!(labels(&Axis::spanning("x", 1.0, 1_000.0)), ["1", "10", "100", "1000"]);
+        assert_eq!(labels(&Axis::ratios("x", 0.94, 0.98)), ["0.92", "0.94", "0.96", "0.98", "1.00", "1.02"]);
+    }
+
+    #[test]
+    fn labels_never_touch_however_many_values_there_are() {
+        for n in [2, 5, 30, 1_000] {
+            let values: Vec<f64> = (1..=n).map(|i| f64::from(i) * 0.1).collect();
+            for axis in [Axis::at_values("x", &values), Axis::linear("x", 0.0, f64::from(n), 1.0)] {
+                let extent = |text: &str| text.len() as f64 * 0.01;
+                let thin = axis.without_collisions(extent);
+                assert!(thin.ticks.len() >= 2, "{n} values: {:?}", thin.ticks);
+                for pair in thin.ticks.windows(2) {
+                    let apart = thin.place(pair[1].0) - thin.place(pair[0].0);
+                    assert!(apart >= extent(&pair[0].1) + extent(&pair[1].1), "{n} values: {pair:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::figure::stairs;
 use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::style::styles;
 use super::{Axis, Figure, Line, Marks, thin};
 use crate::results::RunResult;
 
@@ -21,7 +22,7 @@ pub(super) fn bound_gap(group: &[&RunResult], index: usize) -> Option<Figure> {
     if drawn.is_empty() {
         return None;
     }
-    let line = |(colour, run): (usize, &&&RunResult)| {
+    let line = |(run, colour): (&&&RunResult, usize)| {
         let gap = |bound: &crate::results::RoundBound| {
             if bound.bound > 0.0 { (1.0 - bound.reached / bound.bound).max(0.0) } else { 0.0 }
         };
@@ -30,7 +31,8 @@ pub(super) fn bound_gap(group: &[&RunResult], index: usize) -> Option<Figure> {
         let (steps, _) = thin::by_averaging(&gaps, end, N_PARTS);
         Line { label: run.meta.policy.clone(), colour, has_dots: false, points: stairs(&steps, end) }
     };
-    let lines: Vec<Line> = drawn.iter().enumerate().map(line).collect();
+    let styles = styles(drawn.iter().map(|run| run.meta.policy.as_str()));
+    let lines: Vec<Line> = drawn.iter().zip(styles).map(line).collect();
     let mean = |run: &RunResult| {
         let (reached, bound) =
             run.bounds.iter().fold((0.0, 0.0), |sum, b| (sum.0 + b.reached, sum.1 + b.bound));

@@ -1,11 +1,8 @@
 //! Figures of waiting times, preemptions and the fairness between tenants.
-//!
-//! A job's finish-time ratio is its completion time over the time it held GPUs: 1 is a job that never waited. Themis
-//! (NSDI'20, §3) compares with the time on a fair part of the cluster, which a result folder does not know; the order
-//! of tenants is the same where their jobs are alike.
 
-use super::figure::{PALETTE, stairs};
+use super::figure::{GREY, stairs};
 use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, thin};
 use crate::results::{JobRow, RunResult, Window};
@@ -14,11 +11,11 @@ use crate::results::{JobRow, RunResult, Window};
 const MAX_TENANTS: usize = 20;
 const THIN_STEP: f64 = 1.0 / 600.0;
 
-/// The distribution of the time until the first GPU.
-pub(super) fn queueing(group: &[&RunResult], index: usize) -> Option<Figure> {
+/// The distribution of waiting: completion time less time with GPUs.
+pub(super) fn waiting(group: &[&RunResult], index: usize) -> Option<Figure> {
     let curves: Vec<(&str, Vec<f64>)> = group
         .iter()
-        .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::queue)))
+        .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::wait)))
         .filter(|(_, waits)| !waits.is_empty())
         .take(MAX_LINES)
         .collect();
@@ -26,26 +23,29 @@ pub(super) fn queueing(group: &[&RunResult], index: usize) -> Option<Figure> {
     if longest <= 0.0 {
         return None;
     }
+    // Nobody reads the difference between a second and a minute without GPUs.
     let (x, y) = (
-        Axis::log_time("time until the first GPU", 1.0_f64.min(longest / 2.0), longest),
-        Axis::percent("jobs started within (%)"),
+        Axis::log_time("time without GPUs", 60.0_f64.min(longest / 2.0), longest),
+        Axis::percent("jobs that waited at most (%)"),
     );
-    let line = |(colour, (policy, waits)): (usize, &(&str, Vec<f64>))| {
+    let line = |((policy, waits), colour): (&(&str, Vec<f64>), usize)| {
         let share = |n: usize| n as f64 / waits.len() as f64;
         let steps: Vec<(f64, f64)> =
             waits.iter().enumerate().map(|(at, wait)| (*wait, share(at + 1))).collect();
         let points = thin::by_distance(&stairs(&steps, longest), |p| (x.place(p.0), y.place(p.1)), THIN_STEP);
+        let points = points.into_iter().map(|(wait, share)| (x.within(wait), share)).collect();
         Line { label: (*policy).to_owned(), colour, has_dots: false, points }
     };
+    let styles = styles(curves.iter().map(|(policy, _)| *policy));
     Some(Figure {
-        name: group_name("queueing", index),
+        name: group_name("waiting", index),
         section: COMPARISON.into(),
-        title: group_title("Time until the first GPU", group),
+        title: group_title("Waiting", group),
         caption: format!(
-            "Share of jobs that started within so long of their submission; jobs that started at once are at the left edge.{}",
+            "Share of finished jobs that spent at most so long without GPUs between submission and finish; those below the left edge are on it.{}",
             too_many(group.len())
         ),
-        marks: Marks::Lines(curves.iter().enumerate().map(line).collect()),
+        marks: Marks::Lines(curves.iter().zip(styles).map(line).collect()),
         x,
         y,
     })
@@ -56,8 +56,9 @@ pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> 
     let shown: Vec<&&RunResult> = group.iter().take(MAX_LINES).collect();
     let most = shown.iter().map(|run| run.summary.preemptions).max().filter(|most| *most > 0)?;
     let names: Vec<String> = shown.iter().map(|run| run.meta.policy.clone()).collect();
-    let bars = shown.iter().enumerate().map(|(at, run)| Bar {
-        colour: at % PALETTE.len(),
+    let styles = styles(names.iter().map(String::as_str));
+    let bars = shown.iter().zip(styles).map(|(run, colour)| Bar {
+        colour,
         value: run.summary.preemptions as f64,
         text: with_thousands(run.summary.preemptions as f64),
     });
@@ -86,7 +87,7 @@ fn tenants_of(run: &RunResult, suffix: &str) -> Option<Figure> {
     let names: Vec<String> = ratios.iter().take(MAX_TENANTS).map(|(tenant, ..)| tenant.clone()).collect();
     let highest = ratios.iter().take(MAX_TENANTS).map(|(_, ratio, _)| *ratio).fold(1.0, f64::max);
     let bars = ratios.iter().take(MAX_TENANTS).enumerate().map(|(at, (_, ratio, n_jobs))| Bar {
-        colour: at % PALETTE.len(),
+        colour: at % GREY,
         value: *ratio,
         text: format!("{ratio:.2}, {n_jobs} jobs"),
     });
@@ -96,7 +97,7 @@ fn tenants_of(run: &RunResult, suffix: &str) -> Option<Figure> {
         section: COMPARISON.into(),
         title: format!("Tenants under {}", run.meta.policy),
         caption: format!(
-            "Mean finish-time ratio of each tenant's jobs: completion time over time with GPUs, 1 is no waiting. Jain's index over {} tenants: {jain:.3} (1 is all alike).{}",
+            "Mean finish-time ratio of each tenant's jobs: completion time over the time with a fair part of the cluster; above 1 a tenant fared worse than that. Jain's index over {} tenants: {jain:.3} (1 is all alike).{}",
             ratios.len(),
             if ratios.len() > MAX_TENANTS {
                 format!(" The {MAX_TENANTS} worst off are drawn.")
@@ -114,7 +115,7 @@ fn tenants_of(run: &RunResult, suffix: &str) -> Option<Figure> {
 fn ratios(run: &RunResult) -> Vec<(String, f64, usize)> {
     let mut by_tenant: std::collections::BTreeMap<&str, (f64, usize)> = Default::default();
     for job in Window::of(run.meta.window, &run.jobs) {
-        if let Some(ratio) = finish_time_ratio(job) {
+        if let Some(ratio) = job.finish_time_ratio() {
             let entry = by_tenant.entry(&job.tenant).or_default();
             *entry = (entry.0 + ratio, entry.1 + 1);
         }
@@ -125,13 +126,6 @@ fn ratios(run: &RunResult) -> Vec<(String, f64, usize)> {
     ratios
 }
 
-/// Completion time over the time with GPUs; elastic jobs count by the GPUs they asked for.
-fn finish_time_ratio(job: &JobRow) -> Option<f64> {
-    let held_s = job.service.as_secs_f64() / f64::from(job.gpus.max(1));
-    let jct_s = job.jct()?.as_secs_f64();
-    (held_s > 0.0).then(|| jct_s / held_s)
-}
-
 /// Jain's index of fairness (Jain, Chiu, Hawe, 1984): 1 when all are alike, 1/n when one has everything.
 fn jain(values: &[f64]) -> f64 {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), v| (sum + v, squares + v * v));
@@ -140,8 +134,6 @@ fn jain(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use rota_core::time::Span;
-
     use super::*;
     use crate::results::samples::run;
 
@@ -157,8 +149,7 @@ mod tests {
         let mut run = run("las", 1, None);
         for (at, job) in run.jobs.iter_mut().enumerate() {
             job.tenant = if at == 0 { "calm".into() } else { "hurried".into() };
-            job.gpus = 1;
-            job.service = if at == 0 { job.jct().unwrap_or(Span::ZERO) } else { Span::from_secs(10) };
+            job.fairness_micro = Some(if at == 0 { 1_000_000 } else { 7_500_000 });
         }
         let ratios = ratios(&run);
         assert_eq!((ratios[1].0.as_str(), ratios[1].1), ("calm", 1.0));

@@ -9,7 +9,7 @@ pub struct Figure {
     pub name: String,
     /// Heading of the part of a page that it belongs to.
     pub section: String,
-    /// Written above the drawing, and read out for those who cannot see it.
+    /// Written above the drawing on a page, and read out for those who cannot see it; not part of the drawing.
     pub title: String,
     /// What a reader must know as well: what was left out or averaged, how many jobs were counted.
     pub caption: String,
@@ -32,6 +32,25 @@ pub enum Marks {
     Bars(Vec<Bar>),
     /// The same, with ticks across some of them at what was expected.
     MarkedBars(Vec<Bar>, Vec<Marker>),
+    /// Intervals, one for each name on the side axis, from the top, with a line across at 1.
+    Ratios(Vec<Ratio>),
+    /// Lines, and what was published of some of them: hollow marks that no line joins.
+    Published(Vec<Line>, Vec<Line>),
+}
+
+/// What two things compare to, with an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ratio {
+    /// Place in the palette.
+    pub colour: usize,
+    /// In units of the bottom axis.
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// What is written beside it.
+    pub text: String,
 }
 
 /// One line of a figure.
@@ -39,7 +58,7 @@ pub enum Marks {
 pub struct Line {
     /// Its name in the legend; an empty one is not there.
     pub label: String,
-    /// Place in the palette; past its end colours come again, dashed.
+    /// Place in the palette; past its end colours come again, with another dash each time.
     pub colour: usize,
     /// Whether every point is marked, for few points with nothing between them.
     pub has_dots: bool,
@@ -88,21 +107,25 @@ pub(super) struct Shade {
 }
 
 /// Colours that colour-blind readers can distinguish (Okabe and Ito, Color Universal Design, 2008), without its yellow,
-/// which vanishes on white, and with grey last.
-pub(super) const PALETTE: [Shade; 7] = [
+/// which vanishes on white; four of Tol's muted scheme (2021) after them; grey last.
+pub(super) const PALETTE: [Shade; 11] = [
     Shade { light: "#0072B2", dark: "#4BA6E0" },
     Shade { light: "#D55E00", dark: "#F08643" },
     Shade { light: "#009E73", dark: "#35C79E" },
     Shade { light: "#CC79A7", dark: "#E09BC2" },
     Shade { light: "#E69F00", dark: "#F2B63D" },
     Shade { light: "#56B4E9", dark: "#8FD0F5" },
+    Shade { light: "#332288", dark: "#9A90EE" },
+    Shade { light: "#882255", dark: "#D873A6" },
+    Shade { light: "#999933", dark: "#C9C96B" },
+    Shade { light: "#8B5A2B", dark: "#CB9C6C" },
     Shade { light: "#6E7781", dark: "#A5AEB8" },
 ];
 
 /// How many colours there are before they repeat.
 pub(crate) const PALETTE_LENGTH: usize = PALETTE.len();
 /// Place of the grey in the palette, for limits and other things that are not results.
-pub(super) const GREY: usize = 6;
+pub(crate) const GREY: usize = PALETTE_LENGTH - 1;
 /// Text and axes.
 pub(super) const INK: Shade = Shade { light: "#24292F", dark: "#D8DEE4" };
 /// Lines of the grid.

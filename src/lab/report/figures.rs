@@ -3,13 +3,14 @@
 //! Runs are drawn together when they have the same cluster and load; of several seeds the first is drawn
 //! over time, and all count in the curve against load.
 
-use super::figure::{PALETTE, stairs};
+use super::figure::stairs;
+use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, fairness, over_time, thin};
 use crate::results::{JobRow, Results, RunMeta, RunResult, file_suffixes};
 
-/// The most lines that can be distinguished in one figure: every colour plain and dashed.
-pub(crate) const MAX_LINES: usize = 2 * PALETTE.len();
+/// The most lines that can be distinguished in one figure.
+pub(crate) const MAX_LINES: usize = 16;
 /// Runs whose resources over time are drawn, three figures each.
 const MAX_RUNS_OVER_TIME: usize = 12;
 /// Points closer than this part of the width are one.
@@ -26,7 +27,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         figures.extend(jct_cdf(group, index));
         figures.extend(deadlines(group, index));
         figures.extend(over_time::curves(group, index));
-        figures.extend(fairness::queueing(group, index));
+        figures.extend(fairness::waiting(group, index));
         figures.extend(fairness::preemptions(group, index));
         figures.extend(fairness::tenants(group, index));
         figures.extend(bound_gap::bound_gap(group, index));
@@ -93,7 +94,8 @@ fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
     }
     let x = Axis::log_time("job completion time", shortest, longest);
     let y = Axis::percent("jobs finished within (%)");
-    let lines = curves.iter().take(MAX_LINES).enumerate().map(|(colour, (policy, jcts))| {
+    let styles = styles(curves.iter().map(|(policy, _)| *policy));
+    let lines = curves.iter().take(MAX_LINES).zip(styles).map(|((policy, jcts), colour)| {
         let share = |n: usize| n as f64 / jcts.len() as f64;
         let steps: Vec<(f64, f64)> = jcts.iter().enumerate().map(|(at, jct)| (*jct, share(at + 1))).collect();
         let mut points = vec![(jcts[0], 0.0)];
@@ -144,8 +146,8 @@ fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
     let lines: Vec<Line> = policies
         .iter()
         .take(MAX_LINES)
-        .enumerate()
-        .map(|(colour, policy)| {
+        .zip(styles(policies.iter().copied()))
+        .map(|(policy, colour)| {
             let known: Vec<_> =
                 loads.iter().filter_map(|load| Some((*load, over_seeds(policy, *load)?))).collect();
             let of_several = known.iter().filter(|(_, interval)| interval.n > 1);
@@ -159,18 +161,25 @@ fn jct_against_load(runs: &[RunResult]) -> Option<Figure> {
             Line { label: (*policy).to_owned(), colour, has_dots: true, points }
         })
         .collect();
-    let highest = lines.iter().flat_map(|line| &line.points).map(|p| p.1).fold(0.0, f64::max);
-    let highest = whiskers.iter().map(|whisker| whisker.high).fold(highest, f64::max);
+    let (least, highest) = extremes(&lines, &whiskers);
+    let y = Axis::spanning("average JCT (h)", least, highest);
     let seeds = if whiskers.is_empty() { "" } else { " Means over seeds, with 95 % confidence intervals." };
     Some(Figure {
         name: "jct-load".into(),
         section: COMPARISON.into(),
         title: "Average job completion time against load".into(),
-        caption: format!("Lower is better.{seeds}{}", too_many(policies.len())),
+        caption: format!("Lower is better.{seeds}{}{}", y.note(), too_many(policies.len())),
         x: Axis::at_values("jobs per hour", &loads),
-        y: Axis::from_zero("average JCT (h)", highest),
+        y,
         marks: Marks::Measured(lines, whiskers),
     })
+}
+
+/// The least and the largest value of lines and of the intervals at their points.
+pub(crate) fn extremes(lines: &[Line], whiskers: &[Whisker]) -> (f64, f64) {
+    let points = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+    let ends = whiskers.iter().flat_map(|whisker| [whisker.low, whisker.high]);
+    points.chain(ends).fold((f64::INFINITY, 0.0), |(lo, hi), value| (lo.min(value), hi.max(value)))
 }
 
 fn deadlines(group: &[&RunResult], index: usize) -> Option<Figure> {
@@ -178,8 +187,9 @@ fn deadlines(group: &[&RunResult], index: usize) -> Option<Figure> {
         group.iter().filter_map(|run| Some((*run, run.summary.deadline_ratio?))).take(MAX_LINES).collect();
     let n_jobs = with_ratio.iter().map(|(run, _)| run.summary.deadline_jobs).max()?;
     let names: Vec<String> = with_ratio.iter().map(|(run, _)| run.meta.policy.clone()).collect();
-    let bars = with_ratio.iter().enumerate().map(|(colour, (_, ratio))| Bar {
-        colour: colour % PALETTE.len(),
+    let styles = styles(names.iter().map(String::as_str));
+    let bars = with_ratio.iter().zip(styles).map(|((_, ratio), colour)| Bar {
+        colour,
         value: *ratio,
         text: format!("{:.1} %", ratio * 100.0),
     });
@@ -209,7 +219,7 @@ mod tests {
     fn lines(figure: &Figure) -> &[Line] {
         match &figure.marks {
             Marks::Lines(lines) | Marks::Measured(lines, _) => lines,
-            Marks::Bars(_) | Marks::MarkedBars(..) => panic!("{} has bars", figure.name),
+            _ => panic!("{} has no lines", figure.name),
         }
     }
 

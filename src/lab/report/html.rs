@@ -79,7 +79,7 @@ pub(crate) fn foldable(heading: &str, is_open: bool, content: &Markup) -> Markup
     html! { details open[is_open] { summary { h2 { (heading) } } (content) } }
 }
 
-/// A table that scrolls sideways where it is wider than the page.
+/// A table that scrolls sideways where it is wider than the page; on a phone each row becomes a card of names and values.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Markup {
     let class = |column: &Column| column.is_text.then_some("text");
     html! {
@@ -91,8 +91,8 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Markup {
                         tr {
                             @for (column, cell) in columns.iter().zip(row) {
                                 @match cell {
-                                    Cell::Plain(text) => td class=[class(column)] { (text) },
-                                    Cell::Best(text) => td.best { (text) },
+                                    Cell::Plain(text) => td class=[class(column)] data-label=(column.heading) { (text) },
+                                    Cell::Best(text) => td.best data-label=(column.heading) { (text) },
                                     Cell::RowName(text) => th.text scope="row" { (breakable(text)) },
                                 }
                             }
@@ -129,6 +129,7 @@ fn inline(figure: &Figure) -> Result<Markup, ReportError> {
     let view = shape.map_or("", |(view, _)| view);
     Ok(html! {
         figure {
+            h3 { (figure.title) }
             svg role="img" aria-label=(figure.title) viewBox=(view) xmlns="http://www.w3.org/2000/svg" {
                 (PreEscaped(drawing.unwrap_or_default()))
             }
@@ -137,9 +138,19 @@ fn inline(figure: &Figure) -> Result<Markup, ReportError> {
     })
 }
 
-/// A page with a table as the terminal shows it, and plots below.
-pub fn text_and_plots(title: &str, text: &str, figures: &[Figure]) -> Result<String, ReportError> {
-    let body = html! { section { pre { (text) } } (plots(figures)?) };
+/// A page with a table, of which the first column names the rows, and plots below.
+pub fn table_and_plots(
+    title: &str,
+    headings: &[&str],
+    rows: &[Vec<String>],
+    figures: &[Figure],
+) -> Result<String, ReportError> {
+    let cell = |(at, text): (usize, &String)| match at {
+        0 => Cell::RowName(text.clone()),
+        _ => Cell::Plain(text.clone()),
+    };
+    let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let body = html! { section { (table(&columns(headings.iter().copied(), 1), &rows)) } (plots(figures)?) };
     Ok(document(title, &html! {}, &body, ""))
 }
 
@@ -150,6 +161,47 @@ pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Markup 
             @for item in items {
                 @let item = item.as_ref();
                 li { @if item.contains('\n') { pre { (item) } } @else { (item) } }
+            }
+        }
+    }
+}
+
+/// What separates the cells of a printed line.
+const BETWEEN_CELLS: &str = " | ";
+
+/// Lines that were printed, as a page has them: those with ` | ` in them are rows of a table, the one right before them its
+/// caption if it ends with a colon, all others paragraphs.
+pub(crate) fn printed<S: AsRef<str>>(lines: &[S]) -> Markup {
+    let n_cells = |line: &S| line.as_ref().trim().split(BETWEEN_CELLS).count();
+    let is_row = |line: &S| n_cells(line) > 1 && !line.as_ref().contains('\n');
+    html! {
+        @for part in lines.chunk_by(|a, b| is_row(a) && is_row(b) && n_cells(a) == n_cells(b)) {
+            @if part.first().is_some_and(is_row) {
+                (printed_table(part))
+            } @else {
+                @for line in part {
+                    @let line = line.as_ref();
+                    @if line.contains('\n') { pre { (line) } } @else if !line.trim().is_empty() { p.said { (line.trim()) } }
+                }
+            }
+        }
+    }
+}
+
+/// Rows without a heading; columns in which every cell begins like a number are aligned to the right.
+fn printed_table<S: AsRef<str>>(lines: &[S]) -> Markup {
+    let rows: Vec<Vec<&str>> =
+        lines.iter().map(|line| line.as_ref().trim().split(BETWEEN_CELLS).map(str::trim).collect()).collect();
+    let is_number = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–.".contains(c));
+    let has_numbers = |at: usize| rows.iter().all(|row| row.get(at).is_some_and(|cell| is_number(cell)));
+    html! {
+        div.scroll.printed {
+            table {
+                tbody {
+                    @for row in &rows {
+                        tr { @for (at, cell) in row.iter().enumerate() { td class=[(!has_numbers(at)).then_some("text")] { (cell) } } }
+                    }
+                }
             }
         }
     }
@@ -197,6 +249,7 @@ mod tests {
             section(HOSTILE, &html! { (HOSTILE) }),
             foldable(HOSTILE, true, &html! {}),
             list([HOSTILE, "two\n</pre><script>"]),
+            printed(&[HOSTILE, "a | <script>", "b | </td><script>", "two\n</pre><script>"]),
             choice(HOSTILE, [HOSTILE]),
         ];
         for part in parts {
@@ -216,6 +269,14 @@ mod tests {
         assert!(!json.contains('<'), "{json}");
         let back: serde_json::Value = serde_json::from_str(json).expect("still JSON");
         assert_eq!(back[0], HOSTILE);
+    }
+
+    #[test]
+    fn printed_lines_become_paragraphs_and_tables() {
+        let page = printed(&["missed:", "las | 0.2 | 12 h", "edf | 0.1 | 14 h", "done"]).into_string();
+        assert_eq!((page.matches("<table>").count(), page.matches("<tr>").count()), (1, 2), "{page}");
+        assert!(page.contains("<p class=\"said\">missed:</p>") && page.contains("<td>0.2</td>"), "{page}");
+        assert!(page.contains("<td class=\"text\">las</td>"), "{page}");
     }
 
     #[test]

@@ -3,30 +3,37 @@
 use maud::Markup;
 use serde_json::{Value, json};
 
-use super::html;
+use super::{TimeUnit, html};
 use crate::results::{HostShare, JobRow, Results, RunResult};
 
 /// Rows that a page carries at most, over all runs; about two megabytes.
 const MAX_ROWS: usize = 20_000;
 
-/// Headings of the table. The page's script sorts numbers as numbers and the rest as text.
-pub(super) const HEADINGS: [&str; 15] = [
-    "job",
-    "tenant",
-    "model",
-    "GPUs",
-    "arrival (s)",
-    "start (s)",
-    "JCT (s)",
-    "queue (s)",
-    "status",
-    "deadline met",
-    "preemptions",
-    "speed (% of best)",
-    "CPUs (% of wanted)",
-    "memory (% of wanted)",
-    "reason",
-];
+/// Headings of the table, with the unit of its times. The page's script sorts numbers as numbers and the rest as text.
+fn headings(unit: TimeUnit) -> Vec<String> {
+    let time = |name: &str| format!("{name} ({})", unit.sign);
+    let plain = str::to_owned;
+    vec![
+        plain("job"),
+        plain("tenant"),
+        plain("model"),
+        plain("GPUs"),
+        time("arrival"),
+        time("start"),
+        time("JCT"),
+        time("waiting"),
+        time("to first GPU"),
+        plain("slowdown"),
+        plain("finish-time ratio"),
+        plain("status"),
+        plain("deadline met"),
+        plain("preemptions"),
+        plain("speed (% of best)"),
+        plain("CPUs (% of wanted)"),
+        plain("memory (% of wanted)"),
+        plain("reason"),
+    ]
+}
 
 /// The data of the table, as an element of the page.
 pub(super) struct JobTable {
@@ -39,16 +46,20 @@ pub(super) struct JobTable {
 pub(super) fn job_table(results: &Results) -> JobTable {
     let n_jobs: usize = results.runs.iter().map(|run| run.jobs.len()).sum();
     let every = n_jobs.div_ceil(MAX_ROWS).max(1);
-    let runs: Vec<Value> = results.runs.iter().map(|run| rows(run, every)).collect();
-    JobTable { data: html::data("job-data", &json!({ "headings": HEADINGS, "runs": runs })), every }
+    let means = results.runs.iter().filter_map(|run| run.summary.avg_jct_s);
+    let unit = TimeUnit::for_table(means.fold(0.0, f64::max));
+    let runs: Vec<Value> = results.runs.iter().map(|run| rows(run, every, unit)).collect();
+    JobTable { data: html::data("job-data", &json!({ "headings": headings(unit), "runs": runs })), every }
 }
 
-fn rows(run: &RunResult, every: usize) -> Value {
-    run.jobs.iter().step_by(every).map(row).collect()
+fn rows(run: &RunResult, every: usize, unit: TimeUnit) -> Value {
+    run.jobs.iter().step_by(every).map(|job| row(job, unit)).collect()
 }
 
-fn row(job: &JobRow) -> Value {
-    let seconds = |micros: i64| (micros as f64 / 1e3).round() / 1e3;
+fn row(job: &JobRow, unit: TimeUnit) -> Value {
+    // Two decimals are as many as a reader can use; the files have all.
+    let hundredths = |value: f64| (value * 100.0).round() / 100.0;
+    let time = |micros: i64| hundredths(micros as f64 / 1e6 / unit.seconds);
     let met = job.met.map(|met| if met { "yes" } else { "no" });
     let percent = |part: u64, whole: u64| (whole > 0).then(|| (100.0 * part as f64 / whole as f64).round());
     let share = |part: fn(&HostShare) -> (u64, u64)| {
@@ -59,10 +70,13 @@ fn row(job: &JobRow) -> Value {
         &*job.tenant,
         &*job.model,
         job.gpus,
-        seconds(job.arrival.0),
-        job.start.map(|t| seconds(t.0)),
-        job.jct().map(|s| seconds(s.0)),
-        job.queue().map(|s| seconds(s.0)),
+        time(job.arrival.0),
+        job.start.map(|t| time(t.0)),
+        job.jct().map(|s| time(s.0)),
+        job.wait().map(|s| time(s.0)),
+        job.to_first_gpu().map(|s| time(s.0)),
+        job.slowdown().map(hundredths),
+        job.finish_time_ratio().map(hundredths),
         job.status_name(),
         met,
         job.preemptions,
@@ -89,7 +103,7 @@ mod tests {
         let mut run = run("las", 1, None);
         run.jobs[0].reason = "</script><script>alert(1)</script>".into();
         let table = job_table(&results(vec![run.clone()]));
-        assert_eq!(read(&table)["runs"][0][0][14], run.jobs[0].reason.as_str());
+        assert_eq!(read(&table)["runs"][0][0][17], run.jobs[0].reason.as_str());
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Results for people: the table on the terminal, plots for papers, and one page that holds everything.
 //!
 //! ```text
-//! Results ─┬▶ summary_table ─┬▶ terminal        (text)
-//!          │                 └▶ page            (report.html)
+//! Results ─┬▶ summary_table, by ─┬▶ terminal    (text)
+//!          │                     └▶ page        (report.html)
 //!          ├▶ figures ─▶ Figure ─▶ draw ─┬▶ html
-//!          │   (thin, units, axis)       └▶ plots/*.svg, *.png
+//!          │   (thin, units, axis,       └▶ plots/*.svg, *.png, *.pdf
+//!          │    style, marks, paper)
 //!          └▶ job_table ─▶ page
 //! ```
 //!
@@ -13,16 +14,20 @@
 
 mod axis;
 mod bound_gap;
+mod by;
 mod draw;
 mod fairness;
 mod figure;
 mod figures;
 pub(crate) mod html;
 mod job_table;
+mod marks;
 mod on_the_table;
 mod over_time;
 mod page;
+mod paper;
 mod promises;
+mod style;
 mod summary_table;
 mod terminal;
 mod thin;
@@ -34,20 +39,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use axis::Axis;
-pub use draw::{to_png, to_svg};
-pub(crate) use figure::PALETTE_LENGTH;
-pub use figure::{Bar, Figure, Line, Marker, Marks, Whisker};
-pub(crate) use figures::MAX_LINES;
+pub use by::{By, by_text};
+pub use draw::to_svg;
+pub use figure::{Bar, Figure, Line, Marker, Marks, Ratio, Whisker};
+pub(crate) use figure::{GREY, PALETTE_LENGTH};
 pub use figures::figures;
-pub use html::text_and_plots;
+pub(crate) use figures::{MAX_LINES, extremes};
+pub use html::table_and_plots;
 pub use on_the_table::on_the_table;
 pub use page::to_html;
+pub use paper::{PlotOptions, PlotSize, PlotSizeError};
 pub use promises::promises;
+pub(crate) use style::styles;
 pub use summary_table::{Cell, Heading, SummaryTable};
 pub use terminal::{TABLE_STYLE, to_text};
 pub(crate) use terminal::{align_numbers, plain_table};
 pub use together::write_together;
-pub(crate) use units::TimeUnit;
+pub(crate) use units::{TimeUnit, with_thousands};
 
 use crate::results::{Results, ResultsError, replace_file};
 
@@ -78,18 +86,28 @@ pub enum ReportError {
     Results(#[from] ResultsError),
 }
 
+/// A count with its thousands apart, as tables write it.
+pub fn grouped(count: u64) -> String {
+    with_thousands(count as f64)
+}
+
 /// Writes `report.html` into a folder, usually one that is being staged or that holds the results already.
 pub fn write_page(results: &Results, dir: &Path) -> Result<(), ReportError> {
     Ok(replace_file(&dir.join("report.html"), to_html(results)?.as_bytes())?)
 }
 
-/// Draws every figure as SVG and PNG into `plots/` of a folder.
-pub fn write_plots(results: &Results, dir: &Path) -> Result<(), ReportError> {
-    write_figures(&figures(results), dir)
+/// Draws every figure as SVG, PNG and PDF into `plots/` of a folder.
+pub fn write_plots(results: &Results, dir: &Path, options: &PlotOptions) -> Result<(), ReportError> {
+    write_figures_as(&figures(results), dir, options)
 }
 
-/// Draws figures as SVG and PNG into `plots/` of a folder.
+/// Draws figures as SVG, PNG and PDF into `plots/` of a folder, as wide as a column of a paper.
 pub fn write_figures(figures: &[Figure], dir: &Path) -> Result<(), ReportError> {
+    write_figures_as(figures, dir, &PlotOptions::default())
+}
+
+/// The same in another size.
+pub fn write_figures_as(figures: &[Figure], dir: &Path, options: &PlotOptions) -> Result<(), ReportError> {
     let plots = dir.join("plots");
     let wrong = |path: &Path| {
         let path = path.to_owned();
@@ -97,9 +115,11 @@ pub fn write_figures(figures: &[Figure], dir: &Path) -> Result<(), ReportError> 
     };
     fs::create_dir_all(&plots).map_err(wrong(&plots))?;
     for figure in figures {
-        let path = plots.join(format!("{}.svg", figure.name));
-        fs::write(&path, to_svg(figure)?).map_err(wrong(&path))?;
-        to_png(figure, &plots.join(format!("{}.png", figure.name)))?;
+        let path = |kind: &str| plots.join(format!("{}.{kind}", figure.name));
+        let svg = draw::to_print_svg(figure, options)?;
+        fs::write(path("pdf"), draw::to_pdf(figure, &svg)?).map_err(wrong(&path("pdf")))?;
+        fs::write(path("svg"), svg).map_err(wrong(&path("svg")))?;
+        draw::to_png(figure, options, &path("png"))?;
     }
     Ok(())
 }

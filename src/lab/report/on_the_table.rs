@@ -7,6 +7,21 @@ const MOST_NAMED: usize = 8;
 /// A model with less of the loss than this has the largest part of it, and not most.
 const MOSTLY: f64 = 0.5;
 
+/// The same as a sentence of a page; empty where there is none.
+pub(super) fn on_the_table_sentence(results: &Results) -> String {
+    let line = on_the_table(results);
+    let told = line.trim_end().replace(ASK_MORE, "; by a sample of decisions").replace("(by ", "(");
+    let mut letters = told.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
+/// How to know it of every decision.
+const ASK_MORE: &str = "; a sample of decisions: --bound asks the solver at every one";
+/// What the best is for jobs with several GPUs.
+const GANGS: &str = "; a gang counts with what it could use on as few nodes as can hold it, spread over more it might run faster";
 /// The line, with its end; empty where no run's speed depends on CPUs and memory.
 pub fn on_the_table(results: &Results) -> String {
     let names = results.run_names();
@@ -16,7 +31,9 @@ pub fn on_the_table(results: &Results) -> String {
         .filter_map(|(name, run)| Some((name.as_str(), run.summary.speed_gap.as_ref()?)))
         .collect();
     let is_bounded = results.runs.iter().all(|run| !run.bounds.is_empty());
-    let more = if is_bounded { "" } else { "; a sample of decisions: --bound asks the solver at every one" };
+    let sample = if is_bounded { "" } else { ASK_MORE };
+    let has_gangs = results.runs.iter().any(|run| run.jobs.iter().any(|job| job.gpus > 1));
+    let more = format!("{}{sample}", if has_gangs { GANGS } else { "" });
     match known.as_slice() {
         [] => String::new(),
         [(name, gap)] => format!(
@@ -76,11 +93,12 @@ fn whose(gap: &SpeedGap, before: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::ModelLoss;
     use crate::results::samples::{results, run};
+    use crate::results::{ModelLoss, RoundBound};
 
     fn with_gap(policy: &str, lost: f64, part: f64, node: Option<&str>) -> crate::results::RunResult {
         let mut run = run(policy, 1, None);
+        run.jobs.iter_mut().for_each(|job| job.gpus = 1);
         let models = vec![ModelLoss { model: "alexnet".into(), part, node: node.map(str::to_owned) }];
         run.summary.speed_gap = Some(SpeedGap { lost, decisions: 17, models });
         run
@@ -111,6 +129,18 @@ mod tests {
         let line = on_the_table(&results(many));
         assert!(line.contains("from 0.0 % (las+tune) to 20.0 % (las, above all alexnet)"), "{line}");
         assert_eq!(line.lines().count(), 1);
+        let page = on_the_table_sentence(&results(vec![with_gap("las", 0.2, 0.4, None)]));
+        assert!(page.starts_with("Las leaves") && page.ends_with('.') && !page.contains("--"), "{page}");
+    }
+
+    #[test]
+    fn where_gangs_run_it_is_said_what_their_best_is() {
+        let mut gangs = with_gap("fifo+tune", 0.1, 0.7, None);
+        gangs.bounds = vec![RoundBound { reached: 1.0, bound: 1.1 }];
+        assert!(!on_the_table(&results(vec![gangs.clone()])).contains("gang"));
+        gangs.jobs[0].gpus = 4;
+        let line = on_the_table(&results(vec![gangs]));
+        assert!(line.ends_with("(by 17 decisions; a gang counts with what it could use on as few nodes as can hold it, spread over more it might run faster)\n"), "{line}");
     }
 
     #[test]

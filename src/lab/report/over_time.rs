@@ -4,6 +4,7 @@ use rota_core::ledger::Sample;
 
 use super::figure::{GREY, stairs};
 use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Figure, Line, Marks, thin};
 use crate::results::RunResult;
@@ -78,10 +79,11 @@ fn curve_figure(group: &[&RunResult], index: usize, curve: &Curve) -> Option<Fig
     let begin = drawn.iter().map(|run| begin_s(run)).fold(f64::INFINITY, f64::min);
     let end = drawn.iter().map(|run| end_s(run)).fold(f64::NEG_INFINITY, f64::max);
     let mut longest_part_s: f64 = 0.0;
+    let styles = styles(drawn.iter().map(|run| run.meta.policy.as_str()));
     let lines: Vec<Line> = drawn
         .iter()
-        .enumerate()
-        .map(|(colour, run)| {
+        .zip(styles)
+        .map(|(run, colour)| {
             let (points, part_s) = steps(run, curve.value);
             longest_part_s = longest_part_s.max(part_s.unwrap_or(0.0));
             Line { label: run.meta.policy.clone(), colour, has_dots: false, points }
@@ -237,7 +239,7 @@ mod tests {
         run.samples[1].gpus_asked = 12_345;
         let figures = resources(&run, "", None);
         let Marks::Lines(lines) = &figures[0].marks else { panic!("lines") };
-        assert_eq!(lines[1].label, "asked (cut off, up to 12\u{202f}345)");
+        assert_eq!(lines[1].label, "asked (cut off, up to 12,345)");
         assert_eq!(highest(lines), 16.0);
     }
 }

@@ -17,6 +17,13 @@
   let sorted = { column: -1, sign: 1 };
   let shown = PART;
 
+  // As many decimals as the column needs, so that the digits stand below each other; thousands apart as everywhere.
+  const decimals = data.headings.map((_, c) =>
+    data.runs.some((rows) => rows.some((row) => typeof row[c] === "number" && !Number.isInteger(row[c]))) ? 2 : 0);
+  const grouped = (value, digits = 0) =>
+    value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const number = (value, c) => grouped(value, decimals[c]);
+
   const text = (row) => {
     if (!words.has(row)) words.set(row, row.map((v) => (v === null ? "" : String(v))).join(" ").toLowerCase());
     return words.get(row);
@@ -43,7 +50,8 @@
     const tr = document.createElement("tr");
     row.forEach((value, c) => {
       const td = document.createElement("td");
-      td.textContent = typeof value === "number" ? value.toLocaleString(undefined, { maximumFractionDigits: 3 }) : value ?? "";
+      td.textContent = typeof value === "number" ? number(value, c) : value ?? "";
+      td.dataset.label = data.headings[c];
       if (!numeric[c]) td.className = c === reasonColumn && value ? "text long" : "text";
       tr.append(td);
     });
@@ -53,7 +61,7 @@
   const show = () => {
     const rows = matching();
     body.replaceChildren(...rows.slice(0, shown).map(line));
-    count.textContent = `${Math.min(shown, rows.length).toLocaleString()} of ${rows.length.toLocaleString()} jobs`;
+    count.textContent = `${grouped(Math.min(shown, rows.length))} of ${grouped(rows.length)} jobs`;
     more.hidden = rows.length <= shown;
   };
 

@@ -6,7 +6,8 @@ use maud::{Markup, html};
 
 use super::html::{Cell, Column, choice, document, foldable, plots, section, table};
 use super::job_table::{JobTable, job_table};
-use super::{Figure, ReportError, SummaryTable, figures, on_the_table, promises, timeline};
+use super::on_the_table::on_the_table_sentence;
+use super::{Figure, ReportError, SummaryTable, by, figures, promises, timeline, with_thousands};
 use crate::results::{Results, config_toml};
 
 const SCRIPT: &str = concat!(include_str!("page.js"), include_str!("timeline.js"));
@@ -22,6 +23,7 @@ pub(super) fn page(results: &Results, figures: &[Figure], own: &Markup) -> Resul
         (summary(results))
         (own)
         (sections(figures)?)
+        (by::sections(results))
         (timeline::section(results))
         (jobs(results))
         (configuration(results)?)
@@ -33,18 +35,30 @@ pub(super) fn page(results: &Results, figures: &[Figure], own: &Markup) -> Resul
 fn facts(results: &Results) -> Markup {
     let mut clusters: Vec<String> = Vec::new();
     for cluster in results.runs.iter().map(|run| &run.meta.cluster) {
-        let text = format!("{}: {} nodes, {} GPUs", cluster.name, cluster.nodes, cluster.gpus);
+        let text = format!(
+            "{}: {} nodes, {} GPUs",
+            cluster.name,
+            with_thousands(cluster.nodes as f64),
+            with_thousands(f64::from(cluster.gpus))
+        );
         if !clusters.contains(&text) {
             clusters.push(text);
         }
     }
-    let exact = results.runs.iter().filter(|run| run.meta.exact_estimates).count();
-    let estimates = match exact {
-        0 => "Policies saw estimates, not the truth.".to_owned(),
-        n if n == results.runs.len() => {
-            "Policies saw exact run times (an oracle): a real cluster does not know them.".to_owned()
+    let n_oracles = results.runs.iter().filter(|run| run.meta.is_oracle()).count();
+    let n_estimating =
+        results.runs.iter().filter(|run| run.meta.reads_estimates && !run.meta.is_oracle()).count();
+    let estimates = match (n_oracles, n_estimating) {
+        (0, 0) => "No policy looked at how long jobs will take.".to_owned(),
+        (0, _) => "Policies saw estimates of how long jobs take, not the truth.".to_owned(),
+        (n, _) if n == results.runs.len() => {
+            "The policies decide by exact run times (an oracle): a real cluster does not know them."
+                .to_owned()
         }
-        n => format!("{n} of {} runs saw exact run times (an oracle), as marked.", results.runs.len()),
+        (n, _) => format!(
+            "{n} of {} runs decide by exact run times (oracle), which a real cluster does not know.",
+            results.runs.len()
+        ),
     };
     let window = results.runs.iter().find_map(|run| run.meta.window);
     html! {
@@ -57,7 +71,7 @@ fn facts(results: &Results) -> Markup {
 }
 
 fn summary(results: &Results) -> Markup {
-    let summary = SummaryTable::new(results);
+    let summary = SummaryTable::detailed(results);
     let columns: Vec<Column> = summary
         .headings
         .iter()
@@ -72,11 +86,16 @@ fn summary(results: &Results) -> Markup {
     let rows: Vec<Vec<Cell>> =
         summary.rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
     let has_best = rows.iter().flatten().any(|cell| matches!(cell, Cell::Best(_)));
-    let left = on_the_table(results);
+    let left = on_the_table_sentence(results);
     let content = html! {
         (table(&columns, &rows))
         @if has_best { p { "Bold on colour: best of its column." } }
-        @if !left.is_empty() { p { (left.trim_end()) } }
+        p {
+            "Waiting is completion time less time with GPUs. Slowdown is completion time over the time a job takes alone with "
+            "the GPUs it asked for; the finish-time ratio, over the time with an equal part of the cluster. GPU use is between "
+            "the first and the last arrival; after that, the cluster drains."
+        }
+        @if !left.is_empty() { p { (left) } }
         @for broken in promises(results).lines() { p { (broken) } }
     };
     section("Summary", &content)

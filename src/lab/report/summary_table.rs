@@ -54,10 +54,10 @@ enum Better {
 /// In what a column is shown.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
-    /// Seconds, in a unit shared by all columns of job times.
-    JobTime,
-    /// Seconds, in a unit of its own.
+    /// Seconds, in the one unit of the table.
     Time,
+    /// How many times as long.
+    Ratio,
     /// Seconds of a clock.
     Clock,
     Percent,
@@ -69,6 +69,8 @@ struct Column {
     unit: Unit,
     better: Better,
     value: fn(&Summary) -> Option<f64>,
+    /// Whether only a page has room for it.
+    is_detail: bool,
 }
 
 const fn column(
@@ -77,45 +79,66 @@ const fn column(
     better: Better,
     value: fn(&Summary) -> Option<f64>,
 ) -> Column {
-    Column { heading, unit, better, value }
+    Column { heading, unit, better, value, is_detail: false }
 }
 
-const COLUMNS: [Column; 18] = [
+const fn detail(
+    heading: &'static str,
+    unit: Unit,
+    better: Better,
+    value: fn(&Summary) -> Option<f64>,
+) -> Column {
+    Column { is_detail: true, ..column(heading, unit, better, value) }
+}
+
+const COLUMNS: [Column; 22] = [
     column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
     column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
-    column("not done", Unit::Count, Better::Lower, |s| {
+    column("not done", Unit::Count, Better::Neither, |s| {
         (s.unfinished + s.failed > 0).then_some((s.unfinished + s.failed) as f64)
     }),
-    column("avg JCT", Unit::JobTime, Better::Lower, |s| s.avg_jct_s),
-    column("median", Unit::JobTime, Better::Lower, |s| s.median_jct_s),
-    column("p95", Unit::JobTime, Better::Lower, |s| s.p95_jct_s),
-    column("p99", Unit::JobTime, Better::Lower, |s| s.p99_jct_s),
-    column("best effort", Unit::JobTime, Better::Lower, |s| s.avg_best_effort_jct_s),
-    column("queue", Unit::JobTime, Better::Lower, |s| s.avg_queue_s),
+    column("avg JCT", Unit::Time, Better::Lower, |s| s.avg_jct_s),
+    column("median", Unit::Time, Better::Lower, |s| s.median_jct_s),
+    column("p95", Unit::Time, Better::Lower, |s| s.p95_jct_s),
+    column("p99", Unit::Time, Better::Lower, |s| s.p99_jct_s),
+    column("best effort", Unit::Time, Better::Lower, |s| s.avg_best_effort_jct_s),
+    column("waiting", Unit::Time, Better::Lower, |s| s.avg_wait_s),
+    detail("to first GPU", Unit::Time, Better::Neither, |s| s.avg_to_first_gpu_s),
+    column("slowdown", Unit::Ratio, Better::Lower, |s| s.avg_slowdown),
+    detail("finish-time ratio", Unit::Ratio, Better::Lower, |s| s.avg_finish_time_ratio),
     column("makespan", Unit::Time, Better::Lower, |s| s.makespan_s),
+    detail("drain", Unit::Time, Better::Neither, |s| s.drain_s),
     column("in time", Unit::Percent, Better::Higher, |s| s.deadline_ratio),
     column("efficiency", Unit::Percent, Better::Neither, |s| {
         s.cluster_efficiency.filter(|_| s.deadline_jobs > 0)
     }),
-    column("GPU use", Unit::Percent, Better::Neither, |s| s.gpu_util),
+    column("GPU use", Unit::Percent, Better::Neither, |s| s.gpu_util_loaded.or(s.gpu_util)),
     column("CPU use", Unit::Percent, Better::Neither, |s| s.cpu_util),
     column("data hits", Unit::Percent, Better::Higher, |s| s.data_hit_ratio),
-    column("data wait", Unit::JobTime, Better::Lower, |s| s.data_wait_s),
+    column("data wait", Unit::Time, Better::Lower, |s| s.data_wait_s),
     column("preempted", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
     column("wall", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
 ];
 
 impl SummaryTable {
-    /// The table of all runs. Columns in which no run has a value are left out.
+    /// The table of all runs for a terminal. Columns in which no run has a value are left out.
     pub fn new(results: &Results) -> Self {
+        Self::of(results, false)
+    }
+
+    /// The same with the columns that only a page has room for.
+    pub fn detailed(results: &Results) -> Self {
+        Self::of(results, true)
+    }
+
+    fn of(results: &Results, has_details: bool) -> Self {
         let runs = &results.runs;
-        let shown: Vec<&Column> =
-            COLUMNS.iter().filter(|c| runs.iter().any(|run| (c.value)(&run.summary).is_some())).collect();
-        let job_unit = TimeUnit::for_table(largest(runs, |s| s.avg_jct_s));
+        let is_known = |column: &&Column| runs.iter().any(|run| (column.value)(&run.summary).is_some());
+        let is_shown = |column: &&Column| has_details || !column.is_detail;
+        let unit = TimeUnit::for_table(largest(runs, |s| s.avg_jct_s));
         let mut table = Self::names(runs);
-        for column in shown {
+        for column in COLUMNS.iter().filter(is_shown).filter(is_known) {
             let largest = largest(runs, column.value);
-            let unit = if column.unit == Unit::JobTime { job_unit } else { TimeUnit::for_table(largest) };
             table.headings.push(Heading { name: column.heading, unit: column.unit_sign(unit) });
             for (row, run) in table.rows.iter_mut().zip(runs) {
                 let value = (column.value)(&run.summary);
@@ -146,7 +169,7 @@ impl SummaryTable {
             |name: fn(&RunResult) -> String| runs.windows(2).any(|pair| name(&pair[0]) != name(&pair[1]));
         let mut names: Vec<Name> = optional.into_iter().filter(|(_, name)| differ(*name)).collect();
         names.push(("policy", |run| {
-            let oracle = if run.meta.exact_estimates { " (oracle)" } else { "" };
+            let oracle = if run.meta.is_oracle() { " (oracle)" } else { "" };
             format!("{}{oracle}", run.meta.policy)
         }));
         SummaryTable {
@@ -163,17 +186,18 @@ impl SummaryTable {
 impl Column {
     fn unit_sign(&self, unit: TimeUnit) -> &'static str {
         match self.unit {
-            Unit::JobTime | Unit::Time => unit.sign,
+            Unit::Time => unit.sign,
             Unit::Clock => "s",
             Unit::Percent => "%",
+            Unit::Ratio => "x",
             Unit::Count => "",
         }
     }
 
     fn text(&self, value: f64, largest: f64, unit: TimeUnit) -> String {
         match self.unit {
-            Unit::JobTime | Unit::Time => number(value / unit.seconds, largest / unit.seconds),
-            Unit::Clock => number(value, largest),
+            Unit::Time => number(value / unit.seconds, largest / unit.seconds),
+            Unit::Clock | Unit::Ratio => number(value, largest),
             Unit::Percent => format!("{:.1}", value * 100.0),
             Unit::Count => with_thousands(value),
         }
@@ -228,10 +252,31 @@ mod tests {
 
     #[test]
     fn only_what_differs_names_a_run() {
-        let mut exact = run("srtf", 1, None);
-        exact.meta.exact_estimates = true;
-        let table = SummaryTable::new(&results(vec![run("las", 1, None), exact]));
+        let mut blind = run("las", 1, None);
+        blind.meta.exact_estimates = true;
+        let mut oracle = run("srtf", 1, None);
+        (oracle.meta.exact_estimates, oracle.meta.reads_estimates) = (true, true);
+        let table = SummaryTable::new(&results(vec![blind, oracle]));
         assert_eq!((table.n_names, table.headings[0].name), (1, "policy"));
-        assert_eq!(table.rows[1][0].text, "srtf (oracle)");
+        assert_eq!(
+            (table.rows[0][0].text.as_str(), table.rows[1][0].text.as_str()),
+            ("las", "srtf (oracle)")
+        );
+    }
+
+    #[test]
+    fn all_times_of_a_table_are_in_one_unit_and_details_are_for_pages() {
+        let mut long = run("las", 1, None);
+        long.summary.makespan_s = Some(1e7);
+        let results = results(vec![long]);
+        let units = |table: &SummaryTable| -> Vec<&str> {
+            let is_time =
+                |heading: &&Heading| ["s", "min", "h"].contains(&heading.unit) && heading.name != "wall";
+            table.headings.iter().filter(is_time).map(|heading| heading.unit).collect()
+        };
+        let (short, detailed) = (SummaryTable::new(&results), SummaryTable::detailed(&results));
+        assert!(units(&detailed).iter().all(|unit| *unit == "s"), "{:?}", detailed.headings);
+        assert!(detailed.headings.iter().any(|heading| heading.name == "to first GPU"));
+        assert!(short.headings.iter().all(|heading| heading.name != "to first GPU"));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn align_numbers(table: &mut Table, n_text: usize) {
 }
 
 /// What a narrow terminal can do without, the most dispensable first.
-const DISPENSABLE: [&str; 10] = [
+const DISPENSABLE: [&str; 11] = [
     "wall",
     "preempted",
     "CPU use",
@@ -34,9 +34,10 @@ const DISPENSABLE: [&str; 10] = [
     "makespan",
     "efficiency",
     "finished",
+    "slowdown",
     "GPU use",
     "best effort",
-    "queue",
+    "waiting",
 ];
 
 /// A table with a row for each run; the best of a column has a star and, on a terminal, is bold. On a terminal that
@@ -63,6 +64,9 @@ fn within(results: &Results, width: Option<usize>) -> String {
     let mut text = format!("{table}\n");
     if summary.rows.iter().flatten().any(|cell| cell.is_best) {
         text.push_str("* best of its column\n");
+    }
+    if results.runs.iter().any(|run| run.meta.is_oracle()) {
+        text.push_str("(oracle) decides by exact run times, which a real cluster does not know\n");
     }
     if n_left_out > 0 {
         text.push_str(&format!("{n_left_out} more columns on a wider terminal, or with --json\n"));

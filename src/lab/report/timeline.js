@@ -17,11 +17,39 @@
   let wanted = "";
   let pending = false;
 
+  const grouped = (value, digits = 0) => value.toLocaleString("en-US", { maximumFractionDigits: digits });
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches;
-  // Neighbouring jobs get hues far apart: multiples of the golden angle.
-  const hue = (job) => (job * 137.508) % 360;
-  const colour = (job, lit) => `hsl(${hue(job)} ${isDark() ? "55% 52%" : "62% 58%"} / ${lit ? 1 : 0.15})`;
+  // What a job is coloured by: its model, its tenant or itself. Kinds with the most jobs come first, and neighbours get hues
+  // far apart: multiples of the golden angle.
+  const colourBy = document.getElementById("timeline-colour");
+  const legend = document.getElementById("timeline-legend");
+  const MOST_KINDS = 12;
+  let kindOf = [];
+  const kindName = { model: (job) => job[1], tenant: (job) => job[3], job: (job) => job[0] };
+  const hsl = (kind, lit) => `hsl(${(210 + kind * 137.508) % 360} ${isDark() ? "55% 52%" : "62% 58%"} / ${lit ? 1 : 0.15})`;
+  const colour = (job, lit) => hsl(kindOf[job], lit);
+  const classify = () => {
+    const name = kindName[colourBy.value];
+    const count = new Map();
+    for (const job of run.jobs) count.set(name(job), (count.get(name(job)) || 0) + 1);
+    const order = [...count.keys()].sort((a, b) => count.get(b) - count.get(a) || String(a).localeCompare(String(b)));
+    const place = new Map(order.map((kind, at) => [kind, at]));
+    kindOf = run.jobs.map((job) => place.get(name(job)));
+    legend.hidden = colourBy.value === "job";
+    legend.replaceChildren(...order.slice(0, legend.hidden ? 0 : MOST_KINDS).map((kind, at) => {
+      const item = document.createElement("li");
+      const sample = document.createElement("span");
+      sample.style.background = hsl(at, true);
+      item.append(sample, `${kind} (${grouped(count.get(kind))})`);
+      return item;
+    }));
+    if (!legend.hidden && order.length > MOST_KINDS) {
+      const more = document.createElement("li");
+      more.textContent = `and ${grouped(order.length - MOST_KINDS)} more`;
+      legend.append(more);
+    }
+  };
 
   const rows = () => run.rows.length;
   const whole = () => ({ from: run.from, to: run.to, top: 0, bottom: rows() });
@@ -49,7 +77,7 @@
       context.moveTo(x(t), TOP);
       context.lineTo(x(t), TOP + height());
       context.stroke();
-      const text = (t / s).toLocaleString(undefined, { maximumFractionDigits: 3 });
+      const text = grouped(t / s, 3);
       context.fillText(`${text} ${sign}`, x(t), TOP / 2);
     }
   };
@@ -180,10 +208,11 @@
       tip.textContent = "";
       return;
     }
-    const [name, model, gpus] = run.jobs[bar[0]];
+    const [name, model, gpus, tenant] = run.jobs[bar[0]];
     const [node, gpu] = run.rows[bar[1]];
-    const time = (t) => `${t.toLocaleString(undefined, { maximumFractionDigits: 1 })} s`;
-    tip.textContent = `job ${name} (${model}, asks ${gpus}) on ${node} GPU ${gpu} from ${time(bar[2])} to ${time(bar[3])}`;
+    const [sign, s] = unit(run.to - run.from);
+    const time = (t) => `${grouped(t / s, 2)} ${sign}`;
+    tip.textContent = `job ${name} (${model} of ${tenant}, asks ${gpus}) on ${node} GPU ${gpu} from ${time(bar[2])} to ${time(bar[3])}`;
   };
 
   // The page must still scroll under a finger or wheel that only passes by: Ctrl or a second finger zooms.
@@ -255,11 +284,20 @@
   if (choice) choice.addEventListener("change", () => {
     run = data.runs[choice.selectedIndex];
     view = whole();
+    classify();
     redraw();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  const recolour = () => {
+    classify();
+    redraw();
+  };
+  colourBy.addEventListener("change", recolour);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   new ResizeObserver(redraw).observe(canvas);
   addEventListener("beforeprint", draw);
   view = whole();
+  const several = (at) => new Set(run.jobs.map((job) => job[at])).size > 1;
+  if (!several(1)) colourBy.value = several(3) ? "tenant" : "job";
+  classify();
   draw();
 })();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::html;
+use super::{html, with_thousands};
 use crate::results::{Results, RunResult};
 
 /// Bars that a page carries of one run; about four megabytes.
@@ -26,18 +26,22 @@ pub(super) fn section(results: &Results) -> Markup {
     html! {
         section #timeline {
             h2 { "Who ran where" }
-            @if is_cut { p { "Only the first " (MAX_BARS) " bars of a run are here; timeline.csv has all." } }
+            @if is_cut { p { "Only the first " (with_thousands(MAX_BARS as f64)) " bars of a run are here; timeline.csv has all." } }
             div.controls {
                 @if shown.len() > 1 { (html::choice("timeline-run", shown.iter().map(|(_, name)| name))) }
+                label { "colour by " select #timeline-colour {
+                    @for by in ["model", "tenant", "job"] { option value=(by) { (by) } }
+                } }
                 input #timeline-find type="search" placeholder="a job's name" aria-label="find a job";
                 button type="button" data-zoom="0.6" aria-label="zoom in" { "+" }
                 button type="button" data-zoom="1.667" aria-label="zoom out" { "−" }
                 button type="button" data-zoom="0" { "all" }
             }
+            ul #timeline-legend {}
             canvas tabindex="0" role="img" aria-label="which job held which GPU when" {}
             p #timeline-tip role="status" {}
             p {
-                "A row for each GPU, a colour for each job. Drag to move; Ctrl and the wheel zoom in time, Shift and the wheel in both; "
+                "A row for each GPU, a bar for each stretch in which a job held it. Drag to move; Ctrl and the wheel zoom in time, Shift and the wheel in both; "
                 "keys + − 0 and arrows work too."
             }
             (html::data("timeline-data", &json!({ "runs": runs })))
@@ -65,7 +69,8 @@ fn data(run: &RunResult) -> Value {
         })
         .collect();
     let name = |node: usize| run.nodes.get(node).cloned().unwrap_or_else(|| node.to_string());
-    let jobs: Vec<Value> = run.jobs.iter().map(|job| json!([&*job.job_id, &*job.model, job.gpus])).collect();
+    let jobs: Vec<Value> =
+        run.jobs.iter().map(|job| json!([&*job.job_id, &*job.model, job.gpus, &*job.tenant])).collect();
     let from = stretches.iter().map(|stretch| stretch.from.0).min().unwrap_or(0);
     let to = stretches.iter().map(|stretch| stretch.to.0).max().unwrap_or(0).max(from + 1_000_000);
     json!({

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
 
 use super::html::{self, Cell};
 use super::page::page;
-use super::{ReportError, figures};
+use super::units::number;
+use super::{ReportError, TimeUnit, figures, with_thousands};
 use crate::results::{Results, RunResult, replace_file};
 
 /// Figures of a clock, which differ from run to run and mean nothing here, and what names a run.
@@ -29,7 +31,7 @@ fn to_html(folders: &[(String, Results)]) -> Result<String, ReportError> {
 /// All runs as of one folder, each named after its policy and where it is from.
 fn together(folders: &[(String, Results)]) -> Results {
     let mut all = Results {
-        title: folders.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "),
+        title: title(folders),
         version: folders.first().map(|(_, results)| results.version.clone()).unwrap_or_default(),
         ..Results::default()
     };
@@ -46,10 +48,26 @@ fn together(folders: &[(String, Results)]) -> Results {
     all
 }
 
+/// Which folders, and what was run in the first.
+fn title(folders: &[(String, Results)]) -> String {
+    match folders {
+        [] => String::new(),
+        [(name, results)] => format!("{name}: {}", results.title),
+        [(base, results), others @ ..] => {
+            let others: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{} against {base}: {}", others.join(", "), results.title)
+        }
+    }
+}
+
 fn differences(folders: &[(String, Results)]) -> Markup {
     let [(base_name, base), others @ ..] = folders else { return Markup::default() };
     let against = |(name, results): &(String, Results)| {
-        let content = html! { (settings_list(base, results)) (figures_table(base, results)) };
+        let content = html! {
+            (settings_list(base, results))
+            (scripts(base, results))
+            (figures_table(base, results))
+        };
         html::section(&format!("{name} against {base_name}"), &content)
     };
     html! { @for other in others { (against(other)) } }
@@ -69,31 +87,82 @@ fn settings_list(base: &Results, other: &Results) -> Markup {
     of_base.extend(inputs(base));
     of_other.extend(inputs(other));
     let names: BTreeSet<&String> = of_base.keys().chain(of_other.keys()).collect();
-    let item = |name: &String| {
+    let row = |name: &String| {
         let (a, b) = (of_base.get(name), of_other.get(name));
-        let text = |value: Option<&String>| value.map_or("–", String::as_str).to_owned();
-        (a != b).then(|| format!("{name}: {} → {}", text(a), text(b)))
+        let text = |value: Option<&String>| {
+            Cell::Plain(value.map_or("–", |value| value.trim_matches('"')).to_owned())
+        };
+        (a != b).then(|| vec![Cell::RowName(name.replace('_', " ")), text(a), text(b)])
     };
-    let items: Vec<String> = names.into_iter().filter_map(item).collect();
-    match items.is_empty() {
+    let rows: Vec<Vec<Cell>> = names.into_iter().filter_map(row).collect();
+    match rows.is_empty() {
         true => html! { p { "The same settings and inputs." } },
-        false => html::list(&items),
+        false => html::table(&html::columns(["asked", "before", "now"], 3), &rows),
     }
+}
+
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 3;
+
+/// How the scripts of the user's own differ, where both folders keep their text.
+fn scripts(base: &Results, other: &Results) -> Markup {
+    fn own(results: &Results) -> impl Iterator<Item = (&str, &str)> {
+        let scripts = results.inputs.iter().filter(|input| input.role == "policy");
+        scripts.filter_map(|input| Some((input.name.as_str(), input.text.as_deref()?)))
+    }
+    // A script that was changed in its place has its old name; of two single ones, each is the other's new form.
+    let alone = |results: &'_ Results| own(results).count() == 1;
+    let former = |name: &str| {
+        let same = own(base).find(|(former, _)| *former == name);
+        same.or_else(|| own(base).next().filter(|_| alone(base) && alone(other)))
+    };
+    let changed = own(other).filter_map(|(name, text)| Some((former(name)?, (name, text))));
+    let changed: Vec<_> = changed.filter(|((_, before), (_, after))| before != after).collect();
+    html! {
+        @for ((old_name, before), (name, after)) in changed {
+            h3 { @if old_name != name { (old_name) " → " } (name) }
+            div.scroll { pre.diff {
+                @for (tag, line) in difference(before, after) {
+                    @match tag {
+                        ChangeTag::Delete => del { "- " (line) },
+                        ChangeTag::Insert => ins { "+ " (line) },
+                        ChangeTag::Equal => { "  " (line) },
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// The lines that changed, with some around them.
+fn difference(before: &str, after: &str) -> Vec<(ChangeTag, String)> {
+    let diff = TextDiff::from_lines(before, after);
+    let groups = diff.grouped_ops(CONTEXT);
+    let changes = groups.iter().flatten().flat_map(|op| diff.iter_changes(op));
+    changes.map(|change| (change.tag(), change.value().to_owned())).collect()
 }
 
 /// A row for each figure that changed, a column for each run that has a counterpart.
 fn figures_table(base: &Results, other: &Results) -> Markup {
     let pairs = counterparts(base, other);
+    let longest = pairs.iter().flat_map(|(a, b)| [a, b]).filter_map(|run| run.summary.avg_jct_s);
+    let unit = TimeUnit::for_table(longest.fold(0.0, f64::max));
     let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (at, (before, after)) in pairs.iter().enumerate() {
         for (figure, from, to) in changed(before, after) {
-            let cell = match from {
-                0.0 => format!("{} → {}", short(from), short(to)),
-                _ => {
-                    format!("{} → {} ({:+.1} %)", short(from), short(to), (to - from) / from.abs() * 100.0)
-                }
+            let (heading, scale) = named(&figure, unit);
+            let (from, to) = (from * scale, to * scale);
+            let largest = from.abs().max(to.abs());
+            let text = |value: f64| match figure_is_count(&figure) {
+                true => with_thousands(value),
+                false => number(value, largest),
             };
-            rows.entry(figure).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
+            let part = (to - from) / from.abs() * 100.0;
+            let cell = match from {
+                0.0 => format!("{} → {}", text(from), text(to)),
+                _ => format!("{} → {} ({part:+.1} %)", text(from), text(to)),
+            };
+            rows.entry(heading).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
         }
     }
     if pairs.is_empty() {
@@ -110,13 +179,35 @@ fn figures_table(base: &Results, other: &Results) -> Markup {
     html::table(&html::columns(["figure"].into_iter().chain(names), 1), &rows)
 }
 
-/// As many digits as a reader can use.
-fn short(value: f64) -> String {
-    match value.abs() {
-        _ if value.fract() == 0.0 => format!("{value:.0}"),
-        size if size >= 100.0 => format!("{value:.1}"),
-        _ => format!("{value:.4}"),
+/// How a figure of `summary.json` is called for people, with its unit, and what its numbers are multiplied with.
+fn named(figure: &str, unit: TimeUnit) -> (String, f64) {
+    let words = |text: &str| {
+        let word = |word: &str| match word {
+            "avg" => "average".to_owned(),
+            "jct" => "JCT".to_owned(),
+            "gpu" => "GPU".to_owned(),
+            "cpu" => "CPU".to_owned(),
+            "util" => "use".to_owned(),
+            other => other.to_owned(),
+        };
+        text.split('_').map(word).collect::<Vec<_>>().join(" ")
+    };
+    match figure.strip_suffix("_s") {
+        Some(time) => (format!("{} ({})", words(time), unit.sign), 1.0 / unit.seconds),
+        None if PARTS.contains(&figure) => (format!("{} (%)", words(figure)), 100.0),
+        None => (words(figure), 1.0),
     }
+}
+
+/// Figures that are parts of a whole.
+const PARTS: [&str; 6] =
+    ["deadline_ratio", "gpu_util", "gpu_util_loaded", "cpu_util", "cluster_efficiency", "data_hit_ratio"];
+
+fn figure_is_count(figure: &str) -> bool {
+    !figure.ends_with("_s")
+        && !PARTS.contains(&figure)
+        && !figure.contains("slowdown")
+        && !figure.contains("ratio")
 }
 
 /// Runs of the same policy, load and seed; where each folder has one run, these two whatever they are.
@@ -147,6 +238,7 @@ fn changed(before: &RunResult, after: &RunResult) -> Vec<(String, f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Input;
     use crate::results::samples::{results, run};
 
     #[test]
@@ -156,10 +248,18 @@ mod tests {
         changed.summary.avg_jct_s = Some(193.5);
         let mut after = results(vec![changed]);
         after.inputs[0].sha256 = "0".repeat(64);
+        let script =
+            |text: &str| Input { text: Some(text.into()), ..Input::of_bytes("policy", "./mine.rhai", b"") };
+        let mut before = before;
+        before.inputs.push(script("fn order(jobs, now) {\n    rank(jobs.gpus)\n}\n"));
+        after.inputs.push(script("fn order(jobs, now) {\n    rank(-jobs.gpus)\n}\n"));
         let page = to_html(&[("old".into(), before), ("new".into(), after)]).expect("a page");
         assert!(page.contains("new against old") && page.contains("+100.0 %"), "no difference is shown");
         assert!(page.contains("las (old)") && page.contains("./mine.rhai (new)"));
         assert!(page.contains("trace small.csv"), "the input that changed is named");
+        assert!(page.contains("<del>-     rank(jobs.gpus)"), "the script's old line is shown");
+        assert!(page.contains("<ins>+     rank(-jobs.gpus)"), "and its new one");
+        assert!(page.contains("average JCT (s)") && page.contains("96.8 → 193.5"), "values have units");
     }
 
     #[test]

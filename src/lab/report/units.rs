@@ -33,7 +33,7 @@ impl TimeUnit {
     }
 }
 
-/// A number with thousands apart and as many decimals as a reader can use: `12 345`, `123.4`, `12.34`.
+/// A number with thousands apart and as many decimals as a reader can use: `12,345`, `123.4`, `12.34`.
 pub(super) fn number(value: f64, largest: f64) -> String {
     match largest.abs() {
         m if m >= 1_000.0 => with_thousands(value.round()),
@@ -43,17 +43,29 @@ pub(super) fn number(value: f64, largest: f64) -> String {
 }
 
 /// A whole number with thousands apart.
-pub(super) fn with_thousands(value: f64) -> String {
+pub(crate) fn with_thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            // A narrow space that does not break, so that a number stays one word.
-            text.push('\u{202f}');
+            text.push(',');
         }
         text.push(digit);
     }
     text
+}
+
+/// A number with at most six digits that matter and nothing that says nothing: `0.3`, not `0.30000000000000004`.
+pub(crate) fn plain(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let decimals = (5.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }
 
 #[cfg(test)]
@@ -64,9 +76,10 @@ mod tests {
     fn numbers_keep_the_digits_a_reader_can_use() {
         assert_eq!(number(1.234, 5.0), "1.23");
         assert_eq!(number(123.456, 200.0), "123.5");
-        assert_eq!(number(1_234_567.8, 2e6), "1\u{202f}234\u{202f}568");
-        assert_eq!(with_thousands(-1000.0), "-1\u{202f}000");
+        assert_eq!(number(1_234_567.8, 2e6), "1,234,568");
+        assert_eq!(with_thousands(-1000.0), "-1,000");
         assert_eq!(with_thousands(999.0), "999");
+        assert_eq!([0.1 + 0.2, 100.0, 1e-7, 12_345.678].map(plain), ["0.3", "100", "0.0000001", "12345.7"]);
     }
 
     #[test]

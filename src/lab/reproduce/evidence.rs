@@ -1,13 +1,13 @@
-//! What is known about a figure: rows of numbers from the paper, from the original's rules and from the shipped policies.
+//! The numbers of a figure: rows that are published, that the original's rules give, and that the shipped policies give.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Who tells the numbers.
+/// A column of a figure's table: where the numbers come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Story {
+pub enum Column {
     /// The paper or its artifact.
     Published,
     /// The original's rules, run here (`compat=artifact`).
@@ -16,49 +16,49 @@ pub enum Story {
     Shipped,
 }
 
-impl Story {
-    /// In the order of every table.
-    pub const ALL: [Story; 3] = [Story::Published, Story::Original, Story::Shipped];
+impl Column {
+    /// All columns, in the order of every table.
+    pub const ALL: [Column; 3] = [Column::Published, Column::Original, Column::Shipped];
 
-    /// What stands above its column.
+    /// Its heading.
     pub fn heading(self) -> &'static str {
         match self {
-            Story::Published => "published",
-            Story::Original => "original's rules",
-            Story::Shipped => "shipped",
+            Column::Published => "published",
+            Column::Original => "original's rules",
+            Column::Shipped => "shipped",
         }
     }
 }
 
-/// The settings of a run besides the policy, by name.
-pub type Asked = BTreeMap<String, String>;
+/// The settings of a row besides its policy, by name.
+pub type At = BTreeMap<String, String>;
 
-/// One policy under one setting: a run, or what the paper says of it.
+/// The numbers of one policy at one setting: of a run, or as published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The policy, as it is called here.
     pub policy: String,
-    /// What was asked of it.
-    pub at: Asked,
-    /// The seed of a drawn workload; the paper names none.
+    /// The settings.
+    pub at: At,
+    /// The seed of a drawn workload; none for published numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<String>,
-    /// Numbers by name: those of `summary.json`, and a few computed from several runs.
+    /// Numbers by name: those of `summary.json`, and a few that are computed from several runs.
     pub numbers: BTreeMap<String, f64>,
 }
 
-/// Everything known about a figure.
+/// All rows of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Evidence {
-    /// Rows by who tells them.
-    pub rows: BTreeMap<Story, Vec<Row>>,
+    /// Rows by column.
+    pub rows: BTreeMap<Column, Vec<Row>>,
 }
 
 impl Evidence {
-    /// What one of them tells; nothing when it was not asked.
-    pub fn of(&self, story: Story) -> &[Row] {
-        self.rows.get(&story).map_or(&[], Vec::as_slice)
+    /// The rows of a column; none when it was not run.
+    pub fn of(&self, column: Column) -> &[Row] {
+        self.rows.get(&column).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -67,8 +67,8 @@ impl Evidence {
 pub struct Cell<'a> {
     /// The policy.
     pub policy: &'a str,
-    /// What was asked of it.
-    pub at: &'a Asked,
+    /// The settings.
+    pub at: &'a At,
     rows: Vec<&'a Row>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Rows that differ in their seed alone, in the order of their first.
+/// Rows that differ only in their seed, in the order of the first of each.
 pub fn cells(rows: &[Row]) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
     for row in rows {
@@ -108,8 +108,8 @@ pub fn cells(rows: &[Row]) -> Vec<Cell<'_>> {
     cells
 }
 
-/// Settings as people say them: `jobs per hour 9, split 50,0,50`.
-pub fn said(at: &Asked) -> String {
+/// Settings for people: `jobs per hour 9, split 50,0,50`.
+pub fn text_of(at: &At) -> String {
     let parts: Vec<String> =
         at.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
     parts.join(", ")
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_of_the_same_question_are_one_cell() {
+    fn rows_that_differ_only_in_their_seed_are_one_cell() {
         let row = |seed: &str, jct: f64| Row {
             policy: "las".into(),
             at: [("jobs_per_hour".into(), "9".into())].into(),
@@ -131,6 +131,6 @@ mod tests {
         let cells = cells(&rows);
         assert_eq!((cells.len(), cells[0].n_rows(), cells[0].mean("avg_jct_s")), (1, 2, Some(15.0)));
         assert_eq!(cells[0].with_seed(Some("2"), "avg_jct_s"), Some(20.0));
-        assert_eq!(said(cells[0].at), "jobs per hour 9");
+        assert_eq!(text_of(cells[0].at), "jobs per hour 9");
     }
 }

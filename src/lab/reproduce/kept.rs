@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::claims::{Claimant, Verdict};
-use super::evidence::{Evidence, Story};
+use super::evidence::{Column, Evidence};
 use super::papers::{Judged, Paper, PaperFigure};
 use super::reproduced::{DefectRow, Reproduced};
 
@@ -40,7 +40,7 @@ struct Entry<'a> {
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    story: Story,
+    column: Column,
     #[serde(flatten)]
     verdict: &'a Verdict,
 }
@@ -69,7 +69,7 @@ impl Reproduced {
         let mut claims: Vec<Entry<'_>> = judged.iter().map(entry).collect();
         for (claim, judged) in claims.iter_mut().zip(&judged) {
             claim.verdicts =
-                judged.verdicts.iter().map(|(story, verdict)| Answer { story: *story, verdict }).collect();
+                judged.verdicts.iter().map(|(column, verdict)| Answer { column: *column, verdict }).collect();
         }
         let written = Written {
             format: 1,
@@ -115,7 +115,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let reproduced = six_b();
         let text = reproduced.to_json("0.2 abc", &[]);
-        assert!(text.contains("\"outcome\": \"tie\"") && text.contains("\"story\": \"original\""), "{text}");
+        assert!(text.contains("\"outcome\": \"tie\"") && text.contains("\"column\": \"original\""), "{text}");
         std::fs::write(dir.path().join(FILE), text).expect("written");
         let read = |program: &str, is_quick: bool, asked: &[String]| {
             Reproduced::read(reproduced.paper, reproduced.figure, dir.path(), program, is_quick, asked)

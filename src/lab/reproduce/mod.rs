@@ -1,4 +1,5 @@
-//! The papers' figures again: published, by the original's rules and by the shipped policies, with claims that can fail.
+//! The papers' figures again: published numbers, the original's rules and the shipped policies side by side, with claims
+//! that can fail.
 //!
 //! ```text
 //! papers/        what each figure runs and needs, what is published about it, what is claimed about it
@@ -25,5 +26,5 @@ mod reproduced;
 mod rows;
 
 pub use kept::FILE;
-pub use reproduced::{ALONE, DefectRow, NONE, Reproduced};
-pub use rows::{asked, rows, seed_of, with_baseline};
+pub use reproduced::{ALONE, DefectRow, NONE, Reproduced, SHIPPED, over_all_figures};
+pub use rows::{at_of, rows, seed_of, with_baseline};

@@ -1,14 +1,14 @@
-//! The page of a figure: verdicts first, then pictures, the table of three stories, defects, and what stands between.
+//! The page of a figure: verdicts first, then plots, the main table, the table of defects, and why numbers differ.
 
 use std::path::Path;
 
 use maud::{Markup, html};
 
 use super::claims::{Claimant, Outcome, Verdict};
-use super::evidence::{Story, said};
+use super::evidence::{Column, text_of};
 use super::kept::FILE;
 use super::papers::Judged;
-use super::reproduced::{DefectTable, Reproduced, Told};
+use super::reproduced::{DIFFER, DefectTable, Reproduced, TableRow};
 use crate::report::html::{self, Cell};
 use crate::report::{self, ReportError};
 use crate::results::replace_file;
@@ -27,12 +27,9 @@ impl Reproduced {
         let body = html! {
             (self.verdict_section())
             (html::section("Figures", &html::plots(&pictures)?))
-            (self.stories_section())
+            (self.table_section())
             (self.defects_section())
-            (html::section(
-                "What stands between these numbers and the published ones",
-                &html::list(self.figure.caveats),
-            ))
+            (html::section(DIFFER, &html::list(self.figure.caveats)))
         };
         let links = OTHERS.iter().filter(|(page, _)| out.join(page).exists());
         let facts = html! {
@@ -49,50 +46,46 @@ impl Reproduced {
         let claims = html! {
             @for Judged { claim, verdicts } in self.verdicts() {
                 p { b { (claim.name) } ": " (claim.says) @if claim.by == Claimant::Rota { " (ours, not the paper's)" } }
-                ul { @for (story, verdict) in &verdicts { li { (story.heading()) ": " (verdict_text(verdict)) } } }
+                ul { @for (column, verdict) in &verdicts { li { (column.heading()) ": " (verdict_text(verdict)) } } }
             }
         };
         html::section("Claims", &claims)
     }
 
-    fn stories_section(&self) -> Markup {
-        let headings = ["at", "policy", "number"].into_iter().chain(Story::ALL.map(Story::heading));
-        let row = |Told { at, policy, of, values }: Told<'_>| {
-            let names = [said(at), policy.to_owned(), of.shown.to_owned()];
+    fn table_section(&self) -> Markup {
+        let headings = ["at", "policy", "number"].into_iter().chain(Column::ALL.map(Column::heading));
+        let row = |TableRow { at, policy, of, values }: TableRow<'_>| {
+            let names = [text_of(at), policy.to_owned(), of.shown.to_owned()];
             let values = values.map(|value| value.map_or_else(|| "–".to_owned(), |value| of.text(value)));
             names.into_iter().chain(values).map(Cell::Plain).collect()
         };
-        let rows: Vec<Vec<Cell>> = self.told().into_iter().map(row).collect();
+        let rows: Vec<Vec<Cell>> = self.table_rows().into_iter().map(row).collect();
         let sources = self.figure.sources();
         let content = html! {
             (html::tall_table(&html::columns(headings, 3), &rows))
             @if !sources.is_empty() { p { "Published: " (sources.join("; ")) "." } }
+            @for sentence in self.equal_numbers() { p { (sentence) "." } }
         };
         html::section("Published, the original's rules, shipped", &content)
     }
 
     fn defects_section(&self) -> Markup {
-        let Some(DefectTable { headings, rows, idle }) = self.defect_cells() else {
+        let Some(DefectTable { headings, rows, notes }) = self.defect_cells() else {
             return Markup::default();
         };
-        let attributed = self.figure.attributed.map(|attributed| {
-            let at: Vec<String> = attributed
-                .at
-                .iter()
-                .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
-                .collect();
-            let at = if at.is_empty() { String::new() } else { format!(" at {}", at.join(", ")) };
+        let shown = self.figure.attributed.map(|attributed| {
+            let at = self.defects_at();
             format!(
-                "{}{at}: the original as it is, with all its defects; with one of them alone; with none.",
+                "{}{at}: by the original's rules with all defects, with one of them alone, and with none.",
                 attributed.of.shown
             )
         });
         let rows: Vec<Vec<Cell>> =
             rows.into_iter().map(|row| row.into_iter().map(Cell::Plain).collect()).collect();
         let content = html! {
-            p { (attributed.unwrap_or_default()) }
+            p { (shown.unwrap_or_default()) }
             (html::table(&html::columns(headings, 1), &rows))
-            @if !idle.is_empty() { p { "Alone, these change nothing here: " (idle.join(", ")) "." } }
+            @for note in &notes { p { (note) } }
         };
         html::section("What each defect does to this figure", &content)
     }
@@ -113,7 +106,7 @@ mod tests {
     use super::super::reproduced::tests::six_b;
 
     #[test]
-    fn a_page_holds_verdicts_stories_defects_and_plots() {
+    fn a_page_holds_verdicts_numbers_defects_and_plots() {
         let dir = tempfile::tempdir().expect("a folder");
         let out = dir.path().join("out");
         six_b().write(&out, "0.2 abc", &[]).expect("written");

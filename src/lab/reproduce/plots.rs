@@ -2,22 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::evidence::{Asked, Story, said};
+use super::evidence::{At, Column, text_of};
 use super::quantity::{Quantity, Unit};
-use super::reproduced::{Reproduced, Told};
-use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, PALETTE_LENGTH};
-
-/// Place of the grey in the palette: for the paper's numbers, which do not come from a run of ours.
-const GREY: usize = PALETTE_LENGTH - 1;
+use super::reproduced::{Reproduced, TableRow};
+use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
     pub fn pictures(&self) -> Vec<Figure> {
-        let told = self.told();
-        let axis = self.figure.along.iter().copied().find(|name| is_swept(&told, name));
+        let rows = self.table_rows();
+        let axis = self.figure.along.iter().copied().find(|name| is_swept(&rows, name));
         let mut figures = Vec::new();
         for of in self.figure.shows {
-            let lines: Vec<&Told<'_>> = told.iter().filter(|line| line.of.name == of.name).collect();
+            let lines: Vec<&TableRow<'_>> = rows.iter().filter(|line| line.of.name == of.name).collect();
             match axis {
                 Some(axis) => figures.extend(curves(&lines, of, axis)),
                 None => figures.extend(bars(&lines, of)),
@@ -28,19 +25,19 @@ impl Reproduced {
 }
 
 /// Whether a setting has several values, all of them numbers.
-fn is_swept(told: &[Told<'_>], name: &str) -> bool {
-    let values: BTreeSet<&String> = told.iter().filter_map(|line| line.at.get(name)).collect();
+fn is_swept(rows: &[TableRow<'_>], name: &str) -> bool {
+    let values: BTreeSet<&String> = rows.iter().filter_map(|line| line.at.get(name)).collect();
     values.len() > 1 && values.iter().all(|value| value.parse::<f64>().is_ok())
 }
 
-/// What stands in one picture: an order with its allocations, or a policy that has none.
+/// The policies of one picture: an order with its allocations, or a policy that has none.
 fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }
 
-/// A picture for each family and for each combination of settings other than the axis.
-fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
-    let rest = |line: &Told<'_>| -> (String, Asked) {
+/// A picture for each family and all that was asked beside the axis.
+fn curves(lines: &[&TableRow<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
+    let rest = |line: &TableRow<'_>| -> (String, At) {
         let at = line.at.iter().filter(|(name, _)| *name != axis);
         (family(line.policy).to_owned(), at.map(|(name, value)| (name.clone(), value.clone())).collect())
     };
@@ -51,24 +48,24 @@ fn curves(lines: &[&Told<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
         if seen.contains(&own) {
             continue;
         }
-        let like: Vec<&Told<'_>> = lines.iter().copied().filter(|other| rest(other) == own).collect();
-        figures.push(curve(&like, of, axis, &own.0, &said(&own.1)));
+        let like: Vec<&TableRow<'_>> = lines.iter().copied().filter(|other| rest(other) == own).collect();
+        figures.push(curve(&like, of, axis, &own.0, &text_of(&own.1)));
         seen.push(own);
     }
     figures
 }
 
-fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str) -> Figure {
+fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &str) -> Figure {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {
         if !policies.contains(&line.policy) {
             policies.push(line.policy);
         }
     }
-    let mut drawn = Vec::new();
+    let (mut drawn, mut published) = (Vec::new(), Vec::new());
     for (colour, policy) in policies.iter().enumerate() {
-        for (place, story) in Story::ALL.iter().enumerate() {
-            let point = |line: &&&Told<'_>| {
+        for (place, column) in Column::ALL.iter().enumerate() {
+            let point = |line: &&&TableRow<'_>| {
                 let x = line.at.get(axis)?.parse::<f64>().ok()?;
                 Some((x, scaled(of, line.values[place]?)))
             };
@@ -78,67 +75,75 @@ fn curve(lines: &[&Told<'_>], of: &Quantity, axis: &str, family: &str, at: &str)
             if points.is_empty() {
                 continue;
             }
-            let (colour, has_dots) = match story {
-                Story::Published => (GREY + if colour == 0 { 0 } else { PALETTE_LENGTH }, true),
-                Story::Original => (colour % GREY + PALETTE_LENGTH, false),
-                Story::Shipped => (colour % GREY, true),
-            };
-            drawn.push(Line { label: format!("{policy}, {}", story.heading()), colour, has_dots, points });
+            let label = format!("{policy}, {}", column.heading());
+            let colour = colour % GREY;
+            match column {
+                Column::Published => published.push(Line { label, colour, has_dots: true, points }),
+                Column::Original => {
+                    drawn.push(Line { label, colour: colour + PALETTE_LENGTH, has_dots: false, points });
+                }
+                Column::Shipped => drawn.push(Line { label, colour, has_dots: true, points }),
+            }
         }
     }
-    let xs: BTreeSet<u64> = drawn.iter().flat_map(|line| &line.points).map(|(x, _)| x.to_bits()).collect();
-    let mut xs: Vec<f64> = xs.into_iter().map(f64::from_bits).collect();
+    let points = || drawn.iter().chain(&published).flat_map(|line: &Line| &line.points);
+    let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
     xs.sort_by(f64::total_cmp);
-    let most = drawn.iter().flat_map(|line| &line.points).map(|(_, y)| *y).fold(0.0, f64::max);
+    xs.dedup();
+    let (least, most) =
+        points().fold((f64::INFINITY, 0.0_f64), |(least, most), (_, y)| (least.min(*y), most.max(*y)));
+    let y = line_axis(of, least, most);
     let place = if at.is_empty() { String::new() } else { format!(", {at}") };
     Figure {
         name: file_name(&[of.name, family, at]),
         section: "Figures".into(),
         title: format!("{family}{place}: {}", of.shown),
-        caption:
-            "Solid: the shipped policies; dashed: the original's rules; grey dots: published, where it is."
-                .into(),
+        caption: format!(
+            "Solid: the shipped policies; dashed: the original's rules; hollow marks: published, where it is.{}",
+            y.note()
+        ),
         x: Axis::at_values(axis.replace('_', " "), &xs),
-        y: value_axis(of, most),
-        marks: Marks::Lines(drawn),
+        y,
+        marks: Marks::Published(drawn, published),
     }
 }
 
 /// A picture for each setting: two bars for each policy, a tick where the paper has its number.
-fn bars(lines: &[&Told<'_>], of: &Quantity) -> Vec<Figure> {
-    let mut places: Vec<&Asked> = Vec::new();
+fn bars(lines: &[&TableRow<'_>], of: &Quantity) -> Vec<Figure> {
+    let mut places: Vec<&At> = Vec::new();
     for line in lines {
         if !places.contains(&line.at) {
             places.push(line.at);
         }
     }
-    let picture = |at: &Asked| {
+    let picture = |at: &At| {
         let own = lines.iter().filter(|line| line.at == at);
         let mut names = Vec::new();
         let (mut bars, mut markers) = (Vec::new(), Vec::new());
-        for (colour, line) in own.enumerate() {
+        let styles = styles(own.clone().map(|line| line.policy));
+        for (line, colour) in own.zip(styles) {
             let [published, original, shipped] = line.values;
-            for (story, value) in [(Story::Original, original), (Story::Shipped, shipped)] {
-                let is_bare = story == Story::Shipped && original.is_none();
+            for (column, value) in [(Column::Original, original), (Column::Shipped, shipped)] {
+                let is_bare = column == Column::Shipped && original.is_none();
                 let Some(value) = value.or((is_bare && published.is_some()).then_some(0.0)) else { continue };
                 markers.extend(published.map(|value| Marker { bar: bars.len(), value: scaled(of, value) }));
-                names.push(match story {
-                    Story::Shipped => line.policy.to_owned(),
+                names.push(match column {
+                    Column::Shipped => line.policy.to_owned(),
                     _ => format!("{}, original", line.policy),
                 });
-                let text = match (story, shipped.or(original)) {
+                let text = match (column, shipped.or(original)) {
                     (_, None) => format!("published {}", of.text(published.unwrap_or_default())),
                     _ => of.text(value),
                 };
-                bars.push(Bar { colour: colour % GREY, value: scaled(of, value), text });
+                bars.push(Bar { colour, value: scaled(of, value), text });
             }
         }
         let values = bars.iter().map(|bar| bar.value).chain(markers.iter().map(|marker| marker.value));
         let most = values.fold(0.0, f64::max);
         Figure {
-            name: file_name(&[of.name, &said(at)]),
+            name: file_name(&[of.name, &text_of(at)]),
             section: "Figures".into(),
-            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, said(at)) },
+            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, text_of(at)) },
             caption: "A tick across a bar is the published number, where there is one.".into(),
             x: value_axis(of, most),
             y: Axis::names(&names),
@@ -158,6 +163,15 @@ fn value_axis(of: &Quantity, most: f64) -> Axis {
         Unit::Part => Axis::percent(format!("{} (%)", of.shown)),
         Unit::Hours => Axis::from_zero(format!("{} (h)", of.shown), most),
         Unit::Times | Unit::Count => Axis::from_zero(of.shown, most),
+    }
+}
+
+/// The axis of lines, which need not begin at zero.
+fn line_axis(of: &Quantity, least: f64, most: f64) -> Axis {
+    match of.unit {
+        Unit::Part if !of.is_less_better => Axis::spanning_percent(format!("{} (%)", of.shown), least, most),
+        Unit::Hours => Axis::spanning(format!("{} (h)", of.shown), least, most),
+        Unit::Part | Unit::Times | Unit::Count => Axis::spanning(of.shown, least, most),
     }
 }
 

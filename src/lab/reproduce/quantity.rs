@@ -45,13 +45,13 @@ pub const BEST_EFFORT_GAIN: Quantity = Quantity {
     is_less_better: false,
     unit: Unit::Times,
 };
-/// Jobs let in, each time in the same state.
-pub const ENTERED: Quantity = count("entered", "jobs let in, asked in the same state", false);
+/// Jobs admitted, each time in the same state.
+pub const ENTERED: Quantity = count("entered", "jobs admitted, in the same states", false);
 /// Jobs done by their deadline.
 pub const MET: Quantity = count("met", "deadlines met", false);
-/// Instants at which fewer were let in than by the greedy admission.
-pub const WORSE_INSTANTS: Quantity = count("worse_instants", "instants with fewer let in", true);
-/// Jobs let in whose deadline was missed.
+/// Instants at which fewer were admitted than by the greedy admission.
+pub const WORSE_INSTANTS: Quantity = count("worse_instants", "instants with fewer admitted", true);
+/// Admitted jobs whose deadline was missed.
 pub const BROKEN: Quantity = count("broken", "promises broken", true);
 
 impl Quantity {

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use rota_scripts::study::{Setting, Settings};
 
-use super::evidence::{Asked, Row};
+use super::evidence::{At, Row};
 use super::quantity::{BEST_EFFORT_GAIN, BEST_EFFORT_JCT};
 use crate::study::{Outcome, Ran};
 
-/// The policy whose best-effort times are the reference for the others.
+/// The policy with whose best-effort jobs those of the others are compared.
 const BASELINE: &str = "gandiva";
 
-/// The rows of all runs that came to their end; `along` are the settings that tell rows apart.
+/// The rows of all runs that are complete; `along` are the settings by which rows differ.
 pub fn rows(runs: &[Ran], along: &[&str]) -> Vec<Row> {
     let row = |run: &Ran| {
         let Outcome::Done(figures) = &run.outcome else { return None };
         let numbers = figures.numbers.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?)));
         Some(Row {
             policy: text(run, "policy").unwrap_or_default(),
-            at: asked(run, along),
+            at: at_of(run, along),
             seed: text(run, "seed"),
             numbers: numbers.collect(),
         })
@@ -26,8 +26,8 @@ pub fn rows(runs: &[Ran], along: &[&str]) -> Vec<Row> {
     with_gains(runs.iter().filter_map(row).collect())
 }
 
-/// What a run was asked, of the settings that tell rows apart; a trace goes by its name.
-pub fn asked(run: &Ran, along: &[&str]) -> Asked {
+/// The settings of a run among those by which rows differ; a trace goes by its name.
+pub fn at_of(run: &Ran, along: &[&str]) -> At {
     let value = |name: &str| {
         let value = text(run, name)?;
         let stem = Path::new(&value).file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -36,7 +36,7 @@ pub fn asked(run: &Ran, along: &[&str]) -> Asked {
     along.iter().filter_map(|name| value(name)).collect()
 }
 
-/// The seed that a run was asked to draw its jobs with.
+/// The seed that a run draws its jobs with.
 pub fn seed_of(settings: &Settings) -> Option<String> {
     in_words(settings, "seed")
 }
@@ -56,10 +56,10 @@ fn in_words(settings: &Settings, name: &str) -> Option<String> {
     })
 }
 
-/// The paper gives best-effort times relative to Gandiva's, so Gandiva's own is 1 in every setting in which another policy has one.
+/// The paper gives best-effort times relative to Gandiva's, which therefore is 1 wherever another policy has a number.
 pub fn with_baseline(mut published: Vec<Row>) -> Vec<Row> {
     let name = BEST_EFFORT_GAIN.name;
-    let mut places: Vec<Asked> =
+    let mut places: Vec<At> =
         published.iter().filter(|row| row.numbers.contains_key(name)).map(|row| row.at.clone()).collect();
     places.dedup();
     for at in places {
@@ -99,7 +99,7 @@ mod tests {
     fn best_effort_jobs_are_measured_against_gandiva_with_the_same_jobs() {
         let row = |policy: &str, seed: &str, jct: f64| Row {
             policy: policy.into(),
-            at: Asked::new(),
+            at: At::new(),
             seed: Some(seed.into()),
             numbers: [(BEST_EFFORT_JCT.name.into(), jct)].into(),
         };

@@ -22,8 +22,11 @@ pub struct RunMeta {
     /// Load of a generated workload, if it was asked for as such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_per_hour: Option<f64>,
-    /// Whether policies saw exact estimates (an oracle) instead of what a user would know.
+    /// Whether estimates were exact, instead of what a user would know.
     pub exact_estimates: bool,
+    /// Whether the policy looked at an estimate. Folders of older versions do not say.
+    #[serde(default = "yes")]
+    pub reads_estimates: bool,
     /// Jobs that count for the averages; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
@@ -32,6 +35,17 @@ pub struct RunMeta {
     /// Parameters of the policy, defaults included.
     #[serde(default)]
     pub parameters: toml::Table,
+}
+
+impl RunMeta {
+    /// Whether the policy decided by what a real cluster does not know.
+    pub fn is_oracle(&self) -> bool {
+        self.exact_estimates && self.reads_estimates
+    }
+}
+
+pub(super) fn yes() -> bool {
+    true
 }
 
 /// The size of a cluster.
@@ -73,12 +87,15 @@ pub struct Input {
     pub name: String,
     /// Checksum of its bytes, SHA-256 in hexadecimal.
     pub sha256: String,
+    /// The text of a script that does not come with Rota, so that another version of it can be compared with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 impl Input {
     /// An input whose bytes are in memory.
     pub fn of_bytes(role: &str, name: &str, bytes: &[u8]) -> Self {
-        Input { role: role.into(), name: name.into(), sha256: hex(&Sha256::digest(bytes)) }
+        Input { role: role.into(), name: name.into(), sha256: hex(&Sha256::digest(bytes)), text: None }
     }
 
     /// A file.
@@ -92,7 +109,12 @@ impl Input {
                 n => hasher.update(&chunk[..n]),
             }
         }
-        Ok(Input { role: role.into(), name: path.display().to_string(), sha256: hex(&hasher.finalize()) })
+        Ok(Input {
+            role: role.into(),
+            name: path.display().to_string(),
+            sha256: hex(&hasher.finalize()),
+            text: None,
+        })
     }
 }
 

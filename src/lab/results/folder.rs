@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::summary::SummaryFile;
 use super::{
-    FORMAT, Input, Results, ResultsError, RunMeta, RunResult, Window, config, jobs, rounds, timeline,
+    FORMAT, Input, JobRow, Results, ResultsError, RunMeta, RunResult, Summary, Window, config, jobs, rounds,
+    timeline,
 };
 
 const SUMMARY: &str = "summary.json";
 const CONFIG: &str = "config.toml";
+/// Up to this format each of several runs had tables of its own, named after its policy.
+const FILES_BY_RUN: u32 = 1;
 
 /// A folder in the making, next to its final path. Dropped before [`Staging::commit`] it leaves no trace.
 #[derive(Debug)]
@@ -167,40 +170,35 @@ pub(super) fn write(results: &Results, dir: &Path) -> Result<(), ResultsError> {
     };
     write_text(SUMMARY, results.to_json())?;
     write_text(CONFIG, config::to_toml(results).map_err(|e| ResultsError::malformed(&dir.join(CONFIG), e))?)?;
-    let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
-    for (run, suffix) in results.runs.iter().zip(suffixes(&metas)) {
-        jobs::write(&run.jobs, &dir.join(format!("jobs{suffix}.csv")))?;
-        rounds::write(&run.samples, &run.notes, &run.bounds, &dir.join(format!("rounds{suffix}.csv")))?;
-        if !run.timeline.is_empty() {
-            timeline::write(
-                &run.timeline,
-                &run.jobs,
-                &run.nodes,
-                &dir.join(format!("timeline{suffix}.csv")),
-            )?;
-        }
+    jobs::write(&results.runs, &dir.join("jobs.csv"))?;
+    rounds::write(&results.runs, &dir.join("rounds.csv"))?;
+    if results.runs.iter().any(|run| !run.timeline.is_empty()) {
+        timeline::write(&results.runs, &dir.join("timeline.csv"))?;
     }
     Ok(())
 }
 
 pub(super) fn read(dir: &Path) -> Result<Results, ResultsError> {
-    let figures = read_summary(dir)?.runs;
+    let SummaryFile { format, runs: figures, .. } = read_summary(dir)?;
     let path = dir.join(CONFIG);
     let config = config::read(&path)?;
     if figures.len() != config.runs.len() {
         let why = format!("speaks of {} runs, {SUMMARY} of {}", config.runs.len(), figures.len());
         return Err(ResultsError::malformed(&path, why));
     }
-    let suffixes = suffixes(&config.runs.iter().collect::<Vec<_>>());
-    let mut runs = Vec::with_capacity(figures.len());
-    for ((meta, summary), suffix) in config.runs.into_iter().zip(figures).zip(suffixes) {
-        let jobs = jobs::read(&dir.join(format!("jobs{suffix}.csv")))?;
-        let (samples, notes, bounds) = rounds::read(&dir.join(format!("rounds{suffix}.csv")))?;
-        let path = dir.join(format!("timeline{suffix}.csv"));
-        let (timeline, nodes) =
-            if path.exists() { timeline::read(&path, &jobs)? } else { Default::default() };
-        runs.push(RunResult { meta, summary, jobs, samples, notes, bounds, timeline, nodes });
-    }
+    let tables = match format {
+        ..=FILES_BY_RUN => {
+            let suffixes = suffixes_by_run(&config.runs.iter().collect::<Vec<_>>());
+            let each = suffixes.iter().map(|suffix| Ok(tables(dir, suffix, 1)?.remove(0)));
+            each.collect::<Result<Vec<_>, ResultsError>>()?
+        }
+        _ => tables(dir, "", figures.len())?,
+    };
+    let run = |((meta, summary), tables): ((RunMeta, Summary), Tables)| {
+        let (jobs, (samples, notes, bounds), (timeline, nodes)) = tables;
+        RunResult { meta, summary, jobs, samples, notes, bounds, timeline, nodes }
+    };
+    let runs = config.runs.into_iter().zip(figures).zip(tables).map(run).collect();
     Ok(Results {
         title: config.title,
         version: config.version,
@@ -208,6 +206,23 @@ pub(super) fn read(dir: &Path) -> Result<Results, ResultsError> {
         inputs: config.inputs,
         runs,
     })
+}
+
+/// What the tables say of one run.
+type Tables = (Vec<JobRow>, rounds::Rounds, timeline::Timeline);
+
+fn tables(dir: &Path, suffix: &str, n_runs: usize) -> Result<Vec<Tables>, ResultsError> {
+    let jobs = jobs::read(&dir.join(format!("jobs{suffix}.csv")), n_runs)?;
+    let rounds = rounds::read(&dir.join(format!("rounds{suffix}.csv")), n_runs)?;
+    let path = dir.join(format!("timeline{suffix}.csv"));
+    let timelines =
+        if path.exists() { timeline::read(&path, &jobs)? } else { vec![Default::default(); n_runs] };
+    Ok(jobs
+        .into_iter()
+        .zip(rounds)
+        .zip(timelines)
+        .map(|((jobs, rounds), line)| (jobs, rounds, line))
+        .collect())
 }
 
 fn read_summary(dir: &Path) -> Result<SummaryFile, ResultsError> {
@@ -226,12 +241,13 @@ fn read_summary(dir: &Path) -> Result<SummaryFile, ResultsError> {
     }
 }
 
-/// What comes between `jobs` and `.csv` for each run: nothing for a single one, else the policy, with load and
-/// seed where the policy alone does not tell runs apart.
+/// What came between `jobs` and `.csv` when each run had files of its own: nothing for a single one.
+fn suffixes_by_run(runs: &[&RunMeta]) -> Vec<String> {
+    if runs.len() == 1 { vec![String::new()] } else { suffixes(runs) }
+}
+
+/// What tells the pictures of runs apart: the policy, with load and seed where the policy alone does not.
 pub(crate) fn suffixes(runs: &[&RunMeta]) -> Vec<String> {
-    if runs.len() == 1 {
-        return vec![String::new()];
-    }
     let mut names: Vec<String> = runs.iter().map(|run| format!("-{}", file_name(&run.policy))).collect();
     append_where_alike(&mut names, |at| {
         let load = runs[at].jobs_per_hour.map(|load| format!("-{load}-per-hour")).unwrap_or_default();

@@ -6,16 +6,19 @@ use std::sync::Arc;
 
 use rota_core::cluster::Cluster;
 use rota_core::job::JobSpec;
-use rota_core::ledger::{Outcome, Share, Status};
+use rota_core::ledger::{Outcome, Sample, Share, Status};
 use rota_core::resources::Host;
 use rota_core::time::{Span, Time};
-use rota_core::workload::Workload;
+use rota_core::workload::{Truth, Workload};
 
-use super::{ResultsError, decimal, table_file};
+use super::{ResultsError, RunResult, decimal, table_file};
 
 /// Columns that folders of older versions do not have.
 const SHARE_COLUMNS: [&str; 5] =
     ["speed_of_best", "cpus_per_gpu", "cpus_wanted", "mem_gb_per_gpu", "mem_gb_wanted"];
+/// The same, of how long a job waited and ran. `alone_s` is its run time at the proportional share with the GPUs it asked for,
+/// by its real work.
+const WAIT_COLUMNS: [&str; 5] = ["run_s", "wait_s", "alone_s", "slowdown", "finish_time_ratio"];
 
 const COLUMNS: [&str; 15] = [
     "job_id",
@@ -26,7 +29,7 @@ const COLUMNS: [&str; 15] = [
     "start_s",
     "finish_s",
     "jct_s",
-    "queue_s",
+    "to_first_gpu_s",
     "status",
     "deadline_s",
     "met",
@@ -60,6 +63,13 @@ pub struct JobRow {
     pub met: Option<bool>,
     /// GPU time it held, in GPU-microseconds.
     pub service: Span,
+    /// Time for which it held GPUs; `None` in folders of older versions.
+    pub ran: Option<Span>,
+    /// Time it would have taken at the proportional share with the GPUs it asked for, from its first step on; `None` in
+    /// folders of older versions, and where its speed is not known.
+    pub alone: Option<Span>,
+    /// Its finish-time ratio in millionths: see [`JobRow::finish_time_ratio`].
+    pub fairness_micro: Option<u64>,
     /// How often it was stopped before its end.
     pub preemptions: u32,
     /// CPUs and memory it held with its GPUs; `None` where speed does not depend on them, they were not recorded, or it never ran.
@@ -86,8 +96,26 @@ impl JobRow {
     }
 
     /// Time from submission until it first held GPUs.
-    pub fn queue(&self) -> Option<Span> {
+    pub fn to_first_gpu(&self) -> Option<Span> {
         self.start.map(|start| start - self.arrival)
+    }
+
+    /// Time without GPUs between submission and finish. An original that counts whole rounds may say that a job ran for
+    /// longer than it was there: then it did not wait.
+    pub fn wait(&self) -> Option<Span> {
+        Some(Span(self.jct()?.0.saturating_sub(self.ran?.0).max(0)))
+    }
+
+    /// Completion time over the time the job takes alone with the GPUs it asked for.
+    pub fn slowdown(&self) -> Option<f64> {
+        let alone = self.alone.filter(|alone| *alone > Span::ZERO)?;
+        Some(self.jct()?.as_secs_f64() / alone.as_secs_f64())
+    }
+
+    /// Completion time over the time the job takes with its part of the cluster to itself (Themis, NSDI'20, §3): the GPUs
+    /// of the cluster divided by the jobs that were there on average while it was. Above 1 it fared worse than that.
+    pub fn finish_time_ratio(&self) -> Option<f64> {
+        self.fairness_micro.map(|micro| micro as f64 / 1e6)
     }
 
     /// The word for how it ended, as in the file.
@@ -107,7 +135,9 @@ pub(super) fn join(
     cluster: &Cluster,
     outcomes: &[Outcome],
     shares: &[Share],
+    samples: &[Sample],
 ) -> Vec<JobRow> {
+    let crowd = Crowd::new(samples);
     let mut words = Words::default();
     let tenants: Vec<Arc<str>> = workload.tenants.iter().map(|name| words.word(name)).collect();
     let never = Outcome::unfinished("the run ended before it arrived");
@@ -115,9 +145,60 @@ pub(super) fn join(
     rows.map(|(index, job)| {
         let outcome = outcomes.get(index).unwrap_or(&never);
         let share = shares.get(index).and_then(|share| host_share(job, cluster, outcome.service, share));
-        JobRow { share, ..row(job, outcome, &tenants, &mut words) }
+        let alone = workload.truths.get(index).and_then(|truth| alone(job, cluster, truth));
+        let row = JobRow { share, alone, ..row(job, outcome, &tenants, &mut words) };
+        JobRow { fairness_micro: fairness_micro(&row, cluster, &crowd), ..row }
     })
     .collect()
+}
+
+fn alone(job: &JobSpec, cluster: &Cluster, truth: &Truth) -> Option<Span> {
+    let rate = job.fair_rate(cluster) * truth.pace;
+    (rate > 0.0).then(|| Span::from_secs_f64(truth.work / rate))
+}
+
+fn fairness_micro(job: &JobRow, cluster: &Cluster, crowd: &Crowd) -> Option<u64> {
+    let n_jobs = crowd.mean(job.arrival, job.finish?)?;
+    let part = f64::from(cluster.n_gpus()) / n_jobs.max(1.0);
+    let slowdown_there = (f64::from(job.gpus) / part).max(1.0);
+    Some((1e6 * job.slowdown()? / slowdown_there).round() as u64)
+}
+
+/// How many jobs there were, running or waiting, from each decision to the next.
+struct Crowd {
+    /// Time of each decision, the jobs from then on, and job-seconds until then.
+    steps: Vec<(Time, f64, f64)>,
+}
+
+impl Crowd {
+    fn new(samples: &[Sample]) -> Self {
+        let mut steps: Vec<(Time, f64, f64)> = Vec::with_capacity(samples.len());
+        for sample in samples {
+            // A round that was passed over must not change the last bit of a sum.
+            let n_jobs = f64::from(sample.running + sample.waiting);
+            if steps.last().is_some_and(|step| step.1 == n_jobs) {
+                continue;
+            }
+            let before = steps.last().map_or(0.0, |step| area(step, sample.time));
+            steps.push((sample.time, n_jobs, before));
+        }
+        Crowd { steps }
+    }
+
+    /// The mean between two times; `None` without decisions, or between a time and itself.
+    fn mean(&self, from: Time, to: Time) -> Option<f64> {
+        let until = |time: Time| {
+            let after = self.steps.partition_point(|step| step.0 <= time);
+            after.checked_sub(1).map_or(0.0, |at| area(&self.steps[at], time))
+        };
+        let length = (to - from).as_secs_f64();
+        (!self.steps.is_empty() && length > 0.0).then(|| (until(to) - until(from)) / length)
+    }
+}
+
+/// Job-seconds up to `time`, which is not before the step.
+fn area(step: &(Time, f64, f64), time: Time) -> f64 {
+    step.2 + step.1 * (time - step.0).as_secs_f64()
 }
 
 fn host_share(job: &JobSpec, cluster: &Cluster, service: Span, share: &Share) -> Option<HostShare> {
@@ -152,20 +233,23 @@ fn row(job: &JobSpec, outcome: &Outcome, tenants: &[Arc<str>], words: &mut Words
         deadline,
         met: deadline.map(is_done_by),
         service: outcome.service,
+        ran: Some(outcome.ran),
+        alone: None,
+        fairness_micro: None,
         preemptions: outcome.preemptions,
         share: None,
         reason: outcome.reason.clone(),
     }
 }
 
-pub(super) fn write(jobs: &[JobRow], path: &Path) -> Result<(), ResultsError> {
+/// The jobs of all runs in one table.
+pub(super) fn write(runs: &[RunResult], path: &Path) -> Result<(), ResultsError> {
     let seconds = |time: Option<Time>| time.map(|t| t.to_string()).unwrap_or_default();
     let length = |span: Option<Span>| span.map(|s| s.to_string()).unwrap_or_default();
-    let columns: Vec<&str> = COLUMNS.iter().chain(&SHARE_COLUMNS).copied().collect();
-    table_file::write(path, &columns, |writer| {
-        for job in jobs {
-            let [of_best, cpus, cpus_wanted, mem_gb, mem_gb_wanted] = share_cells(job.share.as_ref());
-            writer.write_record([
+    let columns: Vec<&str> = COLUMNS.iter().chain(&WAIT_COLUMNS).chain(&SHARE_COLUMNS).copied().collect();
+    table_file::write(path, &columns, runs, |writer, run| {
+        for job in &run.jobs {
+            writer.cells([
                 &*job.job_id,
                 &*job.tenant,
                 &*job.model,
@@ -174,22 +258,27 @@ pub(super) fn write(jobs: &[JobRow], path: &Path) -> Result<(), ResultsError> {
                 &seconds(job.start),
                 &seconds(job.finish),
                 &length(job.jct()),
-                &length(job.queue()),
+                &length(job.to_first_gpu()),
                 job.status_name(),
                 &seconds(job.deadline),
                 job.met.map_or("", |met| if met { "1" } else { "0" }),
                 &job.service.to_string(),
                 &job.preemptions.to_string(),
                 &job.reason,
-                &of_best,
-                &cpus,
-                &cpus_wanted,
-                &mem_gb,
-                &mem_gb_wanted,
             ])?;
+            writer.cells(wait_cells(job))?;
+            writer.cells(share_cells(job.share.as_ref()))?;
+            writer.end_row()?;
         }
         Ok(())
     })
+}
+
+fn wait_cells(job: &JobRow) -> [String; 5] {
+    let length = |span: Option<Span>| span.map(|s| s.to_string()).unwrap_or_default();
+    let micro = |micro: Option<u64>| micro.map(|micro| decimal::write(micro, 6)).unwrap_or_default();
+    let slowdown = job.slowdown().map(|slowdown| (slowdown * 1e6).round() as u64);
+    [length(job.ran), length(job.wait()), length(job.alone), micro(slowdown), micro(job.fairness_micro)]
 }
 
 fn share_cells(share: Option<&HostShare>) -> [String; 5] {
@@ -217,11 +306,20 @@ fn share_of(row: &table_file::Row<'_>) -> Result<Option<HostShare>, ResultsError
     }))
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<JobRow>, ResultsError> {
+/// The jobs of each of `n_runs` runs.
+pub(super) fn read(path: &Path, n_runs: usize) -> Result<Vec<Vec<JobRow>>, ResultsError> {
     let mut words = Words::default();
-    let mut jobs = Vec::new();
-    table_file::read_with(path, &COLUMNS, &SHARE_COLUMNS, |row| {
-        jobs.push(JobRow {
+    let mut jobs = vec![Vec::new(); n_runs];
+    let required: Vec<&'static str> =
+        COLUMNS.iter().copied().filter(|name| *name != "to_first_gpu_s" && *name != "jct_s").collect();
+    let optional: Vec<&'static str> = WAIT_COLUMNS.iter().chain(&SHARE_COLUMNS).copied().collect();
+    table_file::read_with(path, &required, &optional, |row| {
+        let amount = |column| match row.text(column) {
+            "" => Ok(None),
+            _ => row.amount(column, 6).map(Some),
+        };
+        let span = |column| Ok(amount(column)?.map(|micros| Span(micros as i64)));
+        jobs[row.run(n_runs)?].push(JobRow {
             job_id: Arc::from(row.text("job_id")),
             tenant: words.word(row.text("tenant")),
             model: words.word(row.text("model")),
@@ -238,6 +336,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<JobRow>, ResultsError> {
                 _ => return Err(row.wrong("met", "1, 0 or empty value")),
             },
             service: Span(row.fixed("service_gpu_s", 6)?),
+            ran: span("run_s")?,
+            alone: span("alone_s")?,
+            fairness_micro: amount("finish_time_ratio")?,
             preemptions: row.value("preemptions", "count")?,
             share: share_of(row)?,
             reason: row.text("reason").to_owned(),
@@ -277,7 +378,6 @@ mod tests {
     use rota_core::ids::{JobId, TenantId};
     use rota_core::job::{Deadline, GpuRequest};
     use rota_core::profile::Profile;
-    use rota_core::workload::Truth;
 
     use super::*;
 
@@ -311,10 +411,11 @@ mod tests {
                 start: Some(Time::ZERO),
                 finish: Some(seconds(finish)),
                 service: Span::from_secs(60),
+                ran: Span::from_secs(60),
                 preemptions: 0,
                 reason: String::new(),
             };
-            let row = join(&workload, &super::super::samples::cluster(), &[outcome], &[]).remove(0);
+            let row = join(&workload, &super::super::samples::cluster(), &[outcome], &[], &[]).remove(0);
             (row.deadline, row.met)
         };
         assert_eq!(met(150), (Some(seconds(200)), Some(true)), "its second step");

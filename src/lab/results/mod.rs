@@ -39,7 +39,7 @@ pub use summary::{ModelLoss, Promises, SpeedGap, Summary, Timing};
 pub use window::{Window, WindowError};
 
 /// Version of the folder's layout; a reader refuses what is newer.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Everything one result folder holds.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +86,7 @@ impl RunResult {
         cluster: &Cluster,
         ledger: Ledger,
     ) -> Self {
-        let jobs = jobs::join(workload, cluster, &ledger.outcomes, &ledger.shares);
+        let jobs = jobs::join(workload, cluster, &ledger.outcomes, &ledger.shares, &ledger.samples);
         let summary = Summary::new(&meta, timing, &jobs, &ledger);
         RunResult {
             meta,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rota_core::ledger::{Sample, Use};
 
-use super::{ResultsError, table_file};
+use super::{ResultsError, RunResult, table_file};
 
 const COLUMNS: [&str; 18] = [
     "time_s",
@@ -38,23 +38,20 @@ pub struct RoundBound {
 }
 
 /// Samples, remarks with the index of their sample, and bounds where there are any.
-type Rounds = (Vec<Sample>, Vec<(usize, String)>, Vec<RoundBound>);
+pub(super) type Rounds = (Vec<Sample>, Vec<(usize, String)>, Vec<RoundBound>);
 
-pub(super) fn write(
-    samples: &[Sample],
-    notes: &[(usize, String)],
-    bounds: &[RoundBound],
-    path: &Path,
-) -> Result<(), ResultsError> {
-    let mut by_sample: Vec<&(usize, String)> = notes.iter().collect();
-    by_sample.sort_by_key(|note| note.0);
-    let mut rest = by_sample.as_slice();
-    table_file::write(path, &COLUMNS, |writer| {
-        for (index, sample) in samples.iter().enumerate() {
+/// The decisions of all runs in one table.
+pub(super) fn write(runs: &[RunResult], path: &Path) -> Result<(), ResultsError> {
+    table_file::write(path, &COLUMNS, runs, |writer, run| {
+        let mut by_sample: Vec<&(usize, String)> = run.notes.iter().collect();
+        by_sample.sort_by_key(|note| note.0);
+        let mut rest = by_sample.as_slice();
+        for (index, sample) in run.samples.iter().enumerate() {
             let here = rest.partition_point(|note| note.0 <= index);
             let remarks: Vec<&str> = rest[..here].iter().map(|note| note.1.as_str()).collect();
             rest = &rest[here..];
-            writer.write_record(record(sample, bounds.get(index), remarks.join("; ")))?;
+            writer.cells(record(sample, run.bounds.get(index), remarks.join("; ")))?;
+            writer.end_row()?;
         }
         Ok(())
     })
@@ -85,9 +82,11 @@ fn record(sample: &Sample, bound: Option<&RoundBound>, remarks: String) -> [Stri
     ]
 }
 
-pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
-    let (mut samples, mut notes, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
+/// The decisions of each of `n_runs` runs.
+pub(super) fn read(path: &Path, n_runs: usize) -> Result<Vec<Rounds>, ResultsError> {
+    let mut runs: Vec<Rounds> = vec![Default::default(); n_runs];
     table_file::read(path, &COLUMNS, |row| {
+        let (samples, notes, bounds) = &mut runs[row.run(n_runs)?];
         if !row.text("notes").is_empty() {
             notes.push((samples.len(), row.text("notes").to_owned()));
         }
@@ -119,5 +118,5 @@ pub(super) fn read(path: &Path) -> Result<Rounds, ResultsError> {
         });
         Ok(())
     })?;
-    Ok((samples, notes, bounds))
+    Ok(runs)
 }

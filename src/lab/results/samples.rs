@@ -72,6 +72,7 @@ pub(crate) fn finished(job: &JobSpec, queue_s: f64, jct_s: f64) -> Outcome {
         start: Some(job.arrival + Span::from_secs_f64(queue_s)),
         finish: Some(job.arrival + Span::from_secs_f64(jct_s)),
         service: Span::from_secs_f64((jct_s - queue_s) * f64::from(job.gpus.asked)),
+        ran: Span::from_secs_f64(jct_s - queue_s),
         preemptions: 1,
         reason: String::new(),
     }
@@ -132,6 +133,7 @@ pub(crate) fn ledger(workload: &Workload) -> Ledger {
         cpu_time_s: 961.5,
         first: Some(seconds(1000.0)),
         last: Some(seconds(1160.25)),
+        loaded: Some((seconds(1040.0), 160_000_000)),
         digest: "d1ce".into(),
     }
 }

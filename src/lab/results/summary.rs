@@ -1,14 +1,14 @@
 //! `summary.json`: the figures of each run.
 //!
-//! JCT is finish - arrival of jobs that finished, queueing is first start - arrival of jobs that started; both are
-//! averaged over the measurement window, if there is one. Counts, deadlines, utilisation and efficiency are of the
+//! JCT is finish - arrival of jobs that finished, waiting is JCT - time with GPUs, the time to the first GPU is first
+//! start - arrival of jobs that started; all are averaged over the measurement window, if there is one. Counts, deadlines, utilisation and efficiency are of the
 //! whole run. Best-effort jobs are those without a deadline in a run where others have one.
 
 use rota_core::ledger::{Ledger, Status};
 use rota_core::time::{Span, Time};
 
 use super::{FORMAT, JobRow, Results, RunMeta, Window};
-use crate::statistics::quantile;
+use crate::statistics::{mean, quantile};
 
 /// What only a clock knows of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,8 +56,27 @@ pub struct Summary {
     pub avg_best_effort_jct_s: Option<f64>,
     /// Last finish - first arrival.
     pub makespan_s: Option<f64>,
+    /// Average time that finished jobs spent without GPUs.
+    #[serde(default)]
+    pub avg_wait_s: Option<f64>,
+    /// 99th percentile.
+    #[serde(default)]
+    pub p99_wait_s: Option<f64>,
     /// Average time until the first start.
-    pub avg_queue_s: Option<f64>,
+    #[serde(alias = "avg_queue_s")]
+    pub avg_to_first_gpu_s: Option<f64>,
+    /// Average of completion time over the time a job takes alone with the GPUs it asked for.
+    #[serde(default)]
+    pub avg_slowdown: Option<f64>,
+    /// 99th percentile.
+    #[serde(default)]
+    pub p99_slowdown: Option<f64>,
+    /// Average of completion time over the time a job takes with its part of the cluster to itself.
+    #[serde(default)]
+    pub avg_finish_time_ratio: Option<f64>,
+    /// 99th percentile.
+    #[serde(default)]
+    pub p99_finish_time_ratio: Option<f64>,
     /// Jobs with a deadline.
     pub deadline_jobs: u64,
     /// Of these, done by it.
@@ -66,7 +85,13 @@ pub struct Summary {
     pub deadline_ratio: Option<f64>,
     /// GPU time held, as a fraction of what the cluster had between first arrival and last end.
     pub gpu_util: Option<f64>,
-    /// The same of CPUs.
+    /// The same between first and last arrival, while work kept coming; missing where all jobs arrive at once.
+    #[serde(default)]
+    pub gpu_util_loaded: Option<f64>,
+    /// From the last arrival to the last end, while the cluster ran empty.
+    #[serde(default)]
+    pub drain_s: Option<f64>,
+    /// Like `gpu_util`, of CPUs.
     pub cpu_util: Option<f64>,
     /// Average over the same time of how fast all jobs run relative to one GPU each, by GPU of the cluster.
     #[serde(default)]
@@ -95,8 +120,11 @@ pub struct Summary {
     /// Load of a generated workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_per_hour: Option<f64>,
-    /// Whether policies saw exact estimates (an oracle).
+    /// Whether estimates were exact.
     pub exact_estimates: bool,
+    /// Whether the policy looked at an estimate; with exact ones it is an oracle.
+    #[serde(default = "super::config::yes")]
+    pub reads_estimates: bool,
     /// Jobs that averages and percentiles are about; all of them when missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
@@ -170,8 +198,14 @@ impl Summary {
             digest: ledger.digest.clone(),
             jobs_per_hour: meta.jobs_per_hour,
             exact_estimates: meta.exact_estimates,
+            reads_estimates: meta.reads_estimates,
             ..Summary::default()
         };
+        if let (Some(first), Some((last, gpu_time))) = (ledger.first, ledger.loaded) {
+            let offered = (last - first).as_secs_f64() * f64::from(meta.cluster.gpus);
+            summary.gpu_util_loaded = (offered > 0.0).then(|| gpu_time as f64 / 1e6 / offered);
+            summary.drain_s = ledger.last.map(|end| (end - last).max(Span::ZERO).as_secs_f64());
+        }
         summary.count(jobs, meta.window);
         if let Some(data) = ledger.data {
             let uses = data.hits + data.fetches;
@@ -206,7 +240,6 @@ impl Summary {
 
     fn measure(&mut self, jobs: &[JobRow]) {
         let mut jcts: Vec<Span> = jobs.iter().filter_map(JobRow::jct).collect();
-        let queues: Vec<Span> = jobs.iter().filter_map(JobRow::queue).collect();
         jcts.sort_unstable();
         self.measured = jcts.len() as u64;
         self.avg_jct_s = mean_s(&jcts);
@@ -214,10 +247,25 @@ impl Summary {
         self.median_jct_s = quantile(&jcts, 0.5);
         self.p95_jct_s = quantile(&jcts, 0.95);
         self.p99_jct_s = quantile(&jcts, 0.99);
-        self.avg_queue_s = mean_s(&queues);
+        let mut waits: Vec<Span> = jobs.iter().filter_map(JobRow::wait).collect();
+        waits.sort_unstable();
+        self.avg_wait_s = mean_s(&waits);
+        let waits: Vec<f64> = waits.into_iter().map(Span::as_secs_f64).collect();
+        self.p99_wait_s = quantile(&waits, 0.99);
+        self.avg_to_first_gpu_s = mean_s(&jobs.iter().filter_map(JobRow::to_first_gpu).collect::<Vec<_>>());
+        (self.avg_slowdown, self.p99_slowdown) = mean_and_p99(jobs, JobRow::slowdown);
+        (self.avg_finish_time_ratio, self.p99_finish_time_ratio) =
+            mean_and_p99(jobs, JobRow::finish_time_ratio);
         let best_effort = jobs.iter().filter(|job| job.met.is_none() && self.deadline_jobs > 0);
         self.avg_best_effort_jct_s = mean_s(&best_effort.filter_map(JobRow::jct).collect::<Vec<_>>());
     }
+}
+
+/// Of the jobs that have the ratio; summed in ascending order.
+fn mean_and_p99(jobs: &[JobRow], ratio: fn(&JobRow) -> Option<f64>) -> (Option<f64>, Option<f64>) {
+    let mut ratios: Vec<f64> = jobs.iter().filter_map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    (mean(&ratios), quantile(&ratios, 0.99))
 }
 
 /// The average in seconds; summed as integers, so the order of jobs cannot change a digit.
@@ -235,7 +283,7 @@ fn makespan(jobs: &[JobRow]) -> Option<Span> {
 /// The file as a whole.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct SummaryFile {
-    format: u32,
+    pub(super) format: u32,
     version: String,
     title: String,
     pub(super) runs: Vec<Summary>,
@@ -267,7 +315,10 @@ mod tests {
         assert_eq!(summary.p95_jct_s, Some(90.0 + 0.9 * 60.25));
         assert_eq!(summary.p99_jct_s, Some(90.0 + 0.98 * 60.25));
         assert_eq!(summary.makespan_s, Some(160.25));
-        assert_eq!(summary.avg_queue_s, Some(10.0));
+        assert_eq!((summary.avg_to_first_gpu_s, summary.avg_wait_s), (Some(10.0), Some(10.0)));
+        assert_eq!(summary.avg_slowdown, Some((50.0 + 90.0 + 150.25) / 3.0), "each takes a second alone");
+        assert_eq!(summary.gpu_util_loaded, Some(0.5), "160 GPU-seconds of 8 GPUs x 40 s");
+        assert_eq!(summary.drain_s, Some(120.25));
         assert_eq!(summary.deadline_ratio, Some(0.0));
         assert_eq!(summary.gpu_util, Some(0.5), "641 GPU-seconds of 8 GPUs x 160.25 s");
         assert_eq!(summary.cpu_util, Some(0.25), "961.5 CPU-seconds of 24 CPUs x 160.25 s");
@@ -280,7 +331,7 @@ mod tests {
         run.meta.window = "1..3".parse().ok();
         run.recount();
         assert_eq!((run.summary.measured, run.summary.avg_jct_s), (2, Some((150.25 + 90.0) / 2.0)));
-        assert_eq!(run.summary.avg_queue_s, Some(15.0));
+        assert_eq!(run.summary.avg_to_first_gpu_s, Some(15.0));
         assert_eq!((run.summary.jobs, run.summary.finished, run.summary.makespan_s), (5, 3, Some(160.25)));
     }
 
@@ -295,6 +346,6 @@ mod tests {
         );
         let json: serde_json::Value = serde_json::from_str(&results(vec![run]).to_json()).expect("JSON");
         assert_eq!(json["runs"][0]["avg_jct_s"], serde_json::Value::Null);
-        assert_eq!(json["format"], 1);
+        assert_eq!(json["format"], 2);
     }
 }

@@ -6,20 +6,54 @@ use std::str::FromStr;
 
 use rota_core::time::Time;
 
-use super::{ResultsError, decimal};
+use super::{ResultsError, RunResult, decimal};
 
-/// Writes a table: the header, then what `rows` writes.
+/// Columns that say of which run a row is. The number is its place in `summary.json`, from 1; load and seed make a sweep
+/// readable without that file.
+const RUN_COLUMNS: [&str; 4] = ["run", "policy", "jobs_per_hour", "seed"];
+
+/// A table in the making; every row begins with the run it is of.
+pub(super) struct TableWriter {
+    csv: csv::Writer<File>,
+    run: [String; RUN_COLUMNS.len()],
+    is_fresh: bool,
+}
+
+impl TableWriter {
+    /// The next cells of the row.
+    pub(super) fn cells<C: AsRef<[u8]>>(&mut self, cells: impl IntoIterator<Item = C>) -> csv::Result<()> {
+        if std::mem::take(&mut self.is_fresh) {
+            self.run.iter().try_for_each(|cell| self.csv.write_field(cell))?;
+        }
+        cells.into_iter().try_for_each(|cell| self.csv.write_field(cell))
+    }
+
+    /// Ends the row.
+    pub(super) fn end_row(&mut self) -> csv::Result<()> {
+        self.is_fresh = true;
+        self.csv.write_record(None::<&[u8]>)
+    }
+}
+
+/// Writes one table of all runs: the header, then what `rows` writes for each run.
 pub(super) fn write(
     path: &Path,
     columns: &[&str],
-    rows: impl FnOnce(&mut csv::Writer<File>) -> csv::Result<()>,
+    runs: &[RunResult],
+    mut rows: impl FnMut(&mut TableWriter, &RunResult) -> csv::Result<()>,
 ) -> Result<(), ResultsError> {
     let file = File::create(path).map_err(ResultsError::io("create", path))?;
-    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(file);
-    let written = writer.write_record(columns).and_then(|()| rows(&mut writer));
+    let csv = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(file);
+    let mut writer = TableWriter { csv, run: Default::default(), is_fresh: true };
+    let mut written = writer.csv.write_record(RUN_COLUMNS.iter().chain(columns));
+    for (at, run) in runs.iter().enumerate() {
+        let load = run.meta.jobs_per_hour.map(|load| load.to_string()).unwrap_or_default();
+        writer.run = [(at + 1).to_string(), run.meta.policy.clone(), load, run.meta.seed.to_string()];
+        written = written.and_then(|()| rows(&mut writer, run));
+    }
     written
         .map_err(std::io::Error::from)
-        .and_then(|()| writer.flush())
+        .and_then(|()| writer.csv.flush())
         .map_err(ResultsError::io("write", path))
 }
 
@@ -51,7 +85,7 @@ pub(super) fn read_with(
         ));
     }
     let also = |column: &&'static str| Some((*column, header.iter().position(|name| name == *column)?));
-    places.extend(optional.iter().filter_map(also));
+    places.extend(optional.iter().chain(&["run"]).filter_map(also));
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(|e| ResultsError::malformed(path, e))? {
         each(&Row { path, places: &places, record: &record })?;
@@ -71,6 +105,16 @@ impl Row<'_> {
     pub(super) fn text(&self, column: &'static str) -> &str {
         let place = self.places.iter().find(|(name, _)| *name == column).map(|(_, place)| *place);
         place.and_then(|place| self.record.get(place)).unwrap_or("")
+    }
+
+    /// The place of the run that the row is of; the only one where the table does not say.
+    pub(super) fn run(&self, n_runs: usize) -> Result<usize, ResultsError> {
+        let number = match self.text("run") {
+            "" => Some(1),
+            text => text.parse::<usize>().ok(),
+        };
+        let place = number.and_then(|number| number.checked_sub(1)).filter(|place| *place < n_runs);
+        place.ok_or_else(|| self.wrong("run", "run of this folder"))
     }
 
     /// A value that must be there.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rota_core::allocation::{GpuSet, Slice};
 use rota_core::cluster::MAX_GPUS_PER_NODE;
@@ -9,28 +10,23 @@ use rota_core::ids::{JobId, NodeId};
 use rota_core::ledger::Stretch;
 use rota_core::resources::Host;
 
-use super::{JobRow, ResultsError, decimal, table_file};
+use super::{JobRow, ResultsError, RunResult, decimal, table_file};
 
 const COLUMNS: [&str; 8] = ["job_id", "node", "gpus", "gpu_share", "cpus", "mem_gb", "from_s", "to_s"];
 const CPU_DIGITS: u32 = 6;
 const MEM_DIGITS: u32 = 9;
 const SHARE_DIGITS: u32 = 3;
 
-pub(super) fn write(
-    timeline: &[Stretch],
-    jobs: &[JobRow],
-    nodes: &[String],
-    path: &Path,
-) -> Result<(), ResultsError> {
-    table_file::write(path, &COLUMNS, |writer| {
-        for stretch in timeline {
+/// What ran where in all runs, in one table.
+pub(super) fn write(runs: &[RunResult], path: &Path) -> Result<(), ResultsError> {
+    table_file::write(path, &COLUMNS, runs, |writer, run| {
+        for stretch in &run.timeline {
             let Slice { node, gpus, share, host } = stretch.slice;
             let gpus: Vec<String> = gpus.iter().map(|gpu| gpu.to_string()).collect();
-            writer.write_record([
-                &jobs
-                    .get(stretch.job.index())
-                    .map_or_else(|| stretch.job.to_string(), |job| job.job_id.to_string()),
-                &nodes.get(node.index()).cloned().unwrap_or_else(|| node.to_string()),
+            let job = run.jobs.get(stretch.job.index());
+            writer.cells([
+                &job.map_or_else(|| stretch.job.to_string(), |job| job.job_id.to_string()),
+                &run.nodes.get(node.index()).cloned().unwrap_or_else(|| node.to_string()),
                 &gpus.join(" "),
                 &decimal::write(u64::from(share), SHARE_DIGITS),
                 &decimal::write(host.cpu_micro, CPU_DIGITS),
@@ -38,22 +34,31 @@ pub(super) fn write(
                 &stretch.from.to_string(),
                 &stretch.to.to_string(),
             ])?;
+            writer.end_row()?;
         }
         Ok(())
     })
 }
 
-/// Nodes are numbered as they appear; storage rates are not in the file and come back as nothing.
-pub(super) fn read(path: &Path, jobs: &[JobRow]) -> Result<(Vec<Stretch>, Vec<String>), ResultsError> {
-    let job_by_name: HashMap<&str, usize> =
-        jobs.iter().enumerate().rev().map(|(at, job)| (&*job.job_id, at)).collect();
-    let mut node_by_name: HashMap<String, usize> = HashMap::new();
-    let (mut timeline, mut nodes) = (Vec::new(), Vec::new());
+/// What ran where in one run, and the nodes by id.
+pub(super) type Timeline = (Vec<Stretch>, Vec<String>);
+
+/// The timeline of each run, of which the jobs are known. Nodes are numbered as they appear; storage rates are not in the
+/// file and come back as nothing.
+pub(super) fn read(path: &Path, jobs: &[Vec<JobRow>]) -> Result<Vec<Timeline>, ResultsError> {
+    let by_name = |jobs: &'_ Vec<JobRow>| -> HashMap<Arc<str>, usize> {
+        jobs.iter().enumerate().rev().map(|(at, job)| (Arc::clone(&job.job_id), at)).collect()
+    };
+    let job_by_name: Vec<HashMap<Arc<str>, usize>> = jobs.iter().map(by_name).collect();
+    let mut node_by_name: Vec<HashMap<String, usize>> = vec![HashMap::new(); jobs.len()];
+    let mut runs: Vec<Timeline> = vec![Default::default(); jobs.len()];
     table_file::read(path, &COLUMNS, |row| {
+        let run = row.run(jobs.len())?;
+        let (timeline, nodes) = &mut runs[run];
         let job =
-            job_by_name.get(row.text("job_id")).ok_or_else(|| row.wrong("job_id", "job of this run"))?;
+            job_by_name[run].get(row.text("job_id")).ok_or_else(|| row.wrong("job_id", "job of this run"))?;
         let name = row.text("node");
-        let node = *node_by_name.entry(name.to_owned()).or_insert_with(|| {
+        let node = *node_by_name[run].entry(name.to_owned()).or_insert_with(|| {
             nodes.push(name.to_owned());
             nodes.len() - 1
         });
@@ -75,7 +80,7 @@ pub(super) fn read(path: &Path, jobs: &[JobRow]) -> Result<(Vec<Stretch>, Vec<St
         });
         Ok(())
     })?;
-    Ok((timeline, nodes))
+    Ok(runs)
 }
 
 fn gpu_set(text: &str) -> Option<GpuSet> {

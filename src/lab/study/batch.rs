@@ -210,8 +210,8 @@ impl<E: Execute> study::Batch for Shared<E> {
             Outcome::Done(figures) => match figures.numbers.get(name) {
                 Some(number) => Ok(*number),
                 None => {
-                    let known: Vec<&str> = figures.numbers.keys().map(String::as_str).collect();
-                    Err(FigureError::Unknown { name: name.to_owned(), known: known.join(", ") })
+                    let known = figures.numbers.keys().cloned().collect();
+                    Err(FigureError::Unknown { name: name.to_owned(), known })
                 }
             },
             Outcome::Failed(why) => Err(FigureError::Failed { number: run + 1, why }),

@@ -7,17 +7,38 @@ use super::{Column, Outcome, Ran, Table};
 use crate::statistics::{deviation, interval, quantile};
 
 /// Figures worth a place in tables and pages, with how they are shown; the rest are in the files.
-pub const FIGURES: [(&str, &str); 9] = [
+pub const FIGURES: [(&str, &str); 11] = [
     ("avg_jct_s", "avg JCT"),
     ("median_jct_s", "median JCT"),
     ("p99_jct_s", "p99 JCT"),
     ("makespan_s", "makespan"),
-    ("avg_queue_s", "queue"),
+    ("avg_wait_s", "waiting"),
+    ("avg_slowdown", "slowdown"),
+    ("avg_finish_time_ratio", "finish-time ratio"),
     ("deadline_ratio", "in time"),
-    ("gpu_util", "GPU use"),
+    ("gpu_util_loaded", "GPU use"),
     ("data_wait_s", "data wait"),
     ("data_hit_ratio", "data hits"),
 ];
+
+/// What the numbers of a figure are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Seconds.
+    Time,
+    /// Part of a whole.
+    Part,
+    /// How many times as long.
+    Ratio,
+}
+
+pub(super) fn kind(figure: &str) -> Kind {
+    match figure {
+        _ if figure.ends_with("_s") => Kind::Time,
+        "avg_slowdown" | "avg_finish_time_ratio" => Kind::Ratio,
+        _ => Kind::Part,
+    }
+}
 
 /// Runs that differ in their seed alone.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,6 +13,7 @@
 mod batch;
 mod cache;
 mod error;
+mod figures;
 mod groups;
 mod page;
 mod pairs;
@@ -34,6 +35,7 @@ pub use pairs::{Pair, pairs};
 pub use shard::Shard;
 pub use table::{Column, Table, Values, runs_table};
 
+use crate::report::PlotOptions;
 use crate::results::{RunResult, replace_file};
 
 /// Runs what a study asks for.
@@ -100,8 +102,26 @@ pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -
         watch.say("the script stopped; waiting for the runs that it asked for");
     }
     let (title, remarks, runs) = batch.finish();
-    let title = title.unwrap_or_else(|| order.file.to_owned());
+    let title = title.unwrap_or_else(|| default_title(order.file, &runs));
     Ok(Study { title, remarks, runs, stopped: ran.err().map(|error| error.to_string()) })
+}
+
+/// More policies than this are counted, not named.
+const MOST_NAMED: usize = 4;
+
+/// What a study without a title is called: its file and who was run.
+fn default_title(file: &str, runs: &[Ran]) -> String {
+    let mut policies: Vec<String> = Vec::new();
+    for policy in runs.iter().map(|run| run.setting("policy")) {
+        if !policies.contains(&policy) {
+            policies.push(policy);
+        }
+    }
+    match policies.len() {
+        0 => file.to_owned(),
+        1..=MOST_NAMED => format!("{file}: {}", policies.join(", ")),
+        n => format!("{file}: {n} policies"),
+    }
 }
 
 /// Runs these settings without a script; what is in the folder's cache is not run again. The answers are in the order of
@@ -128,6 +148,11 @@ pub fn run_each<E: Execute>(
 impl Study {
     /// Writes tables and page; the cache is there already.
     pub fn write(&self, out: &Path) -> Result<(), StudyError> {
+        self.write_as(out, &PlotOptions::default())
+    }
+
+    /// The same with plots of another size.
+    pub fn write_as(&self, out: &Path, options: &PlotOptions) -> Result<(), StudyError> {
         let runs = runs_table(&self.runs);
         let groups = groups(&self.runs);
         let pairs = pairs(&self.runs);
@@ -138,7 +163,7 @@ impl Study {
             replace_file(&out.join(format!("{name}.parquet")), &table.to_parquet()?)?;
         }
         replace_file(&out.join("timing.csv"), &table::timing(&self.runs).to_csv())?;
-        page::write(self, &groups, &pairs, out)?;
+        page::write(self, &groups, &pairs, out, options)?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
-//! Policies compared on the same seeds: what a seed does to both cancels out, so that few runs tell more.
+//! Policies, and values of their parameters, compared on the same seeds: what a seed does to both cancels out, so that few
+//! runs tell more.
 
-use rota_scripts::study::{Comparison, Settings};
+use rota_scripts::study::{Comparison, Interval, Settings};
 
 use super::table::{setting_text, settings_columns};
 use super::{Column, FIGURES, Group, Ran, Table, groups};
@@ -9,15 +10,17 @@ use crate::statistics::compare;
 /// Policies up to which each is compared with each; beyond, with the first alone.
 const MAX_ALL: usize = 8;
 
-/// Two policies that were asked the same.
+/// Two policies, or settings of one, that were asked the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// What they were asked, without policy and seed.
+    /// What they were asked, without policy, its parameters and seed.
     pub settings: Settings,
-    /// Policy that the other is compared with.
+    /// What the other is compared with: a policy, with its parameters where they tell it from others.
     pub baseline: String,
-    /// Policy that is compared.
+    /// What is compared, called alike.
     pub policy: String,
+    /// Every setting of what is compared, without the seed.
+    pub(super) variant: Settings,
     /// Name of the figure in `summary.json`.
     pub figure: &'static str,
     /// Differences and ratios, policy over baseline.
@@ -27,29 +30,70 @@ pub struct Pair {
 /// Every comparison that the seeds allow: at least two that both policies ran.
 pub fn pairs(runs: &[Ran]) -> Vec<Pair> {
     let groups = groups(runs);
+    let named = Variant::all(&groups);
     let mut pairs = Vec::new();
-    for (at, baseline) in groups.iter().enumerate() {
-        let alike = groups.iter().filter(|other| without_policy(other) == without_policy(baseline));
-        let is_first = alike.clone().next() == Some(baseline);
-        if !is_first && alike.count() > MAX_ALL {
+    for (at, baseline) in named.iter().enumerate() {
+        let is_alike = |other: &&Variant<'_>| other.asked == baseline.asked;
+        let is_first = !named[..at].iter().any(|other| is_alike(&other));
+        if !is_first && named.iter().filter(is_alike).count() > MAX_ALL {
             continue;
         }
-        for other in groups[at + 1..].iter().filter(|other| without_policy(other) == without_policy(baseline))
-        {
+        for other in named[at + 1..].iter().filter(is_alike) {
             pairs.extend(FIGURES.iter().filter_map(|(figure, _)| pair(runs, baseline, other, figure)));
         }
     }
     pairs
 }
 
-fn without_policy(group: &Group) -> Settings {
-    group.settings.iter().filter(|(name, _)| name != "policy").cloned().collect()
+/// A group with what it was asked and what it is called.
+struct Variant<'a> {
+    group: &'a Group,
+    asked: Settings,
+    name: String,
 }
 
-fn pair(runs: &[Ran], baseline: &Group, other: &Group, figure: &'static str) -> Option<Pair> {
+impl<'a> Variant<'a> {
+    fn all(groups: &'a [Group]) -> Vec<Self> {
+        let named =
+            |group: &'a Group| Variant { group, asked: asked_of(group), name: variant_name(group, groups) };
+        groups.iter().map(named).collect()
+    }
+}
+
+/// Whether a setting says who decides, not what is asked.
+pub(super) fn is_of_policy(name: &str) -> bool {
+    name == "policy" || name.starts_with("set.")
+}
+
+/// What a group was asked, whoever decided.
+pub(super) fn asked_of(group: &Group) -> Settings {
+    group.settings.iter().filter(|(name, _)| !is_of_policy(name)).cloned().collect()
+}
+
+/// Who decided: the policy, with those parameters that are not the same wherever it was run.
+pub(super) fn variant_name(group: &Group, groups: &[Group]) -> String {
+    let policy = group.setting("policy");
+    let alike: Vec<&Group> = groups.iter().filter(|other| other.setting("policy") == policy).collect();
+    let mut names: Vec<&str> = alike
+        .iter()
+        .flat_map(|other| &other.settings)
+        .map(|(name, _)| name.as_str())
+        .filter(|name| name.starts_with("set."))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| alike.iter().any(|other| other.setting(name) != group.setting(name)));
+    let told = |name: &&str| {
+        let (short, value) = (name.trim_start_matches("set."), group.setting(name));
+        if value.is_empty() { format!("{short} as it is") } else { format!("{short} {value}") }
+    };
+    std::iter::once(policy.clone()).chain(names.iter().map(told)).collect::<Vec<_>>().join(", ")
+}
+
+fn pair(runs: &[Ran], baseline: &Variant<'_>, other: &Variant<'_>, figure: &'static str) -> Option<Pair> {
     let (mut of_baseline, mut of_other) = (Vec::new(), Vec::new());
-    for (seed, at) in &baseline.seeds {
-        let twin = other.seeds.iter().find(|(other_seed, _)| other_seed == seed).map(|(_, twin)| *twin);
+    for (seed, at) in &baseline.group.seeds {
+        let twin = other.group.seeds.iter().find(|(other_seed, _)| other_seed == seed).map(|(_, twin)| *twin);
         if let Some((base, value)) =
             runs[*at].figure(figure).zip(twin.and_then(|twin| runs[twin].figure(figure)))
         {
@@ -59,9 +103,10 @@ fn pair(runs: &[Ran], baseline: &Group, other: &Group, figure: &'static str) -> 
     }
     let comparison = compare(&of_baseline, &of_other).filter(|comparison| comparison.difference.n > 1)?;
     Some(Pair {
-        settings: without_policy(baseline),
-        baseline: baseline.setting("policy"),
-        policy: other.setting("policy"),
+        settings: baseline.asked.clone(),
+        baseline: baseline.name.clone(),
+        policy: other.name.clone(),
+        variant: other.group.settings.clone(),
         figure,
         comparison,
     })
@@ -100,18 +145,70 @@ pub(super) fn table(pairs: &[Pair]) -> Table {
     Table { columns }
 }
 
-/// What a comparison was asked, for people: the settings that tell it from the others.
-pub(super) fn asked(pair: &Pair, all: &[Pair]) -> String {
-    let value = |pair: &Pair, name: &str| {
-        pair.settings.iter().find(|(key, _)| key == name).map(|(_, setting)| setting_text(setting))
+/// The best of those that were asked the same, by its mean, and how it compares with the next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Best {
+    /// What they were asked.
+    pub(super) settings: Settings,
+    pub(super) name: String,
+    pub(super) next: String,
+    /// The next over the best.
+    pub(super) ratio: Interval,
+    /// How many were compared.
+    pub(super) n: usize,
+}
+
+impl Best {
+    /// Whether the interval leaves no doubt.
+    pub(super) fn is_clear(&self) -> bool {
+        self.ratio.low > 1.0
+    }
+}
+
+/// The best of every three or more that were asked the same, by average completion time.
+pub(super) fn best(runs: &[Ran], groups: &[Group]) -> Vec<Best> {
+    const FIGURE: &str = "avg_jct_s";
+    let named = Variant::all(groups);
+    let mut asked: Vec<&Settings> = Vec::new();
+    for one in &named {
+        if !asked.contains(&&one.asked) {
+            asked.push(&one.asked);
+        }
+    }
+    let of = |settings: &Settings| {
+        let mut alike: Vec<(f64, &Variant<'_>)> = named
+            .iter()
+            .filter(|one| one.asked == *settings)
+            .filter_map(|one| Some((one.group.figure(FIGURE)?.mean.mean, one)))
+            .collect();
+        alike.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let [(_, first), (_, second), _, ..] = alike.as_slice() else { return None };
+        let pair = pair(runs, first, second, FIGURE)?;
+        Some(Best {
+            settings: settings.clone(),
+            name: pair.baseline,
+            next: pair.policy,
+            ratio: pair.comparison.ratio,
+            n: alike.len(),
+        })
     };
-    let tells = |name: &str| all.iter().any(|other| value(other, name) != value(pair, name));
-    let named = pair.settings.iter().filter(|(name, _)| tells(name));
+    asked.into_iter().filter_map(of).collect()
+}
+
+/// What a comparison was asked, for people: the settings that tell it from the others.
+pub(super) fn asked<'a>(settings: &Settings, all: impl Iterator<Item = &'a Settings> + Clone) -> String {
+    let value = |settings: &Settings, name: &str| {
+        settings.iter().find(|(key, _)| key == name).map(|(_, setting)| setting_text(setting))
+    };
+    let tells = |name: &str| all.clone().any(|other| value(other, name) != value(settings, name));
+    let named = settings.iter().filter(|(name, _)| tells(name));
     named.map(|(name, setting)| format!("{name} {}", setting_text(setting))).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
+    use rota_scripts::study::Setting;
+
     use super::super::batch::samples::done;
     use super::*;
 
@@ -132,8 +229,39 @@ mod tests {
         assert_eq!(pair.comparison.difference.n, 2);
         assert_eq!((pair.comparison.difference.mean, pair.comparison.ratio.mean), (-7.5, 0.5));
         assert_eq!(pair.comparison.n_smaller, 2);
-        assert_eq!(asked(pair, &pairs), "", "there is nothing to tell it from");
-        let other = Pair { settings: Vec::new(), ..pair.clone() };
-        assert_eq!(asked(pair, &[pair.clone(), other]), "jobs_per_hour 4");
+        assert_eq!(
+            asked(&pair.settings, [&pair.settings].into_iter()),
+            "",
+            "there is nothing to tell it from"
+        );
+        assert_eq!(asked(&pair.settings, [&pair.settings, &Vec::new()].into_iter()), "jobs_per_hour 4");
+    }
+
+    #[test]
+    fn values_of_a_parameter_are_compared_like_policies() {
+        let with = |value: i64, seed, jct| {
+            let mut run = done("mine", 4.0, seed, jct);
+            run.settings
+                .push(("set".into(), Setting::Pairs(vec![("patience".into(), Setting::Whole(value))])));
+            run
+        };
+        let runs = [
+            with(1, 1, 10.0),
+            with(1, 2, 20.0),
+            with(2, 1, 5.0),
+            with(2, 2, 10.0),
+            with(3, 1, 5.2),
+            with(3, 2, 9.9),
+        ];
+        let pairs = pairs(&runs);
+        assert_eq!(pairs.len(), 3, "{pairs:?}");
+        assert_eq!(
+            (pairs[0].baseline.as_str(), pairs[0].policy.as_str()),
+            ("mine, patience 1", "mine, patience 2")
+        );
+        assert_eq!(pairs[0].comparison.ratio.mean, 0.5);
+        let best = best(&runs, &groups(&runs));
+        assert_eq!((best.len(), best[0].name.as_str(), best[0].n), (1, "mine, patience 2", 3));
+        assert!(!best[0].is_clear(), "15.1 is not told apart from 15: {best:?}");
     }
 }

@@ -34,7 +34,7 @@ pub enum Values {
 }
 
 /// Figures that come first in a table, in this order; the rest follow by name.
-const FIRST: [&str; 22] = [
+const FIRST: [&str; 25] = [
     "jobs",
     "finished",
     "declined",
@@ -46,7 +46,10 @@ const FIRST: [&str; 22] = [
     "p95_jct_s",
     "p99_jct_s",
     "makespan_s",
-    "avg_queue_s",
+    "avg_wait_s",
+    "avg_to_first_gpu_s",
+    "avg_slowdown",
+    "avg_finish_time_ratio",
     "deadline_jobs",
     "deadline_met",
     "deadline_ratio",
@@ -163,7 +166,7 @@ pub fn runs_table(runs: &[Ran]) -> Table {
     columns.push(Column::text("status", words(|outcome| Some(status(outcome).to_owned()))));
     for name in figure_names(runs) {
         let number = |(_, run): &(usize, &Ran)| run.figure(&name);
-        columns.push(Column::number(name.clone(), shown.iter().map(number).collect()));
+        columns.push(Column::number(figure_column(&name), shown.iter().map(number).collect()));
     }
     columns.push(Column::text(
         "digest",
@@ -180,6 +183,12 @@ pub fn runs_table(runs: &[Ran]) -> Table {
         }),
     ));
     Table { columns }
+}
+
+/// What a figure's column is called. `jobs` is an option too, and a table with two columns of one name cannot be read by
+/// everything, so the figure has another name whether the option is set or not.
+fn figure_column(figure: &str) -> &str {
+    if figure == "jobs" { "jobs_submitted" } else { figure }
 }
 
 /// What only a clock knows: how long each run took when it was run.
@@ -284,6 +293,8 @@ pub(super) fn figure_names(runs: &[Ran]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::batch::samples::{done, failed};
     use super::*;
 
@@ -296,6 +307,19 @@ mod tests {
         assert_eq!(lines[1], "1,las,4,1,done,10,d,");
         assert_eq!(lines[2], "2,srtf,8.5,1,done,20.5,d,");
         assert_eq!(lines[3], "3,odd,,,failed,,,no such policy");
+    }
+
+    #[test]
+    fn no_two_columns_have_one_name() {
+        let mut run = done("las", 4.0, 1, 10.0);
+        run.settings.push(("jobs".into(), Setting::Whole(100)));
+        let Outcome::Done(figures) = &mut run.outcome else { panic!("it is done") };
+        Arc::make_mut(figures).numbers.insert("jobs".into(), Some(100.0));
+        let table = runs_table(&[run]);
+        let mut names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        assert!(names.contains(&"jobs") && names.contains(&"jobs_submitted"), "{names:?}");
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use comfy_table::Table;
 
-use super::pairs::asked;
+use super::groups::{Kind, kind};
+use super::pairs::{Best, asked, best};
 use super::{FIGURES, Group, Pair, Study};
 use crate::report::{TimeUnit, align_numbers, plain_table};
 
@@ -23,7 +24,28 @@ pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String
         text.push_str("means over seeds, ± half of the 95 % confidence interval (bootstrap)\n");
     }
     text.push_str(&comparisons(pairs));
+    let all = best(&study.runs, groups);
+    for found in &all {
+        let _ = writeln!(text, "{}", best_sentence(found, &all));
+    }
     text
+}
+
+/// What is best, and whether it is told apart from the next.
+pub(super) fn best_sentence(best: &Best, all: &[Best]) -> String {
+    let asked = asked(&best.settings, all.iter().map(|best| &best.settings));
+    let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
+    let Best { name, next, ratio, n, .. } = best;
+    let (mean, low, high) = (ratio.mean, ratio.low, ratio.high);
+    match best.is_clear() {
+        true => format!(
+            "Lowest avg JCT of {n}: {name}; that of the next, {next}, is {mean:.3} x as high [{low:.3}, {high:.3}]{asked}"
+        ),
+        false => format!(
+            "Lowest avg JCT of {n}: {name}, but not told apart from the next, {next}: {mean:.3} x as high [{low:.3}, {high:.3}] on {} seeds{asked}",
+            ratio.n
+        ),
+    }
 }
 
 /// Names that tell groups apart.
@@ -66,7 +88,11 @@ impl GroupTable {
             row
         };
         let rows = groups.iter().map(row).collect();
-        let sign = |figure: &str| if figure.ends_with("_s") { unit.sign } else { "%" };
+        let sign = |figure: &str| match kind(figure) {
+            Kind::Time => unit.sign,
+            Kind::Part => "%",
+            Kind::Ratio => "x",
+        };
         let headings = shown.iter().map(|(figure, heading)| (*heading, sign(figure))).collect();
         GroupTable { names, headings, rows }
     }
@@ -93,47 +119,77 @@ pub(super) fn job_time_unit(groups: &[Group]) -> TimeUnit {
 /// A figure of a group: times in `unit`, parts in percent.
 pub(super) fn cell(group: &Group, figure: &str, unit: TimeUnit) -> String {
     let Some(spread) = group.figure(figure) else { return String::new() };
-    let scale = if figure.ends_with("_s") { 1.0 / unit.seconds } else { 100.0 };
+    let (scale, digits) = match kind(figure) {
+        Kind::Time => (1.0 / unit.seconds, 2),
+        Kind::Part => (100.0, 1),
+        Kind::Ratio => (1.0, 2),
+    };
     let mean = spread.mean.mean * scale;
     let half = (spread.mean.high - spread.mean.low) / 2.0 * scale;
-    let digits = if figure.ends_with("_s") { 2 } else { 1 };
     match spread.mean.n {
         1 => format!("{mean:.digits$}"),
         _ => format!("{mean:.digits$} ± {half:.digits$}"),
     }
 }
 
+/// Comparisons of one question up to which all are said; beyond, only those that show a difference.
+const MAX_SAID: usize = 12;
+
 /// Each policy against the first that was asked the same, by the first figure that both have.
 fn comparisons(pairs: &[Pair]) -> String {
-    let mut text = String::new();
-    let mut seen: Vec<(String, &str)> = Vec::new();
+    let mut shown: Vec<&Pair> = Vec::new();
     for pair in pairs {
-        let what = (asked(pair, pairs), pair.policy.as_str());
-        let is_first =
-            pairs.iter().find(|other| other.settings == pair.settings).map(|first| &first.baseline);
-        if is_first != Some(&pair.baseline) || seen.contains(&what) {
-            continue;
+        let is_alike = |other: &&Pair| other.settings == pair.settings;
+        let first = pairs.iter().find(is_alike).map(|first| &first.baseline);
+        let is_new = !shown.iter().any(|other| is_alike(other) && other.policy == pair.policy);
+        if first == Some(&pair.baseline) && is_new {
+            shown.push(pair);
         }
-        seen.push(what);
-        if seen.len() > MAX_ROWS {
-            text.push_str("more comparisons are in pairs.csv\n");
-            break;
+    }
+    let mut text = String::new();
+    for question in shown.chunk_by(|a, b| a.settings == b.settings) {
+        let is_told = |pair: &&&Pair| question.len() <= MAX_SAID || verdict(pair) != UNCLEAR;
+        let told: Vec<&&Pair> = question.iter().filter(is_told).collect();
+        for pair in told.iter().take(MAX_ROWS) {
+            let _ = writeln!(text, "{}", sentence(pair, pairs));
         }
-        let _ = writeln!(text, "{}", sentence(pair, pairs));
+        if told.len() < question.len() {
+            let n = question.len() - told.len();
+            let _ = writeln!(
+                text,
+                "  of {} others, {n} show no clear difference to {}",
+                question.len(),
+                question[0].baseline
+            );
+        }
+        if told.len() > MAX_ROWS {
+            text.push_str("  more comparisons are in pairs.csv\n");
+        }
     }
     if text.is_empty() { text } else { format!("\nCompared on the same seeds:\n{text}") }
+}
+
+const UNCLEAR: &str = "no clear difference";
+
+fn verdict(pair: &Pair) -> &'static str {
+    match &pair.comparison.ratio {
+        ratio if ratio.high < 1.0 => "lower",
+        ratio if ratio.low > 1.0 => "higher",
+        _ => UNCLEAR,
+    }
+}
+
+/// What a comparison was asked that the others were not.
+pub(super) fn asked_by(pair: &Pair, all: &[Pair]) -> String {
+    asked(&pair.settings, all.iter().map(|pair| &pair.settings))
 }
 
 /// A comparison in words.
 pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     let ratio = &pair.comparison.ratio;
-    let (name, asked) = (figure_name(pair.figure), asked(pair, all));
+    let (name, asked) = (figure_name(pair.figure), asked_by(pair, all));
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
-    let verdict = match ratio {
-        ratio if ratio.high < 1.0 => "lower",
-        ratio if ratio.low > 1.0 => "higher",
-        _ => "no clear difference",
-    };
+    let verdict = verdict(pair);
     format!(
         "  {name} of {} is {:.3} x that of {} [{:.3}, {:.3}] on {} seeds: {verdict}{asked}",
         pair.policy, ratio.mean, pair.baseline, ratio.low, ratio.high, pair.comparison.difference.n

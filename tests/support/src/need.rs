@@ -31,6 +31,8 @@ pub enum Thing {
     Python,
     /// Python 3 with numpy.
     Numpy,
+    /// Python 3 with pandas and polars, what notebooks read tables with.
+    Dataframes,
     /// A C compiler.
     Compiler,
     /// Control groups that this user may create.
@@ -43,13 +45,14 @@ pub enum Thing {
 
 impl Thing {
     /// Every thing there is.
-    pub const ALL: [Thing; 10] = [
+    pub const ALL: [Thing; 11] = [
         Thing::Shared,
         Thing::Podman,
         Thing::Slurm,
         Thing::Chromium,
         Thing::Python,
         Thing::Numpy,
+        Thing::Dataframes,
         Thing::Compiler,
         Thing::Cgroups,
         Thing::Cpus,
@@ -65,6 +68,7 @@ impl Thing {
             Thing::Chromium => "chromium",
             Thing::Python => "python",
             Thing::Numpy => "numpy",
+            Thing::Dataframes => "dataframes",
             Thing::Compiler => "compiler",
             Thing::Cgroups => "cgroups",
             Thing::Cpus => "cpus",
@@ -153,6 +157,18 @@ pub fn numpy() -> Option<String> {
     let python = [python_name(), "/usr/bin/python3".to_owned()].into_iter().find(has_numpy);
     let missing = || Lack::Missing("Python has no numpy (ROTA_PYTHON names another Python)".to_owned());
     found(Thing::Numpy, python.ok_or_else(missing))
+}
+
+/// The same with pandas, pyarrow and polars: the environment that `./dev setup tests` makes, or any Python that has them.
+pub fn dataframes() -> Option<String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let made = target.join("test-venv/bin/python").display().to_string();
+    let has_them =
+        |python: &String| succeeds(Command::new(python).args(["-c", "import pandas, pyarrow, polars"]));
+    let python = [made, python_name()].into_iter().find(has_them);
+    let missing = || Lack::Missing("Python has no pandas, pyarrow and polars (./dev setup tests)".to_owned());
+    found(Thing::Dataframes, python.ok_or_else(missing))
 }
 
 /// The C compiler `cc`.

@@ -1,12 +1,14 @@
 //! The boundary between two leases: all jobs are released, and the model decides which hold the next lease.
 
-use rota_solvers::chronus_leases::{LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, greedy};
+use rota_solvers::chronus_leases::{
+    LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, Settled, Settlement, Unsettled, greedy, settle,
+};
 use rota_solvers::{Limits, Start};
 
 use super::job::Class;
 use super::record::{Boundary, PlanLeft, Solve};
 use super::simulator::Simulator;
-use super::{ArtifactError, Objective};
+use super::{ArtifactError, Objective, Plans};
 
 /// Rows of the model for each unit of time of a lease: beyond them, jobs with a plan keep it.
 const ROWS_PER_UNIT: (i64, i64) = (1200, 60);
@@ -207,6 +209,20 @@ impl Simulator<'_> {
         };
         let problem = LeaseProblem { rows, capacity, goal };
         let wrong = |error| ArtifactError::Model { time: now, error };
+        if self.settings.plans == Plans::Proved {
+            let settled = settle(&problem, &|| None, usize::MAX, self.solver, &Limits::default());
+            let settled = match settled {
+                Ok(Settled { how: Settlement::FellBack(_), .. }) | Err(Unsettled::NoPlan { .. }) => None,
+                Ok(settled) => Some(settled),
+                Err(Unsettled::Model(error)) => return Err(wrong(error)),
+                Err(Unsettled::TooLarge { rows }) => {
+                    return self.aborts(now, format!("a model of {rows} rows is too large"));
+                }
+            };
+            let objective = settled.as_ref().map(|settled| settled.objective);
+            self.run.solves.push(Solve { time: now, problem, objective });
+            return Ok(settled.map(|settled| settled.plan));
+        }
         let model = problem.model().map_err(wrong)?;
         let solution = self.solver.solve(&model.model, &Limits::default(), Start::Cold);
         self.run.solves.push(Solve { time: now, problem, objective: solution.objective });

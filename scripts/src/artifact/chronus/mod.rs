@@ -76,6 +76,16 @@ pub enum PowerSaving {
     Conservative,
 }
 
+/// How the plan of a lease is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plans {
+    /// The model is solved at every boundary between leases, as in the original.
+    Solved,
+    /// A packed plan that is proved to reach the model's optimum is used without a solve; only the other models are
+    /// solved. The objective is the same; among plans that are equally good, another one may be taken.
+    Proved,
+}
+
 /// How a run goes. Times are in units of the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct ChronusSettings<'a> {
@@ -89,6 +99,8 @@ pub struct ChronusSettings<'a> {
     pub slot: i64,
     /// What the MILP prefers.
     pub objective: Objective,
+    /// How its plan is found.
+    pub plans: Plans,
     /// How GPUs are found.
     pub placement: Placement,
     /// Whether speeds of splits were profiled.
@@ -113,6 +125,7 @@ impl ChronusSettings<'_> {
             check: 1,
             slot: 5,
             objective: Objective::Adaptive,
+            plans: Plans::Solved,
             placement: Placement::LocalSearch,
             has_profile: true,
             power: PowerSaving::Off,

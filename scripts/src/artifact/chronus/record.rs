@@ -118,6 +118,7 @@ impl Run {
             start: job.start.map(|start| micros(start as f64)),
             finish: job.end.map(micros),
             service: Span(job.executed * i64::from(job.gpus) * unit.0),
+            ran: Span(job.executed * unit.0),
             preemptions: job.n_preempts,
             reason: String::new(),
         };

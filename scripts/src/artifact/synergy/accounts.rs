@@ -99,6 +99,7 @@ impl Accounts {
             let outcome = &mut self.ledger.outcomes[job.index()];
             outcome.start.get_or_insert(now);
             outcome.service += self.round * i64::from(gpus);
+            outcome.ran += self.round;
             self.follow(now, job, &allocation.slices);
             self.digest.command(now, &Command::Start { job, incarnation: Incarnation(0), allocation });
             runs.push(job);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rota_core::allocation::Allocation as Held;
 use rota_core::artifact::{self, Givers, Kept, OverwriteJobs as _};
 use rota_core::cluster::Cluster;
-use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Walk};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Grade, Granted, Sequence, Walk};
 use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::ledger::Ledger;
 use rota_core::place::{Consolidate, FirstFit, Place};
@@ -111,8 +111,9 @@ impl<'a> Driver<'a> {
         models: &Models,
         settings: &'a SynergySettings,
     ) -> Result<Self, ArtifactError> {
-        if scheme.allocation == Allocation::Opt {
-            return Err(ArtifactError::NeedsSolver { scheme: scheme.to_string() });
+        let can_opt = matches!(scheme.order, OrderName::Fifo | OrderName::Srtf);
+        if scheme.allocation == Allocation::Opt && !can_opt {
+            return Err(ArtifactError::OptOrder { scheme: scheme.to_string() });
         }
         let server = Server::of(&cluster)?;
         let attached = workload
@@ -186,7 +187,8 @@ impl<'a> Driver<'a> {
             let order = self.order(now)?;
             let (walked, granted) = self.walk(&order);
             self.refuse_failure(now, &walked, &granted)?;
-            self.credit(now, &granted);
+            let optimum = self.optimum(now, &granted)?;
+            self.credit(now, &granted, optimum.as_deref());
             if self.has(Defect::AgePriority) {
                 self.age(now, &walked);
             }
@@ -210,9 +212,10 @@ impl<'a> Driver<'a> {
             let attached = self.attached[index];
             let work = workload.truths[index].work;
             let remaining = self.remaining_s(&attached, work, attached.speedup);
+            let best_speed = job.best_speed(&attached.per_gpu, &self.snapshot.cluster);
             let jobs = self.jobs_mut();
             let row = jobs.len();
-            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s);
+            jobs.insert(Arc::clone(job), attached.per_gpu, 1.0 / attached.iteration_s, best_speed);
             jobs.admit(row);
             jobs.set(row, Field::Work, work);
             jobs.set(row, Field::Duration, attached.iteration_s * work);
@@ -260,15 +263,18 @@ impl<'a> Driver<'a> {
     /// The jobs that are tried, in order, and what they got.
     fn walk(&mut self, order: &[u32]) -> (Vec<u32>, Vec<Granted>) {
         let tunes = self.scheme.allocation == Allocation::Tune;
-        let demand =
-            if self.scheme.allocation == Allocation::Proportional { Demand::FairShare } else { Demand::Best };
+        // OPT's GPUs are counted and not placed; at proportional shares all that are counted have a place.
+        let demand = match self.scheme.allocation {
+            Allocation::Proportional | Allocation::Opt => Demand::FairShare,
+            _ => Demand::Best,
+        };
         let looks_back = tunes && !self.has(Defect::OnePass);
         let words = Walk {
             demand,
             keep_places: !self.has(Defect::PlacedAnew),
             stayers_first: tunes && !self.has(Defect::TuneOrder),
-            rearranges: looks_back,
-            tops_up: looks_back,
+            rearranges: looks_back.then_some(Sequence::Queue),
+            tops_up: looks_back.then_some(Sequence::Queue),
             ..Walk::default()
         };
         let whole_share = self.has(Defect::LowerWholeShare);
@@ -304,6 +310,7 @@ impl<'a> Driver<'a> {
             Allocation::Tune if !self.has(Defect::TuneOrder) => Selection::Fitting,
             Allocation::Tune if is_las => Selection::WidestFirst,
             Allocation::Tune => Selection::All,
+            Allocation::Opt => Selection::Fitting,
             _ if is_las && self.has(Defect::LasSelects) => Selection::Fitting,
             _ => Selection::All,
         }
@@ -340,16 +347,35 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Credits the whole round ahead, at the speed of the grade, cut off at the job's end.
-    fn credit(&mut self, now: Time, granted: &[Granted]) {
+    /// The speeds of OPT's model, in the order of the grants; nothing for the other allocations.
+    fn optimum(&self, now: Time, granted: &[Granted]) -> Result<Option<Vec<f64>>, ArtifactError> {
+        if self.scheme.allocation != Allocation::Opt {
+            return Ok(None);
+        }
+        let jobs: Vec<_> =
+            granted.iter().map(|grant| &**self.snapshot.jobs.spec(grant.row as usize)).collect();
+        let speeds = super::opt::speeds(&self.snapshot.cluster, &jobs);
+        let wrong = |error: rota_solvers::FormulationError| ArtifactError::Model {
+            now,
+            n_jobs: granted.len(),
+            why: error.to_string(),
+        };
+        speeds.map(Some).map_err(wrong)
+    }
+
+    /// Credits the whole round ahead, at the speed of the grade or of OPT's level, cut off at the job's end.
+    fn credit(&mut self, now: Time, granted: &[Granted], optimum: Option<&[f64]>) {
         let round_s = self.settings.round.as_secs_f64();
-        for grant in granted {
+        for (index, grant) in granted.iter().enumerate() {
             let row = grant.row as usize;
             let job = self.snapshot.jobs.id(row);
             let attached = self.attached[job.index()];
-            let (paid, left_over) = match self.measured_speed(grant) {
-                Some(speed) => (speed, speed),
-                None => self.speeds(&attached, grant.grade),
+            let level = optimum.and_then(|speeds| speeds.get(index).copied());
+            let (paid, left_over) = match (level, self.measured_speed(grant)) {
+                // OPT leaves the speed alone that SRTF sorts by.
+                (Some(speed), _) => (speed, attached.speedup),
+                (None, Some(speed)) => (speed, speed),
+                (None, None) => self.speeds(&attached, grant.grade),
             };
             let iterations = round_s / (attached.iteration_s / paid);
             let iterations = if self.has(Defect::WholeIterations) { iterations.floor() } else { iterations };

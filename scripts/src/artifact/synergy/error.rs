@@ -51,11 +51,21 @@ pub enum ArtifactError {
         /// Its name in the trace.
         job: String,
     },
-    /// The optimum is solved elsewhere.
-    #[error("policy {scheme}: the optimum is not part of this driver")]
-    NeedsSolver {
+    /// The original's OPT runs with two orders only.
+    #[error("policy {scheme}: the original's opt crashes with every order but fifo and srtf")]
+    OptOrder {
         /// The scheme in Rota's words.
         scheme: String,
+    },
+    /// The original's model has no answer.
+    #[error("at {now} s: the original's model of {n_jobs} jobs: {why}")]
+    Model {
+        /// Simulated time.
+        now: Time,
+        /// Jobs of the round.
+        n_jobs: usize,
+        /// What is wrong with it.
+        why: String,
     },
     /// The script that orders cannot be used.
     #[error(transparent)]

@@ -109,7 +109,7 @@ fn what_the_original_cannot_do_is_said_in_a_sentence() {
         message("FIFO", &[group(1)], &[(0, 1.0, 3)]),
         "job j0: asks 3 GPUs, the original knows 1, 2, 4, 8 and 16 only"
     );
-    assert!(message("FIFO+opt", &[group(1)], &[(0, 1.0, 1)]).starts_with("policy fifo+opt+first-fit: "));
+    assert!(message("LAS+opt", &[group(1)], &[(0, 1.0, 1)]).starts_with("policy las+opt+first-fit: "));
     let lean = NodeGroup { host: Host::from_units(48.0, 200.0, 500.0), ..group(1) };
     assert!(message("FIFO", &[lean], &[(0, 1.0, 4)]).contains("divides by zero"));
 }

@@ -61,7 +61,7 @@ fn snapshot(wishes: &[Wish]) -> Snapshot {
             dataset: None,
             costs: Some(Costs::default()),
         };
-        table.insert(Arc::new(spec), Host::NONE, 1.0);
+        table.insert(Arc::new(spec), Host::NONE, 1.0, 1.0);
     }
     Snapshot {
         now: Time::ZERO,

@@ -156,8 +156,11 @@ fn node(registrar: &mut Registrar<'_>) {
     });
     let engine = registrar.field(OWNER, "free: Share", "CPUs, memory and storage rate that are free.");
     engine.register_get("free", |n: &mut NodeValue| n.free.1);
-    let engine =
-        registrar.method(OWNER, "has_data(job: Job) -> bool", "Whether the job's data set is in its cache.");
+    let engine = registrar.method(
+        OWNER,
+        "has_data(job: Job) -> bool",
+        "Whether the job's data set is in its cache, or lives there.",
+    );
     engine.register_fn("has_data", |n: NodeValue, job: JobValue| n.has_data(&job));
     registrar.unknown_field::<NodeValue>(OWNER);
 }

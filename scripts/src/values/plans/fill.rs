@@ -1,7 +1,9 @@
 //! The walk over a queue that gives jobs their GPUs: a script sets the options, the core walks.
 
+use std::sync::Arc;
+
 use rhai::{Dynamic, Engine, FnPtr, ImmutableString, NativeCallContext};
-use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Walk};
+use rota_core::fill::{Answer, Counts, Demand, Fill, Givers, Misfit, Sequence, Walk};
 use rota_core::reclaim::Reclaim;
 use rota_core::resources::Host;
 use rota_core::room::Room;
@@ -66,7 +68,7 @@ impl FillValue {
     /// Serves the queue.
     pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
         let session = &self.queue.session;
-        session.meter().charge(self.queue.rows.len() + session.snapshot.cluster.nodes().len())?;
+        session.meter().charge(self.work())?;
         let walk = Walk { demand: self.demand(engine)?, counts: self.counts()?, ..self.walk.clone() };
         let failure = Failure::default();
         let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
@@ -83,6 +85,46 @@ impl FillValue {
             Some(error) => Err(error),
             None => Ok(PlanValue::of(session, granted)),
         }
+    }
+
+    /// Steps of native work: jobs and nodes, and the jobs once more for each order of their own.
+    fn work(&self) -> usize {
+        let givers = match &self.walk.givers {
+            Givers::Rows(rows) => Some(rows),
+            Givers::Richest => None,
+        };
+        let walk = &self.walk;
+        let sequences = [Some(&walk.packs), walk.rearranges.as_ref(), walk.tops_up.as_ref()];
+        let rows = sequences.into_iter().flatten().filter_map(|sequence| match sequence {
+            Sequence::Rows(rows) => Some(rows),
+            Sequence::Queue | Sequence::LargestFirst => None,
+        });
+        let others = rows.chain(givers).filter(|rows| !Arc::ptr_eq(rows, &self.queue.rows));
+        let n_nodes = self.queue.session.snapshot.cluster.nodes().len();
+        self.queue.rows.len() + n_nodes + others.map(|rows| rows.len()).sum::<usize>()
+    }
+
+    /// An order of its own for a step of this walk.
+    fn rows(&self, order: Dynamic) -> Outcome<Arc<Vec<u32>>> {
+        let queue = Queue::from_value(&self.queue.session, order)?;
+        match Arc::ptr_eq(&queue.session, &self.queue.session) {
+            true => Ok(queue.rows),
+            false => fail("this queue belongs to another round"),
+        }
+    }
+
+    fn sequence(&self, order: Dynamic) -> Outcome<Sequence> {
+        self.rows(order).map(Sequence::Rows)
+    }
+
+    /// Who gives back: a word or an order.
+    fn givers(&self, value: Dynamic) -> Outcome<Givers> {
+        match value.read_lock::<ImmutableString>().as_deref().map(|word| &**word) {
+            Some("richest") => return Ok(Givers::Richest),
+            Some(other) => return fail(unknown_word("or_else: givers", other, &["richest"])),
+            None => {}
+        }
+        self.rows(value).map(Givers::Rows)
     }
 
     fn demand(&self, engine: &Engine) -> Outcome<Demand> {
@@ -209,15 +251,24 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     });
     let engine = registrar.method(
         OWNER,
-        "or_else(what) -> Fill",
+        "or_else(what, givers) -> Fill",
         "What is tried next with a job that does not fit: `\"fair_share\"` (no more than its proportional share of each \
          resource), `\"reclaim_excess\"` (its neighbours give back what they hold beyond theirs), or a closure `|job|` or \
-         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn.",
+         `|job, room|` that returns a Share, or `()` to give up. Several are tried in turn. `givers` says which \
+         neighbours give back first: `\"richest\"` (the default: jobs on fewest nodes, then those with most CPUs for each GPU, \
+         then with most memory), or a queue, `rank(...)`; jobs that are not in it give nothing.",
     );
     engine.register_fn("or_else", |fill: FillValue, what: ImmutableString| match &*what {
         "fair_share" => Ok(fill.answer(OrElse::FairShare)),
         "reclaim_excess" => Ok(fill.answer(OrElse::ReclaimExcess)),
         other => fail(unknown_word("or_else", other, &["fair_share", "reclaim_excess"])),
+    });
+    engine.register_fn("or_else", |fill: FillValue, what: ImmutableString, givers: Dynamic| match &*what {
+        "reclaim_excess" => {
+            let givers = fill.givers(givers)?;
+            Ok(fill.walking(|walk| Walk { givers, ..walk }).answer(OrElse::ReclaimExcess))
+        }
+        other => fail(format!("or_else: only \"reclaim_excess\" has givers, not \"{other}\"")),
     });
     engine.register_fn("or_else", |fill: FillValue, closure: FnPtr| {
         let closure = fill.queue.session.shared.closure(closure);
@@ -253,7 +304,18 @@ fn options(registrar: &mut Registrar<'_>) {
         "Among the jobs walked, those with most GPUs, then CPUs, then memory first.",
     );
     engine.register_fn("largest_first", |fill: FillValue| {
-        fill.walking(|walk| Walk { largest_first: true, ..walk })
+        fill.walking(|walk| Walk { packs: Sequence::LargestFirst, ..walk })
+    });
+    let engine = registrar.method(
+        OWNER,
+        "pack(order: Queue) -> Fill",
+        "Serves the jobs walked in this order, `rank(...)`, instead of the queue's: the first has the first choice of CPUs, \
+         memory and place. Which jobs run is still chosen by the queue after `select()`. Jobs that are not in the order come \
+         last.",
+    );
+    engine.register_fn("pack", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        let packs = fill.sequence(order)?;
+        Ok(fill.walking(|walk| Walk { packs, ..walk }))
     });
     let engine = registrar.method(
         OWNER,
@@ -280,18 +342,33 @@ fn options(registrar: &mut Registrar<'_>) {
     });
     let engine = registrar.method(
         OWNER,
-        "rearrange() -> Fill",
+        "rearrange(order: Queue) -> Fill",
         "After the walk, gives jobs below their demand all of it where that is possible: where they are, by moving them, \
-         or by changing places with jobs that need less. No job gets less by it, and a job is moved only after it has run \
-         ten times as long as a restart takes.",
+         or by changing places with jobs that need less. The jobs are looked at in this order (`rearrange()`: in the queue's). \
+         A job may claim what jobs behind it hold beyond their share, the last first; a job that is not in the order is behind \
+         all others and is not raised. No job is brought below its share, and a job is moved only after it has run ten times \
+         as long as a restart takes.",
     );
-    engine.register_fn("rearrange", |fill: FillValue| fill.walking(|walk| Walk { rearranges: true, ..walk }));
+    engine.register_fn("rearrange", |fill: FillValue| {
+        fill.walking(|walk| Walk { rearranges: Some(Sequence::Queue), ..walk })
+    });
+    engine.register_fn("rearrange", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        let rearranges = Some(fill.sequence(order)?);
+        Ok(fill.walking(|walk| Walk { rearranges, ..walk }))
+    });
     let engine = registrar.method(
         OWNER,
-        "top_up() -> Fill",
-        "At the end, deals what is left on each node to the jobs there that are below their demand.",
+        "top_up(order: Queue) -> Fill",
+        "At the end, gives what is left on each node to the jobs there that are below their demand, in this order \
+         (`top_up()`: in the queue's); jobs that are not in it get nothing.",
     );
-    engine.register_fn("top_up", |fill: FillValue| fill.walking(|walk| Walk { tops_up: true, ..walk }));
+    engine.register_fn("top_up", |fill: FillValue| {
+        fill.walking(|walk| Walk { tops_up: Some(Sequence::Queue), ..walk })
+    });
+    engine.register_fn("top_up", |fill: FillValue, order: Dynamic| -> Outcome<FillValue> {
+        let tops_up = Some(fill.sequence(order)?);
+        Ok(fill.walking(|walk| Walk { tops_up, ..walk }))
+    });
     let engine = registrar.method(
         OWNER,
         "first_nodes(count: int) -> Fill",

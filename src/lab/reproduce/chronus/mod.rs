@@ -1,8 +1,7 @@
 //! Chronus (SoCC'21): deadlines missed and completion times of best-effort jobs, compared with the baselines it names.
 //!
-//! Its artifact ships no baseline that runs, and its abstract says only by how much Chronus is better at most; so what
-//! can be shown is who is better on the published traces, and by which factor. The differences in setting are part of the
-//! answer ([`CAVEATS`]).
+//! Its artifact ships no baseline that runs, and its abstract states only the largest factors. So the shipped baselines are
+//! run on the published traces; [`CAVEATS`] lists how that differs from the paper's setting.
 
 mod study;
 
@@ -21,14 +20,15 @@ pub const TRACES: [&str; 3] = ["SLO", "MIX1", "MIX2"];
 /// Time between rounds: the original admits and fills every five minutes.
 const ROUND: Span = Span::from_secs(300);
 
-/// What is different from the paper's setting, and why no factor can be expected to be met.
+/// What is different from the paper's setting, and why its factors cannot be expected.
 pub const CAVEATS: [&str; 6] = [
-    "chronus gives GPUs of no lease to the shortest job without a promise, best-effort jobs among them, as the artifact does; \
-     chronus-deadlines gives them to deadlines within reach first",
-    "published are only the largest factors over all its workloads and baselines, without saying which; measured on a \
-     prototype of 120 GPUs and in simulation on traces of which only Philly's are published",
-    "the baselines are Rota's, with their own papers' rules: the artifact names them and ships none that runs",
-    "placement does not change a job's speed here, as in the artifact, where the penalty is behind an early return",
-    "a start costs nothing unless --restart-cost says so; the artifact adds half a minute and more for each",
-    "edf gives a job as many GPUs as it can use, but these traces have fixed gangs: it is a plain order by deadline here",
+    "chronus gives GPUs outside leases to the shortest job without a promised deadline, best-effort jobs among them, as the \
+     artifact does; chronus-deadlines gives them first to jobs that can still meet their deadline.",
+    "The paper states only the largest factors over all its workloads and baselines, and not where they were; it measured a \
+     prototype of 120 GPUs and simulated traces of which only Philly's are published.",
+    "The baselines are the shipped ones, with the rules of their own papers: the artifact names them and ships none that runs. The \
+     original's Chronus is judged beside them.",
+    "Placement does not change a job's speed here, as in the artifact, where the penalty is behind an early return.",
+    "A start costs the shipped policies nothing; the artifact adds half a minute and more for each.",
+    "edf gives a job as many GPUs as it can use, but these traces have fixed gangs: here it is a plain order by deadline.",
 ];

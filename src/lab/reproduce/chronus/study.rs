@@ -20,7 +20,7 @@ use rota_traces::profile;
 use rota_traces::source::Source;
 
 use super::{POLICIES, ROUND, TRACES};
-use crate::reproduce::evidence::{Evidence, Row, Story};
+use crate::reproduce::evidence::{Column, Evidence, Row};
 use crate::reproduce::quantity::{BEST_EFFORT_JCT, LOST_VALUE, MISSES};
 
 /// Jobs and nodes of a quick study: a fifteenth of a trace on a third of the cluster.
@@ -37,8 +37,8 @@ pub struct ChronusOptions {
     /// The traces.
     pub files: Vec<PathBuf>,
     /// Whose rules are run.
-    pub stories: Vec<Story>,
-    /// Which of the original's defects are present.
+    pub columns: Vec<Column>,
+    /// Which of its defects the original shall have.
     pub defects: Defects,
 }
 
@@ -93,25 +93,25 @@ pub enum ChronusError {
 #[derive(Clone, Copy)]
 struct Cell {
     trace: usize,
-    story: Story,
+    column: Column,
     policy: &'static str,
 }
 
 /// Every run, trace by trace; of the original's rules there is Chronus alone, which ships no baseline that runs.
-fn grid(stories: &[Story]) -> Vec<Cell> {
+fn grid(columns: &[Column]) -> Vec<Cell> {
     let traces = 0..TRACES.len();
     let runs = traces.flat_map(|trace| {
-        let original = stories.contains(&Story::Original).then_some((Story::Original, POLICIES[0]));
-        let shipped = POLICIES.iter().filter(|_| stories.contains(&Story::Shipped));
-        let runs = original.into_iter().chain(shipped.map(|policy| (Story::Shipped, *policy)));
-        runs.map(move |(story, policy)| Cell { trace, story, policy })
+        let original = columns.contains(&Column::Original).then_some((Column::Original, POLICIES[0]));
+        let shipped = POLICIES.iter().filter(|_| columns.contains(&Column::Shipped));
+        let runs = original.into_iter().chain(shipped.map(|policy| (Column::Shipped, *policy)));
+        runs.map(move |(column, policy)| Cell { trace, column, policy })
     });
     runs.collect()
 }
 
 /// Runs of the comparison.
-pub fn n_runs(stories: &[Story]) -> usize {
-    grid(stories).len()
+pub fn n_runs(columns: &[Column]) -> usize {
+    grid(columns).len()
 }
 
 /// Runs the comparison; `done` is called for each run that is complete.
@@ -120,25 +120,25 @@ pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evide
     let loaded = options.files.iter().map(|file| Ok(Arc::new(load(file, options.is_quick, &cluster)?)));
     let loaded = loaded.collect::<Result<Vec<_>, ChronusError>>()?;
     let cells: Vec<Cell> =
-        grid(&options.stories).into_iter().filter(|cell| cell.trace < loaded.len()).collect();
-    let rows: Result<Vec<(Story, Row)>, ChronusError> = cells
+        grid(&options.columns).into_iter().filter(|cell| cell.trace < loaded.len()).collect();
+    let rows: Result<Vec<(Column, Row)>, ChronusError> = cells
         .par_iter()
-        .map(|Cell { trace, story, policy }| {
+        .map(|Cell { trace, column, policy }| {
             let (workload, trace) = (&loaded[*trace], TRACES[*trace]);
-            let figures = match story {
-                Story::Original => original(&cluster, workload, options.defects, trace),
+            let figures = match column {
+                Column::Original => original(&cluster, workload, options.defects, trace),
                 _ => run(&cluster, workload, policy, trace),
             };
             done();
-            Ok((*story, figures?.row(policy, trace)))
+            Ok((*column, figures?.row(policy, trace)))
         })
         .collect();
     let mut evidence = Evidence::default();
-    for story in &options.stories {
-        evidence.rows.insert(*story, Vec::new());
+    for column in &options.columns {
+        evidence.rows.insert(*column, Vec::new());
     }
-    for (story, row) in rows? {
-        evidence.rows.entry(story).or_default().push(row);
+    for (column, row) in rows? {
+        evidence.rows.entry(column).or_default().push(row);
     }
     Ok(evidence)
 }

@@ -1,6 +1,6 @@
-//! From rows to a verdict: each row that a claim speaks of supports it to some degree, and the worst one decides.
+//! From rows to a verdict: each comparison that a claim is about supports it to some degree, and the worst one decides.
 
-use super::super::evidence::{Cell, Row, cells, said};
+use super::super::evidence::{Cell, Row, cells, text_of};
 use super::super::quantity::Quantity;
 use super::pairing::Pair;
 use super::{AlongAxis, Claim, LEVEL, Outcome, Pairing, Test, Verdict};
@@ -8,34 +8,51 @@ use super::{AlongAxis, Claim, LEVEL, Outcome, Pairing, Test, Verdict};
 /// A bound that is met to the last digits is met.
 const ROUNDING: f64 = 1e-9;
 
-/// What one row says of a claim.
+/// What one comparison or one number means for a claim.
 struct Finding {
     /// Above 1 it supports the claim, below it contradicts it.
     support: f64,
-    /// The row, in words.
-    said: String,
+    /// The numbers, in words.
+    text: String,
 }
 
 /// How findings are weighed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// Every row must support it clearly; level anywhere is a tie.
+    /// Each must support the claim clearly; one that is level makes a tie.
     Clearly,
-    /// No row may contradict it clearly; level everywhere is a tie.
+    /// None may contradict it clearly; all level is a tie.
     NotWorse,
-    /// Every row must reach a bound: it does or does not.
+    /// Each must reach a bound: it does or does not.
     Bound,
 }
 
+/// What findings are about, for sentences.
+#[derive(Clone, Copy)]
+enum Noun {
+    Comparisons,
+    Numbers,
+}
+
 impl Claim {
-    /// Asks the claim of the rows of one story; `published` are the paper's, for claims about its numbers.
+    /// Judges the claim by the rows of one column; `published` are the paper's numbers, for claims about those.
     pub fn judge(&self, rows: &[Row], published: &[Row]) -> Verdict {
         if rows.is_empty() {
-            return Verdict::not_comparable("there are no such rows");
+            return Verdict::not_comparable("there are no rows");
         }
         let cells = cells(rows);
         match self.test {
             Test::Ahead(who, of) => settle(leads(who, &of, &cells), Weight::Clearly, &missing(who, &of)),
+            Test::AheadAtEnd(who, of, along) => {
+                let last =
+                    cells.iter().filter_map(|cell| along.place(cell.at.get(along.name)?)).reduce(f64::max);
+                let is_last = |cell: &&Cell<'_>| {
+                    let place = cell.at.get(along.name).and_then(|value| along.place(value));
+                    place.is_some() && place == last
+                };
+                let at_end: Vec<Cell<'_>> = cells.iter().filter(is_last).cloned().collect();
+                settle(leads(who, &of, &at_end), Weight::Clearly, &missing(who, &of))
+            }
             Test::NeverBehind(who, of) => {
                 settle(leads(who, &of, &cells), Weight::NotWorse, &missing(who, &of))
             }
@@ -62,7 +79,7 @@ fn missing(who: Pairing, of: &Quantity) -> String {
 fn leads(who: Pairing, of: &Quantity, cells: &[Cell<'_>]) -> Vec<Finding> {
     let finding = |pair: Pair<'_>| Finding {
         support: pair.lead(),
-        said: format!("{}, {:.3}x", pair.said(), pair.lead()),
+        text: format!("{}, {:.3}x", pair.text(), pair.lead()),
     };
     who.pairs(cells, of).into_iter().map(finding).collect()
 }
@@ -72,8 +89,12 @@ fn scaled(findings: Vec<Finding>, by: f64) -> Vec<Finding> {
     findings.into_iter().map(scale).collect()
 }
 
-/// The verdict of findings, of which the worst is told.
+/// The verdict of comparisons, with the worst of them; `nothing` says what is missing when there are none.
 fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
+    settle_as(Noun::Comparisons, findings, weight, nothing)
+}
+
+fn settle_as(noun: Noun, findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
     let n = findings.len();
     let Some(worst) = findings.iter().min_by(|a, b| a.support.total_cmp(&b.support)) else {
         return Verdict::not_comparable(nothing);
@@ -86,7 +107,7 @@ fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
     let n_against = findings.iter().filter(is_against).count();
     let n_level = findings.iter().filter(is_level).count();
     if n_against > 0 {
-        let why = format!("not so in {n_against} of {n} rows; worst: {}", worst.said);
+        let why = format!("not so in {}; worst: {}", noun.some(n_against, n), worst.text);
         return Verdict { outcome: Outcome::DoesNotHold, why };
     }
     let is_tie = match weight {
@@ -95,30 +116,49 @@ fn settle(findings: Vec<Finding>, weight: Weight, nothing: &str) -> Verdict {
         Weight::Bound => false,
     };
     if is_tie {
-        let why = format!("level in {n_level} of {n} rows; closest: {}", worst.said);
+        let why = format!("level in {}; closest: {}", noun.some(n_level, n), worst.text);
         return Verdict { outcome: Outcome::Tie, why };
     }
-    Verdict { outcome: Outcome::Holds, why: format!("in {}; closest: {}", all(n), worst.said) }
+    Verdict { outcome: Outcome::Holds, why: format!("in {}; closest: {}", noun.all(n), worst.text) }
 }
 
-fn all(n_rows: usize) -> String {
-    match n_rows {
-        1 => "the only row".to_owned(),
-        n => format!("all {n} rows"),
+impl Noun {
+    fn one(self) -> &'static str {
+        match self {
+            Noun::Comparisons => "comparison",
+            Noun::Numbers => "number",
+        }
+    }
+
+    fn some(self, n: usize, of: usize) -> String {
+        match of {
+            1 => format!("the only {}", self.one()),
+            of => format!("{n} of {of} {}s", self.one()),
+        }
+    }
+
+    fn all(self, n: usize) -> String {
+        match n {
+            1 => format!("the only {}", self.one()),
+            2 => format!("both {}s", self.one()),
+            n => format!("all {n} {}s", self.one()),
+        }
     }
 }
 
-/// Whether the best row reaches a factor.
+/// Whether the best comparison reaches a factor.
 fn up_to(findings: Vec<Finding>, factor: f64, nothing: &str) -> Verdict {
     let Some(best) = findings.iter().max_by(|a, b| a.support.total_cmp(&b.support)) else {
         return Verdict::not_comparable(nothing);
     };
     let outcome =
         if best.support >= factor * (1.0 - ROUNDING) { Outcome::Holds } else { Outcome::DoesNotHold };
-    Verdict { outcome, why: format!("the most of {} rows: {}", findings.len(), best.said) }
+    let n = findings.len();
+    let most = if n == 1 { "the only comparison".to_owned() } else { format!("the most of {n} comparisons") };
+    Verdict { outcome, why: format!("{most}: {}", best.text) }
 }
 
-/// Whether the lead at the end of an axis is larger than at its beginning, for each pair and all else asked.
+/// Whether the lead at the end of an axis is larger than at its beginning, for each pair at the same other settings.
 fn grows(who: Pairing, of: &Quantity, along: &AlongAxis, cells: &[Cell<'_>]) -> Verdict {
     let pairs = who.pairs(cells, of);
     let place = |pair: &Pair<'_>| pair.leader.at.get(along.name).and_then(|value| along.place(value));
@@ -140,16 +180,16 @@ fn grows(who: Pairing, of: &Quantity, along: &AlongAxis, cells: &[Cell<'_>]) -> 
         seen.push(own);
         let [(low_at, low), .., (high_at, high)] = like.as_slice() else { continue };
         if low_at < high_at {
-            let said = format!(
+            let text = format!(
                 "{} leads {} by {:.3}x at {} and by {:.3}x at {}",
                 pair.leader.policy,
                 pair.rival.policy,
                 low.lead(),
-                said(low.leader.at),
+                text_of(low.leader.at),
                 high.lead(),
-                said(high.leader.at)
+                text_of(high.leader.at)
             );
-            findings.push(Finding { support: high.lead() / low.lead(), said });
+            findings.push(Finding { support: high.lead() / low.lead(), text });
         }
     }
     let nothing = format!("{}, at two values of {}", missing(who, of), along.name.replace('_', " "));
@@ -171,14 +211,15 @@ fn none(policies: &[&str], of: &Quantity, cells: &[Cell<'_>]) -> Verdict {
     let findings: Vec<Finding> = of_them
         .filter_map(|cell| {
             let value = cell.mean(of.name)?;
-            let said = format!("{} {} of {} at {}", of.text(value), of.shown, cell.policy, said(cell.at));
-            Some(Finding { support: if value == 0.0 { 1.0 } else { 1.0 / (1.0 + value) }, said })
+            let text = format!("{} {} of {} at {}", of.text(value), of.shown, cell.policy, text_of(cell.at));
+            Some(Finding { support: if value == 0.0 { 1.0 } else { 1.0 / (1.0 + value) }, text })
         })
         .collect();
-    settle(findings, Weight::Bound, &format!("no row has the {} of {}", of.shown, policies.join(", ")))
+    let nothing = format!("no row has the {} of {}", of.shown, policies.join(", "));
+    settle_as(Noun::Numbers, findings, Weight::Bound, &nothing)
 }
 
-/// Whether every published number is met; a story is not compared with itself.
+/// Whether every published number comes out; published numbers are not compared with themselves.
 fn agrees(quantities: &[Quantity], part: f64, cells: &[Cell<'_>], published: &[Row]) -> Verdict {
     let mut findings = Vec::new();
     for row in published {
@@ -190,8 +231,8 @@ fn agrees(quantities: &[Quantity], part: f64, cells: &[Cell<'_>], published: &[R
             let Some((own, theirs)) = own.zip(row.numbers.get(of.name).copied()) else { continue };
             let apart =
                 if theirs == 0.0 { f64::from(u8::from(own != 0.0)) } else { (own / theirs - 1.0).abs() };
-            let place = if row.at.is_empty() { String::new() } else { format!(" at {}", said(&row.at)) };
-            let said = format!(
+            let place = if row.at.is_empty() { String::new() } else { format!(" at {}", text_of(&row.at)) };
+            let text = format!(
                 "{} of {}{place} is {}, published {}",
                 of.shown,
                 row.policy,
@@ -199,12 +240,12 @@ fn agrees(quantities: &[Quantity], part: f64, cells: &[Cell<'_>], published: &[R
                 of.text(theirs)
             );
             let support = if apart == 0.0 { f64::INFINITY } else { part / apart };
-            findings.push(Finding { support, said });
+            findings.push(Finding { support, text });
         }
     }
     let nothing = match published {
         [] => "published numbers are not compared with themselves",
-        _ => "no run here has the settings of a published number",
+        _ => "no run has the settings of a published number",
     };
-    settle(findings, Weight::Bound, nothing)
+    settle_as(Noun::Numbers, findings, Weight::Bound, nothing)
 }

@@ -1,12 +1,12 @@
 //! Claims of a figure, each with a name and a predicate over all rows of its table.
 //!
 //! ```text
-//! rows ─▶ Pairing (who is compared with whom, asked the same) ─▶ findings: how far each supports the claim
+//! rows ─▶ Pairing (which policies are compared, at the same settings) ─▶ findings: how far each supports the claim
 //!      ─▶ settle ─▶ Verdict: holds, does not hold, tie or not comparable, and the rows that decided it
 //! ```
 //!
-//! A predicate sees one story at a time, so that the paper's numbers, the original's rules and the shipped policies
-//! are each asked whether the claim holds of them.
+//! A predicate sees the rows of one column at a time: published numbers, the original's rules and the shipped policies are
+//! judged apart.
 
 mod judge;
 mod pairing;
@@ -22,7 +22,7 @@ pub use pairing::Pairing;
 /// Differences of less than this part are none: a tie.
 pub const LEVEL: f64 = 0.005;
 
-/// Something a paper or this project says of a figure.
+/// A statement about a figure, by its paper or by this project.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
     /// Its name, one among those of its figure.
@@ -31,8 +31,20 @@ pub struct Claim {
     pub says: &'static str,
     /// Who says it.
     pub by: Claimant,
+    /// Which rows decide it.
+    pub scope: Scope,
     /// What must be so in the rows.
     pub test: Test,
+}
+
+/// Which rows decide a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of its figure.
+    Figure,
+    /// Those of all figures of the paper that have the claim: "up to 3.4x" is said of all experiments together. A figure
+    /// alone can show that it holds, and not that it does not.
+    Paper,
 }
 
 /// Who makes a claim.
@@ -57,7 +69,9 @@ pub enum Test {
     ByFactor(Pairing, Quantity, f64),
     /// Better by at least this factor in some row: "up to".
     UpTo(Pairing, Quantity, f64),
-    /// Better by more at the end of an axis than at its beginning, for all else that was asked.
+    /// Clearly better wherever an axis has its last value.
+    AheadAtEnd(Pairing, Quantity, AlongAxis),
+    /// Better by more at the end of an axis than at its beginning, at the same other settings.
     LeadGrows(Pairing, Quantity, AlongAxis),
     /// None at all, for these policies, in every row.
     None(&'static [&'static str], Quantity),
@@ -74,7 +88,7 @@ pub struct AlongAxis {
     pub values: &'static [&'static str],
 }
 
-/// Whether a claim holds.
+/// How a claim was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -84,7 +98,7 @@ pub enum Outcome {
     DoesNotHold,
     /// Neither is clearly better.
     Tie,
-    /// There are no rows to decide it.
+    /// There are no rows that could decide it.
     NotComparable,
 }
 
@@ -100,17 +114,18 @@ impl Outcome {
     }
 }
 
-/// The answer to a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it holds.
+    /// How it was decided.
     pub outcome: Outcome,
     /// The rows that decided, in a sentence.
     pub why: String,
 }
 
 impl Verdict {
-    fn not_comparable(why: impl Into<String>) -> Self {
+    /// Nothing to decide from, for this reason.
+    pub(super) fn not_comparable(why: impl Into<String>) -> Self {
         Verdict { outcome: Outcome::NotComparable, why: why.into() }
     }
 }

@@ -1,6 +1,6 @@
-//! Who is compared with whom: rows of two policies that were asked the same.
+//! Which rows are compared: those of two policies at the same settings.
 
-use super::super::evidence::{Cell, said};
+use super::super::evidence::{Cell, text_of};
 use super::super::quantity::Quantity;
 use super::LEVEL;
 
@@ -15,7 +15,7 @@ pub enum Pairing {
     Everybody(&'static str),
 }
 
-/// A policy and a rival that was asked the same, in one quantity.
+/// A policy and another one at the same settings, in one quantity.
 pub(super) struct Pair<'a> {
     pub(super) leader: &'a Cell<'a>,
     pub(super) rival: &'a Cell<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Pair<'a> {
 }
 
 impl Pairing {
-    /// Whom it is about, for messages.
+    /// The policies, for messages.
     pub(super) fn text(&self) -> String {
         match self {
             Pairing::Allocations(leader, rival) => format!("{leader} and {rival} under the same order"),
@@ -68,8 +68,8 @@ impl Pair<'_> {
         self.of.lead(self.values.0, self.values.1)
     }
 
-    /// Both numbers, and where they stand.
-    pub(super) fn said(&self) -> String {
+    /// Both numbers and their settings.
+    pub(super) fn text(&self) -> String {
         let (ours, theirs) = self.values;
         let mut text = format!(
             "{} {} against {} {}",
@@ -79,7 +79,7 @@ impl Pair<'_> {
             self.of.text(theirs)
         );
         if !self.leader.at.is_empty() {
-            text.push_str(&format!(" at {}", said(self.leader.at)));
+            text.push_str(&format!(" at {}", text_of(self.leader.at)));
         }
         let (n_against, n_seeds) = self.seeds_against();
         if n_against > 0 && n_seeds > 1 {

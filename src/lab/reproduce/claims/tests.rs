@@ -8,7 +8,7 @@ const BY_ALLOCATION: Pairing = Pairing::Allocations("tune", "proportional");
 const LOAD: AlongAxis = AlongAxis { name: "jobs_per_hour", values: &[] };
 
 fn claim(test: Test) -> Claim {
-    Claim { name: "a-claim", says: "that it is so", by: Claimant::Paper, test }
+    Claim { name: "a-claim", says: "that it is so", by: Claimant::Paper, scope: Scope::Figure, test }
 }
 
 fn row(policy: &str, at: &[(&str, &str)], of: Quantity, value: f64) -> Row {
@@ -50,7 +50,21 @@ fn the_lead_must_grow_under_every_split_and_not_only_under_the_first() {
 }
 
 #[test]
-fn within_a_tenth_is_asked_of_each_row() {
+fn only_the_highest_load_decides_whether_tune_is_ahead_there() {
+    let ahead = Test::AheadAtEnd(BY_ALLOCATION, AVG_JCT, LOAD);
+    let light = jct("20,70,10", "2", 10.0, 10.0);
+    let rows = |tune: f64| [light.clone(), jct("20,70,10", "9", tune, 10.0)].concat();
+    assert_eq!(outcome(ahead, &rows(5.0)), Outcome::Holds);
+    assert_eq!(outcome(ahead, &rows(10.0)), Outcome::Tie);
+    assert_eq!(outcome(ahead, &rows(12.0)), Outcome::DoesNotHold);
+    let other = [rows(5.0), jct("50,0,50", "9", 11.0, 10.0).to_vec()].concat();
+    assert_eq!(outcome(ahead, &other), Outcome::DoesNotHold, "under every split");
+    let numbers = row("las+tune", &[], AVG_JCT, 1.0);
+    assert_eq!(outcome(ahead, &[numbers]), Outcome::NotComparable, "no load is known");
+}
+
+#[test]
+fn within_a_tenth_must_hold_in_each_comparison() {
     let within = Test::Within(Pairing::Allocations("tune", "opt"), AVG_JCT, 0.1);
     let at = |order: &str, tune: f64| {
         [("tune", tune), ("opt", 100.0)]
@@ -59,7 +73,7 @@ fn within_a_tenth_is_asked_of_each_row() {
     assert_eq!(outcome(within, &at("fifo", 109.0)), Outcome::Holds);
     let verdict = claim(within).judge(&[at("fifo", 109.0), at("srtf", 114.0)].concat(), &[]);
     assert_eq!(verdict.outcome, Outcome::DoesNotHold);
-    assert!(verdict.why.starts_with("not so in 1 of 2 rows; worst: srtf+tune"), "{}", verdict.why);
+    assert!(verdict.why.starts_with("not so in 1 of 2 comparisons; worst: srtf+tune"), "{}", verdict.why);
 }
 
 #[test]
@@ -150,21 +164,32 @@ fn led(who: Pairing, of: Quantity, lead: f64, at: &[(&str, &str)]) -> Vec<Row> {
     vec![row(&leader, at, of, own), row(&rival, at, of, other)]
 }
 
+/// The first and the last value of an axis.
+fn ends(along: &AlongAxis) -> [&'static str; 2] {
+    match along.values {
+        [] => ["1", "9"],
+        [low, .., high] => [*low, *high],
+        [_] => panic!("an axis of one value"),
+    }
+}
+
 /// A table of which a claim is true, or is not.
 fn table(test: Test, is_so: bool) -> (Vec<Row>, Vec<Row>) {
     let choose = |yes: f64, no: f64| if is_so { yes } else { no };
     let rows = match test {
         Test::Ahead(who, of) | Test::NeverBehind(who, of) => led(who, of, choose(2.0, 0.5), &[]),
+        Test::AheadAtEnd(who, of, along) => {
+            // Level at the low end either way: only the high end decides.
+            let at = |value, lead| led(who, of, lead, &[(along.name, value)]);
+            let [low, high] = ends(&along);
+            [at(low, 1.0), at(high, choose(2.0, 0.5))].concat()
+        }
         Test::Within(who, of, part) => led(who, of, choose(1.0, 0.9) / (1.0 + part), &[]),
         Test::ByFactor(who, of, factor) | Test::UpTo(who, of, factor) => {
             led(who, of, choose(1.1, 0.9) * factor, &[])
         }
         Test::LeadGrows(who, of, along) => {
-            let [low, high] = match along.values {
-                [] => ["1", "9"],
-                [low, .., high] => [*low, *high],
-                [_] => panic!("an axis of one value"),
-            };
+            let [low, high] = ends(&along);
             let at = |value, lead| led(who, of, lead, &[(along.name, value)]);
             [at(low, choose(1.0, 2.0)), at(high, choose(2.0, 1.0))].concat()
         }

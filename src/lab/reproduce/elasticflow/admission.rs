@@ -1,8 +1,8 @@
 //! How far ElasticFlow's greedy admission is from the optimum: instant by instant in the same state, and over whole runs.
 //!
 //! Instant by instant, the greedy policy runs the trace and a second policy with the model, which remembers nothing, is
-//! asked the same question at every arrival; its answers are counted and dropped. Over whole runs, each
-//! policy runs the jobs that it admitted.
+//! asked the same question each time a job arrives; its answers are counted and dropped. Over whole runs each
+//! policy lives with what it admitted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,13 +54,13 @@ const SCARCE: [Scarce; 3] = [
 struct Answers {
     /// Jobs that asked.
     asked: usize,
-    /// Jobs the greedy let in.
+    /// Jobs the greedy admission admitted.
     greedy: usize,
-    /// Jobs the model would have let in, each time in the greedy's state.
+    /// Jobs the model would have admitted, each time in the state of the greedy admission.
     model: usize,
     /// Jobs that no plan exceeds, likewise.
     at_most: usize,
-    /// Instants at which the model let fewer in: none.
+    /// Instants at which the model admitted fewer: none.
     worse: usize,
 }
 

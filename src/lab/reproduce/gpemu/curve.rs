@@ -1,4 +1,4 @@
-//! The share of jobs that were done within a time: from completion times, or as points that somebody published.
+//! The share of jobs that were done within a time: from completion times, or through published points.
 
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_as_reckoned_by_hand() {
+    fn numbers_are_those_computed_by_hand() {
         let curve = Curve::of_times(vec![4.0, 1.0, 2.0, 1.0]).expect("four");
         assert_eq!(curve.mean_h(), 2.0);
         assert_eq!((curve.quantile_h(0.5), curve.quantile_h(0.75)), (Some(1.0), Some(2.0)));

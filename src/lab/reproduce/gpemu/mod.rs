@@ -6,7 +6,7 @@
 //! Cells ─▶ claims ─▶ verdicts;  ─▶ table, picture
 //! ```
 //!
-//! GPEmu publishes the completion times of its forty jobs and not the jobs. What can be told from the times is in [`JOBS`].
+//! GPEmu publishes the completion times of its forty jobs and not the jobs. What follows from the times is in [`JOBS`].
 
 mod claims;
 mod curve;
@@ -31,7 +31,7 @@ pub const POINTS: &str = "golden/gpemu/synergy_cdf.csv";
 /// Where they were published.
 pub const ORIGIN: &str = "github.com/mengwanguc/gpemu, plots/rep/synergy";
 
-/// What is deployed, and why it is taken to be like GPEmu's.
+/// What is deployed, and why it is comparable to GPEmu's run.
 pub const JOBS: &str = "GPEmu publishes the completion times of its jobs, not the jobs. These are drawn as Synergy's short \
     mix (half an hour to eight hours: the range of GPEmu's times), a third each of vision, language and speech, for the two \
     servers of eight GPUs and 24 CPUs in the cluster file that GPEmu's fork of Synergy deploys on, at a load at which the \
@@ -56,7 +56,7 @@ pub struct Cell {
 
 /// Where completion times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Story {
+pub enum Column {
     /// The live cluster.
     Deployed,
     /// The simulator.
@@ -67,17 +67,17 @@ pub enum Story {
     Paper,
 }
 
-impl Story {
+impl Column {
     /// All of them, ours first.
-    pub const ALL: [Story; 4] = [Story::Deployed, Story::Simulated, Story::Gpemu, Story::Paper];
+    pub const ALL: [Column; 4] = [Column::Deployed, Column::Simulated, Column::Gpemu, Column::Paper];
 
     /// Its name in tables and legends.
     pub fn name(self) -> &'static str {
         match self {
-            Story::Deployed => "deployed",
-            Story::Simulated => "simulated",
-            Story::Gpemu => "GPEmu",
-            Story::Paper => "the paper",
+            Column::Deployed => "deployed",
+            Column::Simulated => "simulated",
+            Column::Gpemu => "GPEmu",
+            Column::Paper => "the paper",
         }
     }
 }
@@ -88,13 +88,13 @@ impl Cell {
         format!("{}+{}", self.order, self.allocation)
     }
 
-    /// The completion times of one story; nothing where its points are not at hand.
-    pub fn curve(&self, story: Story) -> Option<&Curve> {
-        match story {
-            Story::Deployed => Some(&self.deployed),
-            Story::Simulated => Some(&self.simulated),
-            Story::Gpemu => self.gpemu.as_ref(),
-            Story::Paper => self.paper.as_ref(),
+    /// The completion times of one column; nothing where its points are missing.
+    pub fn curve(&self, column: Column) -> Option<&Curve> {
+        match column {
+            Column::Deployed => Some(&self.deployed),
+            Column::Simulated => Some(&self.simulated),
+            Column::Gpemu => self.gpemu.as_ref(),
+            Column::Paper => self.paper.as_ref(),
         }
     }
 }

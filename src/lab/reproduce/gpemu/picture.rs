@@ -4,7 +4,7 @@ use std::path::Path;
 
 use maud::html;
 
-use super::{ALLOCATIONS, Cell, Curve, ORDERS, Story, Study};
+use super::{ALLOCATIONS, Cell, Column, Curve, ORDERS, Study};
 use crate::report::{Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, html, write_figures};
 use crate::results::replace_file;
 
@@ -28,19 +28,20 @@ impl Study {
 
     fn figures(&self) -> Vec<Figure> {
         let mut figures: Vec<Figure> = ORDERS.iter().map(|order| self.by_order(order)).collect();
-        figures.extend(self.cells.iter().map(|cell| self.by_story(cell)));
+        figures.extend(self.cells.iter().map(|cell| self.by_column(cell)));
         figures
     }
 
     /// What GPEmu's figure shows: both allocations, ours plain and GPEmu's dashed.
     fn by_order(&self, order: &str) -> Figure {
         let mut lines = Vec::new();
-        for (story, dash) in [(Story::Deployed, 0), (Story::Gpemu, PALETTE_LENGTH)] {
+        for (column, dash) in [(Column::Deployed, 0), (Column::Gpemu, PALETTE_LENGTH)] {
             for (colour, allocation) in ALLOCATIONS.iter().enumerate() {
                 let cell = self.cells.iter().find(|c| c.order == order && c.allocation == *allocation);
-                let curve = cell.and_then(|cell| cell.curve(story));
-                lines
-                    .extend(curve.map(|c| line(format!("{allocation}, {}", story.name()), colour + dash, c)));
+                let curve = cell.and_then(|cell| cell.curve(column));
+                lines.extend(
+                    curve.map(|c| line(format!("{allocation}, {}", column.name()), colour + dash, c)),
+                );
             }
         }
         let title = format!("{}: proportional and tuned", order.to_uppercase());
@@ -48,17 +49,18 @@ impl Study {
     }
 
     /// The four curves of one policy.
-    fn by_story(&self, cell: &Cell) -> Figure {
+    fn by_column(&self, cell: &Cell) -> Figure {
         // Simulated under deployed: where they coincide, the deployment is on top.
-        let stories = [Story::Paper, Story::Gpemu, Story::Simulated, Story::Deployed];
-        let colour = |story: Story| match story {
-            Story::Deployed => 0,
-            Story::Gpemu => 1,
-            Story::Simulated => 2,
-            Story::Paper => PALETTE_LENGTH - 1,
+        let columns = [Column::Paper, Column::Gpemu, Column::Simulated, Column::Deployed];
+        let colour = |column: Column| match column {
+            Column::Deployed => 0,
+            Column::Gpemu => 1,
+            Column::Simulated => 2,
+            Column::Paper => PALETTE_LENGTH - 1,
         };
-        let drawn = stories.into_iter().filter_map(|story| Some((story, cell.curve(story)?)));
-        let lines = drawn.map(|(story, curve)| line(story.name().to_owned(), colour(story), curve)).collect();
+        let drawn = columns.into_iter().filter_map(|column| Some((column, cell.curve(column)?)));
+        let lines =
+            drawn.map(|(column, curve)| line(column.name().to_owned(), colour(column), curve)).collect();
         let title = format!("{}: four accounts", cell.policy());
         figure(format!("{}-{}", cell.order, cell.allocation), title, self.caption(), lines)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Curve, Story};
+use super::{Column, Curve};
 
 /// Jobs of Synergy's deployment trace, behind the paper's points.
 const JOBS_OF_THE_PAPER: usize = 100;
@@ -79,11 +79,11 @@ impl Published {
     }
 
     /// A published curve.
-    pub fn curve(&self, story: Story, order: &str, allocation: &str) -> Option<&Curve> {
-        let source = match story {
-            Story::Gpemu => "gpemu",
-            Story::Paper => "paper",
-            Story::Deployed | Story::Simulated => return None,
+    pub fn curve(&self, column: Column, order: &str, allocation: &str) -> Option<&Curve> {
+        let source = match column {
+            Column::Gpemu => "gpemu",
+            Column::Paper => "paper",
+            Column::Deployed | Column::Simulated => return None,
         };
         self.curves.get(&(order.to_owned(), source.to_owned(), allocation.to_owned()))
     }
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn curves_are_found_by_order_source_and_allocation() {
         let published = Published::parse(Path::new("p.csv"), TABLE).expect("sound");
-        let curve = published.curve(Story::Gpemu, "las", "tune").expect("there");
+        let curve = published.curve(Column::Gpemu, "las", "tune").expect("there");
         assert_eq!((curve.n_jobs(), curve.mean_h()), (2, 2.0));
-        assert_eq!(published.curve(Story::Paper, "las", "tune"), None);
-        assert_eq!(published.curve(Story::Deployed, "las", "tune"), None);
+        assert_eq!(published.curve(Column::Paper, "las", "tune"), None);
+        assert_eq!(published.curve(Column::Deployed, "las", "tune"), None);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The figure as text: averages and quantiles of each story, what tuning gains, and the verdicts.
+//! The figure as text: averages and quantiles of each column, what tuning gains, and the verdicts.
 
 use std::fmt::Write as _;
 
 use super::claims::{CLAIMS, answers, gain};
-use super::{ORDERS, ORIGIN, Story, Study, TITLE};
+use super::{Column, ORDERS, ORIGIN, Study, TITLE};
 use crate::reproduce::claims::Outcome;
 
 impl Study {
@@ -21,17 +21,17 @@ impl Study {
             "", "deployed", "simulated", "GPEmu", "the paper"
         ));
         for cell in &self.cells {
-            line(&row(&cell.policy(), "average", |story| {
-                hours(cell.curve(story).map(|curve| curve.mean_h()))
+            line(&row(&cell.policy(), "average", |column| {
+                hours(cell.curve(column).map(|curve| curve.mean_h()))
             }));
             for (share, what) in [(0.5, "median"), (0.9, "90 %")] {
-                let quantile = |story| cell.curve(story).and_then(|curve| curve.quantile_h(share));
-                line(&row("", what, |story| hours(quantile(story))));
+                let quantile = |column| cell.curve(column).and_then(|curve| curve.quantile_h(share));
+                line(&row("", what, |column| hours(quantile(column))));
             }
         }
         for order in ORDERS {
-            let gained = |story| gain(&self.cells, story, order);
-            let text = |story| gained(story).map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}x"));
+            let gained = |column| gain(&self.cells, column, order);
+            let text = |column| gained(column).map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}x"));
             line(&row(&format!("{order}: tune gains"), "", text));
         }
         line("");
@@ -56,11 +56,11 @@ impl Study {
         );
         let answers = answers(self);
         for (claim, says) in CLAIMS {
-            let cell = |story: Story| {
-                let found = answers.iter().find(|answer| answer.claim == claim && answer.of == story.name());
+            let cell = |column: Column| {
+                let found = answers.iter().find(|answer| answer.claim == claim && answer.of == column.name());
                 found.map_or("–", |answer| answer.verdict.outcome.text())
             };
-            let _ = writeln!(text, "| `{claim}` | {says} | {} |", Story::ALL.map(cell).join(" | "));
+            let _ = writeln!(text, "| `{claim}` | {says} | {} |", Column::ALL.map(cell).join(" | "));
         }
         text.push('\n');
         for answer in &answers {
@@ -75,9 +75,9 @@ impl Study {
     pub fn to_csv(&self) -> String {
         let mut text = String::from("order,source,allocation,jct_h,cdf\n");
         for cell in &self.cells {
-            for story in [Story::Deployed, Story::Simulated] {
-                for (hours, share) in cell.curve(story).map_or(&[][..], |curve| curve.steps()) {
-                    let (order, allocation, source) = (cell.order, cell.allocation, story.name());
+            for column in [Column::Deployed, Column::Simulated] {
+                for (hours, share) in cell.curve(column).map_or(&[][..], |curve| curve.steps()) {
+                    let (order, allocation, source) = (cell.order, cell.allocation, column.name());
                     let _ = writeln!(text, "{order},{source},{allocation},{hours:.4},{share:.4}");
                 }
             }
@@ -98,11 +98,11 @@ impl Study {
     }
 }
 
-/// A line of the table: a cell for each story.
-fn row(name: &str, what: &str, cell: impl Fn(Story) -> String) -> String {
+/// A line of the table: a cell for each column.
+fn row(name: &str, what: &str, cell: impl Fn(Column) -> String) -> String {
     let mut line = format!("{name:<18}");
-    for story in Story::ALL {
-        let _ = write!(line, " {:>10}", cell(story));
+    for column in Column::ALL {
+        let _ = write!(line, " {:>10}", cell(column));
     }
     let _ = write!(line, "   {what}");
     line.trim_end().to_owned()

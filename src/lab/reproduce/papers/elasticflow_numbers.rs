@@ -1,7 +1,7 @@
 //! What ElasticFlow's paper says, number by number, with the source of each.
 //!
 //! Deadline satisfactory ratios, unless another quantity is named. The artifact plots its figures from numbers typed into
-//! its scripts; those are the ones carried over here. Pollux stands in two of them and is not run here.
+//! its scripts; those are the ones carried over here. Pollux is in two of them and is not run here.
 
 use super::Series;
 use crate::reproduce::quantity::{BEST_EFFORT_GAIN, DEADLINES};
@@ -60,6 +60,13 @@ pub(super) const IN_6B: &[Series] = &[
     ratios("tiresias", None, &[0.4564], SIX_B),
     ratios("themis", None, &[0.3897], SIX_B),
     ratios("chronus", None, &[0.4103], SIX_B),
+];
+
+/// Figure 7 shows three of the schedulers of Figure 6(b).
+pub(super) const IN_7: &[Series] = &[
+    ratios("elasticflow", None, &[0.6667], SIX_B),
+    ratios("edf", None, &[0.0872], SIX_B),
+    ratios("tiresias", None, &[0.4564], SIX_B),
 ];
 
 /// Figure 8(a).

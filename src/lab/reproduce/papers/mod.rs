@@ -8,16 +8,18 @@
 
 mod admission;
 mod chronus;
+mod differences;
 mod elasticflow;
 mod elasticflow_numbers;
 mod synergy;
 
 use rota_scripts::artifact::System;
 
-use super::claims::Claim;
-use super::evidence::{Asked, Evidence, Row, Story};
+use super::claims::{Claim, Outcome, Scope, Verdict};
+use super::evidence::{At, Column, Evidence, Row};
 use super::quantity::Quantity;
 
+pub(crate) use differences::difference;
 pub use synergy::SYNERGY;
 
 /// A paper, by its system.
@@ -29,34 +31,24 @@ pub struct Paper {
     pub title: &'static str,
     /// Its figures.
     pub figures: &'static [PaperFigure],
-    /// Whose defects its original has.
-    pub program: System,
-    /// Parameters of originals in its figures, by policy: (policy, key, value).
-    pub parameters: &'static [(&'static str, &'static str, &'static str)],
+    /// The original programs that its figures run, its own first.
+    pub programs: &'static [System],
 }
 
 /// Every paper with figures here.
 pub const PAPERS: [Paper; 3] = [
-    Paper {
-        system: "synergy",
-        title: "Synergy (OSDI'22)",
-        figures: SYNERGY,
-        program: System::Synergy,
-        parameters: &[],
-    },
+    Paper { system: "synergy", title: "Synergy (OSDI'22)", figures: SYNERGY, programs: &[System::Synergy] },
     Paper {
         system: "elasticflow",
         title: "ElasticFlow (ASPLOS'23)",
         figures: elasticflow::ELASTICFLOW,
-        program: System::ElasticFlow,
-        parameters: &[("chronus", "slot", "240")],
+        programs: &[System::ElasticFlow, System::Chronus],
     },
     Paper {
         system: "chronus",
         title: "Chronus (SoCC'21)",
         figures: chronus::CHRONUS,
-        program: System::Chronus,
-        parameters: &[],
+        programs: &[System::Chronus],
     },
 ];
 
@@ -85,7 +77,13 @@ pub struct PaperFigure {
     pub attributed: Option<Attributed>,
     /// Policies whose original is not run, for a reason that a caveat names.
     pub without_original: &'static [&'static str],
-    /// What stands between these numbers and the published ones.
+    /// Parameters of originals: (policy, key, value).
+    pub parameters: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether the original is compared with the shipped baselines, because its program has none that runs.
+    pub uses_shipped_baselines: bool,
+    /// Why policies may have the same number here.
+    pub equal: Option<&'static str>,
+    /// Why these numbers differ from the published ones.
     pub caveats: &'static [&'static str],
     /// How `--quick` is smaller, and what it cannot show.
     pub quick: &'static str,
@@ -96,9 +94,9 @@ pub struct PaperFigure {
 /// How a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// A shipped study of this name, once for each story.
+    /// A shipped study of this name, once for each column that is run.
     Study(&'static str),
-    /// ElasticFlow's admission compared with a model's on the same questions.
+    /// ElasticFlow's admission beside a model's, in the same states.
     Admission,
     /// Chronus and its baselines on its traces.
     Chronus,
@@ -115,6 +113,17 @@ pub struct Needed {
     pub below: &'static str,
     /// Where it is published.
     pub origin: &'static str,
+    /// Which of its rows are used; all of them if nothing is said.
+    pub keeps: Option<Keeps>,
+}
+
+/// Rows of a CSV file that have one of these values in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeps {
+    /// The column.
+    pub column: &'static str,
+    /// The values.
+    pub values: &'static [&'static str],
 }
 
 /// Published numbers of one policy.
@@ -124,13 +133,13 @@ pub struct Series {
     pub policy: &'static str,
     /// What the numbers are.
     pub of: Quantity,
-    /// What varies along the series, and its values; nothing for a single number.
+    /// The setting that differs along the series, and its values; nothing for a single number.
     pub along: Option<(&'static str, &'static [&'static str])>,
-    /// What else was asked.
+    /// The other settings.
     pub at: &'static [(&'static str, &'static str)],
     /// The numbers.
     pub values: &'static [f64],
-    /// Where they stand.
+    /// Where they are published.
     pub source: &'static str,
 }
 
@@ -143,6 +152,15 @@ pub struct Attributed {
     pub of: Quantity,
     /// Where: settings that pick one row of each policy.
     pub at: &'static [(&'static str, &'static str)],
+    /// Where in the small form, if that has other settings.
+    pub at_quick: Option<&'static [(&'static str, &'static str)]>,
+}
+
+impl Attributed {
+    /// The same in the small form, or not.
+    pub fn in_form(self, is_quick: bool) -> Self {
+        Attributed { at: self.at_quick.filter(|_| is_quick).unwrap_or(self.at), ..self }
+    }
 }
 
 /// A paper by its system.
@@ -152,6 +170,36 @@ pub fn paper(system: &str) -> Option<&'static Paper> {
 }
 
 impl Paper {
+    /// Its own program.
+    pub fn program(&self) -> System {
+        self.programs[0]
+    }
+
+    /// The claims over all its figures, judged by those that were run.
+    pub fn over_all_figures(&self, run: &[(&PaperFigure, &Evidence)]) -> Vec<Judged> {
+        let mut judged: Vec<Judged> = Vec::new();
+        let over_all = |claim: &&Claim| claim.scope == Scope::Paper;
+        for claim in run.iter().flat_map(|(figure, _)| figure.claims).filter(over_all) {
+            if judged.iter().any(|known| known.claim.name == claim.name) {
+                continue;
+            }
+            let having = run.iter().filter(|(figure, _)| figure.claims.contains(claim));
+            let verdicts = Column::ALL.into_iter().map(|column| {
+                let rows = having.clone().flat_map(|(figure, evidence)| {
+                    evidence.of(column).iter().map(|row| {
+                        let mut row = row.clone();
+                        row.at.insert("figure".to_owned(), figure.name.to_owned());
+                        row
+                    })
+                });
+                let rows: Vec<Row> = rows.collect();
+                (column, if rows.is_empty() { column.nothing() } else { claim.judge(&rows, &[]) })
+            });
+            judged.push(Judged { claim: *claim, verdicts: verdicts.collect() });
+        }
+        judged
+    }
+
     /// A figure by its name.
     pub fn figure(&self, name: &str) -> Option<&'static PaperFigure> {
         self.figures.iter().find(|figure| figure.name == name)
@@ -177,7 +225,7 @@ impl PaperFigure {
             };
             for (place, value) in places.into_iter().zip(series.values) {
                 let asked = series.at.iter().copied().chain(place);
-                let at: Asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                let at: At = asked.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
                 let policy = series.policy.to_owned();
                 let known = rows.iter_mut().find(|row| row.policy == policy && row.at == at);
                 let numbers = [(series.of.name.to_owned(), *value)];
@@ -190,7 +238,7 @@ impl PaperFigure {
         rows
     }
 
-    /// Where the published numbers stand.
+    /// Where the numbers are published.
     pub fn sources(&self) -> Vec<&'static str> {
         let mut sources: Vec<&str> = self.published.iter().map(|series| series.source).collect();
         sources.sort_unstable();
@@ -198,29 +246,60 @@ impl PaperFigure {
         sources
     }
 
-    /// Each claim with what each story says to it.
+    /// Each claim with its verdict by each column.
     pub fn verdicts(&self, evidence: &Evidence) -> Vec<Judged> {
-        let published = evidence.of(Story::Published);
         let judged = |claim: &'static Claim| {
-            let asked = Story::ALL.into_iter().filter(|story| evidence.rows.contains_key(story));
-            let verdicts = asked.map(|story| {
-                // The paper agrees with itself.
-                let beside = if story == Story::Published { &[] } else { published };
-                (story, claim.judge(evidence.of(story), beside))
-            });
+            let run = Column::ALL.into_iter().filter(|column| evidence.rows.contains_key(column));
+            let verdicts = run.map(|column| (column, self.verdict(claim, column, evidence)));
             Judged { claim: *claim, verdicts: verdicts.collect() }
         };
         self.claims.iter().map(judged).collect()
     }
+
+    fn verdict(&self, claim: &Claim, column: Column, evidence: &Evidence) -> Verdict {
+        let rows = evidence.of(column);
+        if rows.is_empty() {
+            return column.nothing();
+        }
+        // Published numbers agree with themselves.
+        let published = if column == Column::Published { &[] } else { evidence.of(Column::Published) };
+        let verdict = if column == Column::Original && self.uses_shipped_baselines {
+            let has = |row: &Row| rows.iter().any(|own| own.policy == row.policy);
+            let baselines = evidence.of(Column::Shipped).iter().filter(|row| !has(row)).cloned();
+            let rows: Vec<Row> = rows.iter().cloned().chain(baselines).collect();
+            let verdict = claim.judge(&rows, published);
+            Verdict { why: format!("beside the shipped baselines, {}", verdict.why), ..verdict }
+        } else {
+            claim.judge(rows, published)
+        };
+        match (claim.scope, verdict.outcome) {
+            (Scope::Paper, Outcome::DoesNotHold | Outcome::Tie) => Verdict::not_comparable(format!(
+                "it is said of all figures together, which `rota reproduce all` runs; here {}",
+                verdict.why
+            )),
+            _ => verdict,
+        }
+    }
 }
 
-/// A claim and what each story says to it.
+impl Column {
+    /// The verdict without any rows.
+    fn nothing(self) -> Verdict {
+        Verdict::not_comparable(match self {
+            Column::Published => "no numbers are published",
+            Column::Original => "the original's rules were not run",
+            Column::Shipped => "the shipped policies were not run",
+        })
+    }
+}
+
+/// A claim and its verdict by each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// The claim.
     pub claim: Claim,
-    /// The answers, in the order of the stories.
-    pub verdicts: Vec<(Story, super::claims::Verdict)>,
+    /// The verdicts, in the order of the columns.
+    pub verdicts: Vec<(Column, Verdict)>,
 }
 
 #[cfg(test)]
@@ -255,6 +334,74 @@ mod tests {
                 );
             }
         }
+    }
+
+    fn jct(policy: &str, load: &str, hours: f64) -> Row {
+        Row {
+            policy: policy.into(),
+            at: [("jobs_per_hour".to_owned(), load.to_owned())].into(),
+            seed: None,
+            numbers: [("avg_jct_s".to_owned(), hours * 3_600.0)].into(),
+        }
+    }
+
+    fn synergy(figure: &str) -> &'static PaperFigure {
+        paper("synergy").and_then(|paper| paper.figure(figure)).expect("a figure")
+    }
+
+    fn shipped(rows: Vec<Row>) -> Evidence {
+        Evidence { rows: [(Column::Shipped, rows)].into() }
+    }
+
+    #[test]
+    fn a_factor_over_all_experiments_is_judged_over_all_figures() {
+        let lead = |proportional: f64| {
+            shipped(vec![jct("las+tune", "5", 10.0), jct("las+proportional", "5", proportional)])
+        };
+        let (seven, eight) = (synergy("7"), synergy("8"));
+        let alone = |evidence: &Evidence| {
+            let judged = seven.verdicts(evidence);
+            let judged = judged.iter().find(|judged| judged.claim.name == "up-to-3.4x").expect("a claim");
+            judged.verdicts[0].1.clone()
+        };
+        assert_eq!(alone(&lead(35.0)).outcome, Outcome::Holds, "one experiment is enough");
+        let verdict = alone(&lead(20.0));
+        assert_eq!(verdict.outcome, Outcome::NotComparable, "other figures may have more");
+        assert!(verdict.why.contains("here the only comparison: las+tune"), "{}", verdict.why);
+        // The two figures have rows with the same policy and load, which must not be mixed.
+        let over_all = |seventh: f64, eighth: f64| {
+            let (seventh, eighth) = (lead(seventh), lead(eighth));
+            let judged = PAPERS[0].over_all_figures(&[(seven, &seventh), (eight, &eighth)]);
+            assert_eq!(judged.len(), 1);
+            judged[0].verdicts[2].1.clone()
+        };
+        assert_eq!(over_all(20.0, 35.0).outcome, Outcome::Holds);
+        let verdict = over_all(20.0, 33.0);
+        assert_eq!(verdict.outcome, Outcome::DoesNotHold);
+        assert!(verdict.why.starts_with("the most of 2 comparisons"), "{}", verdict.why);
+        assert!(verdict.why.contains("figure 8, jobs per hour 5, 3.300x"), "{}", verdict.why);
+    }
+
+    #[test]
+    fn chronus_by_the_originals_rules_is_compared_with_the_shipped_baselines() {
+        let figure = paper("chronus").map(|paper| paper.figures[0]).expect("a figure");
+        let row = |policy: &str, missed: f64| Row {
+            policy: policy.into(),
+            at: [("trace".to_owned(), "SLO".to_owned())].into(),
+            seed: None,
+            numbers: [("miss_rate".to_owned(), missed)].into(),
+        };
+        let judged = |original: f64| {
+            let rows = [
+                (Column::Original, vec![row("chronus", original)]),
+                (Column::Shipped, vec![row("chronus", 0.9), row("edf", 0.2)]),
+            ];
+            let verdict =
+                figure.verdict(&figure.claims[0], Column::Original, &Evidence { rows: rows.into() });
+            assert!(verdict.why.starts_with("beside the shipped baselines, "), "{}", verdict.why);
+            verdict.outcome
+        };
+        assert_eq!((judged(0.1), judged(0.3)), (Outcome::Holds, Outcome::DoesNotHold));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) fn snapshot_with(costs: Costs, jobs: &[(f64, Option<i64>)]) -> Snapsh
             dataset: None,
             costs: Some(costs),
         };
-        table.insert(Arc::new(spec), Host::NONE, 1.0);
+        table.insert(Arc::new(spec), Host::NONE, 1.0, 1.0);
     }
     Snapshot {
         now: Time::ZERO,
@@ -192,7 +192,7 @@ fn changing_gpus_is_weighed_against_what_it_costs() {
         .into_iter()
         .collect(),
     };
-    jobs.start(1, Time::ZERO, held, 3.0, Span::ZERO);
+    jobs.start(1, Time::ZERO, held, 3.0, Span::ZERO, Span::ZERO);
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1, 2], Way::LeastShare);
     grow(&mut ahead);
