@@ -28,7 +28,7 @@ fn refused(body: &str) -> String {
     let text = format!("fn allocate(view) {{\nlet jobs = view.jobs;\nlet none = jobs.held * 0;\n{body}\n}}");
     let error = policy(&text, Limits::default()).decide(&instant()).expect_err("it is refused");
     let line = error.message.lines().next().unwrap_or_default().to_owned();
-    line.splitn(2, ": ").nth(1).unwrap_or_default().to_owned()
+    line.split_once(": ").map(|(_, message)| message.to_owned()).unwrap_or_default()
 }
 
 #[test]
