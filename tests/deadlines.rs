@@ -54,6 +54,27 @@ fn the_public_traces_run_under_every_policy_with_nothing_else_said() {
 }
 
 #[test]
+fn promises_that_the_rest_of_a_policy_breaks_are_counted() {
+    // With two GPUs it would be in time, and las gives it the one that it asks for.
+    let folder = with_trace("tight,0,9000,bert,1200,64,1,2000\n");
+    let run = |policy: &str| {
+        rota(folder.path(), &format!("simulate -p {policy} --trace jobs.csv --round 60s --out out"))
+    };
+    let broken = run("elasticflow-admission+las");
+    let warning = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert!(warning.contains("elasticflow-admission promises deadlines by a plan"), "{warning}");
+    let line = "of 1 deadlines that elasticflow-admission promised, las missed 1 (100.0 %)";
+    let said_of_it = said(&broken);
+    assert!(said_of_it.contains(line), "{said_of_it}");
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("a report");
+    assert!(page.contains(line));
+    std::fs::remove_dir_all(folder.path().join("out")).expect("the folder");
+    let kept = run("elasticflow-admission");
+    assert!(!String::from_utf8_lossy(&kept.stderr).contains("warning"), "it keeps what it promises");
+    assert!(!said(&kept).contains("promised"));
+}
+
+#[test]
 fn compat_runs_the_originals_schedulers_under_both_their_names() {
     let folder = with_trace("a,0,9000,bert,4000,64,1,2000\nb,0,90000,bert,100,64,8,8137\n");
     let args = "compare --json -p ef-accessctrl,elasticflow,gandiva --trace jobs.csv --round 60s --set compat=artifact";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rhai::{Array, Dynamic, ImmutableString};
 use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::job::JobSpec;
-use rota_core::profile::Shape;
 use rota_core::resources::Host;
 use rota_core::table::{Field, JobPhase};
 
@@ -63,15 +62,7 @@ impl JobValue {
     /// Estimated iterations per second with so many GPUs at the proportional share of the largest node.
     fn rate(&self, gpus: i64) -> Outcome<f64> {
         let Ok(gpus) = u32::try_from(gpus) else { return fail(format!("rate: {gpus} GPUs")) };
-        let cluster = &self.session.snapshot.cluster;
-        let Some(node) = cluster.largest_node(self.spec().gpu_type) else { return Ok(0.0) };
-        Ok(self.spec().profile.rate(&Shape {
-            gpus,
-            n_nodes: gpus.div_ceil(node.n_gpus.max(1)),
-            per_gpu: node.share_per_gpu(),
-            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
-            batch: self.spec().batch,
-        }))
+        Ok(self.session.speeds().rate(&self.session.snapshot, self.row, gpus))
     }
 
     fn gpu_type_name(&self, gpu_type: Option<GpuTypeId>) -> &str {
