@@ -285,7 +285,7 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str, &str); 3] = [
         "src/models/leases/book.rs",
         "packs(&",
         "policies/chronus.rhai",
-        "book.admit(",
+        "book.promise(",
     ),
     (
         "the lease model",
