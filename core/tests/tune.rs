@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
     #[test]
-    fn nobody_runs_below_its_proportional_share(seed in any::<u64>()) {
+    fn no_job_runs_below_its_proportional_share(seed in any::<u64>()) {
         watch(seed, nobody_is_below_its_share);
     }
 

@@ -15,6 +15,7 @@ use rota_core::plan::{Hold, Plan, Run, Wake};
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{RunSettings, admit_all, simulate};
 use rota_core::snapshot::Snapshot;
+use rota_core::table::JobPhase;
 use rota_core::turns::{TurnRules, take_turns};
 
 /// Slices time and looks at every plan.
@@ -80,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
     #[test]
-    fn nobody_waits_while_gpus_may_be_shared(seed in any::<u64>()) {
+    fn no_gang_waits_while_gpus_may_be_shared(seed in any::<u64>()) {
         watch(seed, 1000, |snapshot, runs| {
             let n_types = snapshot.cluster.gpu_types().len();
             let fits = |row: &usize| n_types == 1 && snapshot.jobs.gpus()[*row] <= snapshot.n_gpus_up();
@@ -98,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn who_shares_with_nobody_is_not_slowed(seed in any::<u64>()) {
+    fn a_gang_that_shares_with_no_other_is_not_slowed(seed in any::<u64>()) {
         watch(seed, 1000, |snapshot, runs| {
             let loads = loads(runs);
             for (row, allocation) in runs {
@@ -112,10 +113,15 @@ proptest! {
     }
 
     #[test]
-    fn who_shares_could_not_have_free_gpus_of_one_node(seed in any::<u64>()) {
+    fn a_gang_that_shares_and_may_move_could_not_have_free_gpus_of_one_node(seed in any::<u64>()) {
         watch(seed, 1000, |snapshot, runs| {
             let loads = loads(runs);
-            for (row, allocation) in runs.iter().filter(|(_, a)| a.slices[0].share < WHOLE_GPU) {
+            // A gang that runs stays until it has run for long enough to make up for a move.
+            let may_move = |row: usize| {
+                snapshot.jobs.phase(row) != JobPhase::Running || snapshot.movable_from(row) <= snapshot.now
+            };
+            let sharing = runs.iter().filter(|(row, a)| a.slices[0].share < WHOLE_GPU && may_move(*row as usize));
+            for (row, allocation) in sharing {
                 let spec = snapshot.jobs.spec(*row as usize);
                 for node in snapshot.cluster.nodes() {
                     let usable = snapshot.nodes.usable(node);
@@ -148,7 +154,7 @@ fn first_round(n_nodes: u32, gangs: &[u32], key: impl Fn(&Snapshot, usize) -> f6
 
 #[test]
 fn small_jobs_keep_their_gpus_when_a_second_gang_comes() {
-    // A gang of eight, eight single GPUs, and another gang: by size the gangs share, and nobody else is slowed.
+    // A gang of eight, eight single GPUs, and another gang: by size the gangs share, and no other job is slowed.
     let gangs = [8, 1, 1, 1, 1, 1, 1, 1, 1, 8];
     let mut expected = vec![(1, 1000); 10];
     expected[0] = (0, 500);

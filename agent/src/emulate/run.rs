@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rota_core::allocation::WHOLE_GPU;
 use rota_core::profile::{Profile, Shape};
 use rota_core::resources::Host;
 use rota_core::time::Span;
@@ -319,7 +320,8 @@ impl Surroundings {
     }
 
     fn shape(&self, batch: u32) -> Shape<'_> {
-        let per_gpu = self.host.per(self.n_gpus / self.n_nodes);
+        let share = (self.share * f64::from(WHOLE_GPU)).round() as u16;
+        let per_gpu = self.host.per(self.n_gpus / self.n_nodes).in_turn(share);
         Shape { gpus: self.n_gpus, n_nodes: self.n_nodes, per_gpu, gpu_type: &self.gpu_type, batch }
     }
 }

@@ -107,7 +107,7 @@ pub struct Slice {
     pub gpus: GpuSet,
     /// Share of each of these GPUs in thousandths: [`WHOLE_GPU`], or less when a policy time-slices.
     pub share: u16,
-    /// CPUs, memory and storage rate.
+    /// CPUs, memory and storage rate; on average over time when a policy time-slices.
     pub host: Host,
 }
 
@@ -138,22 +138,19 @@ impl Allocation {
         })
     }
 
-    /// Whether both hold the same GPUs with the same shares: going from one to the other needs no restart.
+    /// Whether both hold the same GPUs: going from one to the other needs no restart. A share of the time changes without one,
+    /// because a job that takes turns is suspended and resumed in any case (Gandiva, OSDI'18, §3.2).
     pub fn same_gpus(&self, other: &Allocation) -> bool {
         self.slices.len() == other.slices.len()
-            && self
-                .slices
-                .iter()
-                .zip(&other.slices)
-                .all(|(a, b)| a.node == b.node && a.gpus == b.gpus && a.share == b.share)
+            && self.slices.iter().zip(&other.slices).all(|(a, b)| a.node == b.node && a.gpus == b.gpus)
     }
 
-    /// The least any worker gets per GPU.
+    /// The least any worker gets per GPU, while it runs: one that takes turns has more in them than on average.
     pub fn least_per_gpu(&self) -> Host {
         self.slices
             .iter()
             .filter(|s| !s.gpus.is_empty())
-            .map(|s| s.host.per(s.gpus.len()))
+            .map(|s| s.host.per(s.gpus.len()).in_turn(s.share))
             .reduce(|a, b| a.min(&b))
             .unwrap_or(Host::NONE)
     }
@@ -168,6 +165,18 @@ impl Allocation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_the_time_changes_without_a_restart_and_lowers_no_cpus_in_a_turn() {
+        let held = |share, cpus| {
+            let host = Host::from_units(cpus, 10.0, 0.0);
+            let slice = Slice { node: NodeId(0), gpus: GpuSet::first(2), share, host };
+            Allocation { slices: SmallVec::from_slice(&[slice]) }
+        };
+        let (whole, half) = (held(WHOLE_GPU, 6.0), held(WHOLE_GPU / 2, 3.0));
+        assert!(whole.same_gpus(&half));
+        assert_eq!((whole.least_per_gpu().cpus(), half.least_per_gpu().cpus()), (3.0, 3.0));
+    }
 
     #[test]
     fn lowest_and_highest_split_a_set() {

@@ -51,6 +51,13 @@ pub struct Costs {
     pub checkpoint_every: Span,
 }
 
+impl Costs {
+    /// What a job loses when it is stopped and started again.
+    pub fn restart_and_checkpoint(&self) -> Span {
+        Span(self.restart.0.saturating_add(self.checkpoint.0))
+    }
+}
+
 /// GPUs asked for: a fixed gang, or levels of an elastic job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuRequest {

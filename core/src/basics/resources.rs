@@ -2,6 +2,8 @@
 //!
 //! GPUs are not here: they are held as sets (`allocation`), because which one matters.
 
+use crate::allocation::WHOLE_GPU;
+
 /// Millionths of a CPU: fractions of CPUs are shared out exactly.
 pub const CPU: u64 = 1_000_000;
 /// One gigabyte (10^9 bytes), the unit of memory in files.
@@ -114,6 +116,21 @@ impl Host {
         }
     }
 
+    /// What a job has while its turn lasts, if `self` is what it has on average with a share of the time (in thousandths): it
+    /// uses CPUs and storage in its turns only, and keeps its memory between them.
+    #[inline]
+    pub fn in_turn(&self, share: u16) -> Host {
+        let whole = u64::from(WHOLE_GPU);
+        let share = u64::from(share.clamp(1, WHOLE_GPU));
+        let at_once =
+            |average: u64| if share == whole { average } else { average.saturating_mul(whole) / share };
+        Host {
+            cpu_micro: at_once(self.cpu_micro),
+            mem_bytes: self.mem_bytes,
+            storage_bps: at_once(self.storage_bps),
+        }
+    }
+
     /// How many times `unit` fits (components that `unit` does not ask for do not count), `cap` at most.
     #[inline]
     pub fn times_fits(&self, unit: &Host, cap: u32) -> u32 {
@@ -160,6 +177,13 @@ mod tests {
         for n in 1..=64 {
             assert!(node.per(n).times(n).fits_in(&node), "{n} shares");
         }
+    }
+
+    #[test]
+    fn a_job_uses_cpus_and_storage_in_its_turns_and_memory_all_the_time() {
+        let average = Host::from_units(2.0, 40.0, 100.0);
+        assert_eq!(average.in_turn(250), Host::from_units(8.0, 40.0, 400.0));
+        assert_eq!(average.in_turn(WHOLE_GPU), average);
     }
 
     #[test]

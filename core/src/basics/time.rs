@@ -93,7 +93,7 @@ impl Span {
 
 /// A length of time that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no length of time: write a number and a unit, as in `300s`, `5m`, `1.5h` or `2d`")]
+#[error("`{text}` is not a length of time: write a number and a unit, as in `300s`, `5m`, `1.5h` or `2d`")]
 pub struct SpanError {
     /// The text that was given.
     pub text: String,

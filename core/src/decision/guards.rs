@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::ids::TenantId;
 use crate::plan::{Hold, Plan, Run};
 use crate::resources::Host;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Guards, Snapshot};
 
 /// Mends a plan so that no protected job is stopped and no other job exceeds its tenant's quota.
 pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
@@ -61,9 +61,10 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
         }
         plan.run.push(Run { job, what: Hold::Keep });
         protected.push(row);
-        let why = match snapshot.now - jobs.since(row) < snapshot.guards.min_run {
-            true => "has run for less than the minimum",
-            false => "fetches its data or has just done so",
+        let why = match snapshot.guards.min_run {
+            Guards::NO_PREEMPTION => "runs",
+            min_run if snapshot.now - jobs.started(row) < min_run => "has run for less than the minimum",
+            _ => "fetches its data or has just done so",
         };
         plan.notes.push(format!("guard: job {job} {why} and goes on"));
     }

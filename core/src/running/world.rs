@@ -103,7 +103,7 @@ impl World {
             Command::Start { job, incarnation, allocation } => {
                 let spec = Arc::clone(&self.workload.jobs[job.index()]);
                 let costs = spec.costs();
-                let again = if incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
+                let again = if incarnation.0 > 1 { costs.restart_and_checkpoint() } else { Span::ZERO };
                 let fetch = self.caches.begin(*job, spec.dataset, allocation, now, reports);
                 let life = &mut self.lives[job.index()];
                 life.incarnation = *incarnation;

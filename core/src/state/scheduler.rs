@@ -330,7 +330,7 @@ fn apply(jobs: &mut JobTable, cluster: &Cluster, nodes: &NodeStates, now: Time, 
             let row = row_of(*job);
             let rate = jobs.spec(row).rate(allocation, cluster);
             let costs = jobs.spec(row).costs();
-            let delay = if incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
+            let delay = if incarnation.0 > 1 { costs.restart_and_checkpoint() } else { Span::ZERO };
             let fetch = match jobs.spec(row).dataset {
                 Some(dataset) => {
                     let there = allocation.slices.iter().filter_map(|slice| cluster.node(slice.node));

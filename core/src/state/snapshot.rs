@@ -98,6 +98,11 @@ pub struct Guards {
     pub quota_gpus: BTreeMap<TenantId, u32>,
 }
 
+impl Guards {
+    /// A minimum run time that no job reaches: a job that runs is not preempted at all. Short enough to be added to any time.
+    pub const NO_PREEMPTION: Span = Span(i64::MAX / 8);
+}
+
 impl Snapshot {
     /// Whether a job may be protected at all, now or later.
     pub fn may_protect(&self) -> bool {
@@ -115,22 +120,24 @@ impl Snapshot {
     /// cache keeps has been of use. Else jobs that take turns could fetch their data for ever and never work. What a cache
     /// keeps is not lost with the job.
     fn protected_until(&self, row: usize) -> Time {
+        if !self.may_protect() {
+            return self.jobs.started(row);
+        }
         let fetch = self.jobs.fetch(row);
         let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);
         let of_use = match fetch > Span::ZERO && !self.nodes_have_data(row, held()) {
             true => fetch + fetch.min(self.round),
             false => Span::ZERO,
         };
-        self.jobs.since(row) + self.guards.min_run.max(of_use)
+        self.jobs.started(row) + self.guards.min_run.max(of_use)
     }
 
     /// From when on the running job of a row may be moved to a better place: when no guard protects it any more, and it
     /// has run ten times as long as moving costs it, so that the cost stays below a tenth. Moving costs a restart, and
     /// fetching the job's data again.
     pub fn movable_from(&self, row: usize) -> Time {
-        let costs = self.jobs.spec(row).costs();
-        let cost = costs.restart.0.saturating_add(costs.checkpoint.0).saturating_add(self.fetch_again(row).0);
-        let pays = self.jobs.since(row) + Span(cost.saturating_mul(RUN_PER_COST));
+        let cost = self.jobs.restart_cost(row).0.saturating_add(self.fetch_again(row).0);
+        let pays = self.jobs.started(row) + Span(cost.saturating_mul(RUN_PER_COST));
         pays.max(self.protected_until(row))
     }
 
@@ -162,8 +169,14 @@ impl Snapshot {
     /// that is protected now may be stopped or moved.
     pub fn steady_wake(&self) -> Wake {
         let running = (0..self.jobs.len()).filter(|row| self.jobs.phase(*row) == JobPhase::Running);
-        let times = running.flat_map(|row| [self.protected_until(row), self.movable_from(row)]);
-        let next = times.filter(|time| *time > self.now).min();
+        let is_later = |time: &Time| *time > self.now;
+        let next = match self.may_protect() {
+            true => {
+                let times = running.flat_map(|row| [self.protected_until(row), self.movable_from(row)]);
+                times.filter(is_later).min()
+            }
+            false => running.map(|row| self.movable_from(row)).filter(is_later).min(),
+        };
         next.map_or(Wake::OnChange, Wake::AtOrOnChange)
     }
 

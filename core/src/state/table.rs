@@ -132,8 +132,11 @@ struct Pace {
     /// From here time counts as run; progress starts later, after the costs of starting.
     from: Time,
     works_from: Time,
-    /// How long it fetches its data, from the start of this launch on.
+    /// When this launch started, how long it fetches its data from then on, and what it would cost to stop the job and start
+    /// it again. All are looked at for every running job in every round; here they are in the CPU cache already.
+    started: Time,
     fetch: Span,
+    restart: Span,
     /// Estimated iterations per second.
     rate: f64,
     /// Seconds at the proportional share for one iteration.
@@ -263,11 +266,6 @@ impl JobTable {
         self.columns.done[row]
     }
 
-    /// Since when the job of a row is in its phase.
-    pub fn since(&self, row: usize) -> Time {
-        Time::from_secs_f64(self.columns.since[row])
-    }
-
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let row = self.len();
@@ -300,7 +298,8 @@ impl JobTable {
         self.sizes.push(Size::of(spec.gpus.asked, &demand_per_gpu));
         self.allocations.push(Allocation::default());
         self.incarnations.push(Incarnation(0));
-        self.paces.push(Pace { fair_s_per_iteration, ..Pace::default() });
+        let restart = spec.costs().restart_and_checkpoint();
+        self.paces.push(Pace { fair_s_per_iteration, restart, ..Pace::default() });
         self.phases.push(JobPhase::Asking);
         self.ids.push(id);
         self.specs.push(spec);
@@ -378,6 +377,16 @@ impl JobTable {
         self.paces[row].fetch
     }
 
+    /// When the job of a row, which runs, was started.
+    pub fn started(&self, row: usize) -> Time {
+        self.paces[row].started
+    }
+
+    /// What it costs to stop the job of a row and to start it again, its data apart.
+    pub fn restart_cost(&self, row: usize) -> Span {
+        self.paces[row].restart
+    }
+
     /// The job runs with `allocation` from `now` on, and work proceeds after `delay` at the estimated `rate`. It fetches its data
     /// for `fetch`.
     pub(crate) fn start(
@@ -396,6 +405,7 @@ impl JobTable {
         self.columns.since[row] = now.as_secs_f64();
         self.incarnations[row].0 += 1;
         self.set_pace(row, now, now + delay, &allocation, rate);
+        self.paces[row].started = now;
         self.paces[row].fetch = fetch;
         self.allocations[row] = allocation;
         self.incarnations[row]
@@ -419,10 +429,9 @@ impl JobTable {
             done: self.columns.done[row],
             from: now,
             works_from,
-            fetch: self.paces[row].fetch,
             rate,
-            fair_s_per_iteration: self.paces[row].fair_s_per_iteration,
             gpus,
+            ..self.paces[row]
         };
     }
 
@@ -459,6 +468,7 @@ impl JobTable {
         self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
         let pace = &mut self.paces[row];
         pace.fair_s_per_iteration = fair_s_per_iteration;
+        pace.restart = spec.costs().restart_and_checkpoint();
         if self.phases[row] == JobPhase::Running {
             pace.attained = self.columns.attained[row];
             pace.service = self.columns.service[row];

@@ -29,7 +29,7 @@ pub struct Fill<'a> {
     /// Whether jobs may reclaim, so that the jobs on each node must be tracked.
     tracks_occupants: bool,
     first_nodes: Option<u32>,
-    /// By row: who gives back first, `u32::MAX` for those who do not; empty when the richest do.
+    /// By row: which job gives back first, `u32::MAX` for those that do not; empty when the richest do.
     giver_place: Vec<u32>,
 }
 

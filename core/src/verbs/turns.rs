@@ -2,7 +2,7 @@
 //!
 //! Who shares with whom is the caller's rule, a key for each job (Gandiva, OSDI'18, §4: the affinity of a server). Free
 //! GPUs come first, then GPUs of gangs with the same key, then any. Gangs that run stay where they are, unless another
-//! place has fewer gangs, or as many and all of the same key.
+//! place has fewer gangs, or as many and all of the same key, and the gang has run long enough to pay for the move.
 //!
 //! Gangs that share GPUs, directly or through others, take turns by a matrix of their own (Ousterhout): time is cut into
 //! frames of equal length that repeat for ever, and in each frame a GPU belongs to one gang. A gang's share is the part
@@ -19,6 +19,7 @@ use crate::ids::NodeId;
 use crate::place::{Ask, Spots};
 use crate::resources::Host;
 use crate::snapshot::Snapshot;
+use crate::table::JobPhase;
 
 /// How often all gangs are asked whether another place is better; more would only chase ever smaller gains.
 const PASSES: usize = 4;
@@ -161,7 +162,7 @@ impl<'a> Seating<'a> {
     /// `least` is the fewest gangs on any GPU: a gang that has no more beside it, all of its key, sits well.
     fn move_if_better(&mut self, index: usize, least: usize) -> bool {
         let spots = self.gangs[index].spots.clone();
-        if spots.is_empty() {
+        if spots.is_empty() || !self.may_move(index) {
             return false;
         }
         let n_others = self.load(&spots) - 1;
@@ -174,6 +175,14 @@ impl<'a> Seating<'a> {
         let is_moved = better.is_some();
         self.sit(index, better.map_or(spots, |(_, spots)| spots));
         is_moved
+    }
+
+    /// Whether moving a gang costs nothing, or little against what it has run where it is: else one that is moved at every
+    /// change would restart for ever.
+    fn may_move(&self, index: usize) -> bool {
+        let row = self.gangs[index].row as usize;
+        let is_running = self.snapshot.jobs.phase(row) == JobPhase::Running;
+        !is_running || self.snapshot.movable_from(row) <= self.snapshot.now
     }
 
     fn sit(&mut self, index: usize, spots: Spots) {
@@ -331,7 +340,7 @@ impl<'a> Seating<'a> {
         let share = (usize::from(WHOLE_GPU) * n_turns / n_frames) as u16;
         let slice = |(node, gpus): &(NodeId, GpuSet)| {
             let per_gpu = self.snapshot.cluster.node(*node).map_or(Host::NONE, |node| node.share_per_gpu());
-            let host = per_gpu.per(n_frames as u32).times(gpus.len());
+            let host = per_gpu.times(n_turns as u32).per(n_frames as u32).times(gpus.len());
             Slice { node: *node, gpus: *gpus, share: share.max(1), host }
         };
         Allocation { slices: gang.spots.iter().map(slice).collect() }

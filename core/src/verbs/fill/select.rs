@@ -1,4 +1,4 @@
-//! Who runs, by GPUs alone: the jobs whose GPUs fit together, and those of them that stay where they are.
+//! Which jobs run, by GPUs alone: those whose GPUs fit together, and those of them that stay where they are.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! The words of a walk: what each job is offered, what is tried next, who comes first, who gives back.
+//! The words of a walk: what each job is offered, what is tried next, which job comes first, which gives back.
 
 use std::sync::Arc;
 
@@ -80,13 +80,13 @@ pub struct Walk {
     pub misfit: Misfit,
     /// Walk only the jobs whose GPUs fit together, chosen in order; else every job is tried.
     pub only_selected: bool,
-    /// Among those walked, who is served first and so has the first choice.
+    /// In which order those walked are served: the first has the first choice.
     pub packs: Sequence,
     /// Jobs that run and are selected again stay on their GPUs.
     pub keep_places: bool,
     /// Jobs that stay are served before all others, so that new jobs take what is left instead of their CPUs.
     pub stayers_first: bool,
-    /// Who gives back first where a neighbour reclaims.
+    /// Which jobs give back first where a neighbour reclaims.
     pub givers: Givers,
     /// Jobs below their demand are raised, moved or exchanged where that gives it to them, in this order.
     pub rearranges: Option<Sequence>,

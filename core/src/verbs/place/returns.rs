@@ -1,5 +1,5 @@
 //! Where a job that was stopped returns to: the nodes that have its data. Jobs that take turns would otherwise spend them
-//! fetching. This decides where; with what a job is content there is the caller's.
+//! fetching. This decides where; the caller decides which resources a job accepts there.
 
 use super::{Ask, Place};
 use crate::ids::NodeId;
@@ -34,7 +34,7 @@ pub(crate) fn is_there(placement: &mut dyn Place, room: &Room, ask: &Ask<'_>) ->
     spots.is_some_and(|spots| ask.snapshot.nodes_have_data(ask.row, spots.iter().map(|(node, _)| *node)))
 }
 
-/// How the job of `ask`, which may return, gets back to its data; `share` is the least that it is content with.
+/// How the job of `ask`, which may return, gets back to its data; `share` is the least that it accepts.
 pub(crate) fn way_back(placement: &mut dyn Place, room: &Room, ask: &Ask<'_>, share: &Host) -> WayBack {
     if is_there(placement, room, ask) {
         return WayBack::None;

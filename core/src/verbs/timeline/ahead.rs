@@ -11,8 +11,8 @@ mod follow;
 mod gangs;
 mod growth;
 mod judge;
+mod plan_order;
 mod speed_table;
-mod turns;
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub use by_hand::PieceError;
 pub use follow::Course;
 pub use growth::{Growth, Ladder, Limits, Step as GrowthStep};
 pub use judge::Judgement;
+pub use plan_order::PlanOrder;
 pub use speed_table::SpeedTable;
-pub use turns::Turns;
 
 use super::{Grid, Need, Reservation, Shortfall, Speeds, Timeline};
 use crate::snapshot::Snapshot;
@@ -119,7 +119,7 @@ impl Ahead {
         &self.timeline
     }
 
-    /// Everybody planned so far, in that order.
+    /// All jobs planned so far, in that order.
     pub fn planned(&self) -> &[Planned] {
         &self.planned
     }
@@ -134,7 +134,7 @@ impl Ahead {
         self.planned.iter().find(|planned| planned.row == row)
     }
 
-    /// Takes GPUs for something that is no job.
+    /// Takes GPUs for something that is not a job.
     pub fn block(&mut self, gpus: u32, from: Time, to: Time) {
         self.timeline.reserve(&Reservation::flat(from, gpus, to, to));
     }
@@ -180,7 +180,7 @@ impl Planned {
         let spec = jobs.spec(index);
         let total = jobs.column(Field::Work)[index];
         let costs = spec.costs();
-        let change_s = (costs.restart + costs.checkpoint).as_secs_f64();
+        let change_s = costs.restart_and_checkpoint().as_secs_f64();
         let deadline = spec.deadline.first().unwrap_or(Need::NEVER);
         Planned {
             row,

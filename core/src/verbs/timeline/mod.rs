@@ -15,8 +15,8 @@ mod shortfall;
 mod speeds;
 
 pub use ahead::{
-    Ahead, Course, Growth, GrowthStep, Judgement, Ladder, Limits, Part, PieceError, Planned, Refusal,
-    ShareNeeded, SpeedTable, Turns, Way,
+    Ahead, Course, Growth, GrowthStep, Judgement, Ladder, Limits, Part, PieceError, PlanOrder, Planned,
+    Refusal, ShareNeeded, SpeedTable, Way,
 };
 pub use grid::Grid;
 pub use reservation::Reservation;

@@ -24,7 +24,7 @@ struct Wish<'s> {
     /// Free GPUs and host resources where it was.
     left_gpus: u32,
     left_host: Host,
-    /// Whether it may claim what jobs behind it hold beyond their share. Who runs already may not: it would be stopped
+    /// Whether it may claim what jobs behind it hold beyond their share. A job that runs already may not: it would be stopped
     /// for the sake of the order alone, since what it wins another loses.
     claims: bool,
 }

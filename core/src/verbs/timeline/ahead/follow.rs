@@ -4,7 +4,7 @@
 //! counted here: every change of a job's GPUs costs its restart, no job takes more than is free, and the work is done by
 //! the deadline. The greedy verbs plan with one restart in all; this counts each.
 
-use super::{Ahead, Planned, Refusal, Turns, Way};
+use super::{Ahead, PlanOrder, Planned, Refusal, Way};
 use crate::snapshot::Snapshot;
 use crate::time::{Span, Time};
 use crate::timeline::{Grid, Need, Reservation, Timeline};
@@ -34,7 +34,7 @@ impl Ahead {
     /// Lets a row enter if it [`fits`](Ahead::fits): it is planned by its deadline, ties by id, and who comes behind it
     /// is planned again.
     pub fn enter(&mut self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
-        self.fits(snapshot, row, way, &Turns::by_deadline(snapshot))?;
+        self.fits(snapshot, row, way, &PlanOrder::by_deadline(snapshot))?;
         let newcomer = Planned::new(snapshot, row, way, &self.speeds);
         let key = |planned: &Planned| (planned.deadline, snapshot.jobs.id(planned.row as usize));
         let is_ahead = |planned: &Planned| key(planned) < key(&newcomer);

@@ -1,7 +1,7 @@
-//! Who grows: free GPUs are handed out one level at a time, each to the job for which the next level is worth most.
+//! Which jobs grow: free GPUs are handed out one level at a time, each to the job for which the next level is worth most.
 //!
-//! What a step is worth is the caller's to say. It does not depend on what other jobs get, so it is said of all steps that
-//! could be taken at once.
+//! The caller says what a step is worth. That does not depend on what other jobs get, so it is asked for all possible steps
+//! at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -143,7 +143,7 @@ impl Ahead {
         u32::try_from(free_now).unwrap_or(0).saturating_sub(grown)
     }
 
-    /// Everybody planned, ready to grow, in the order of planning.
+    /// All planned jobs, ready to grow, in the order of planning.
     pub fn ladders(&self) -> Vec<Ladder<'_>> {
         self.planned.iter().map(Planned::ladder).collect()
     }

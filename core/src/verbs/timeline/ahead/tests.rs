@@ -91,7 +91,7 @@ fn a_late_job_keeps_nobody_out() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0], Way::LeastShare);
     assert!(ahead.planned()[0].is_late);
-    assert_eq!(ahead.fits(&view, 1, Way::LeastShare, &Turns::by_deadline(&view)), Ok(()));
+    assert_eq!(ahead.fits(&view, 1, Way::LeastShare, &PlanOrder::by_deadline(&view)), Ok(()));
 }
 
 #[test]
@@ -100,24 +100,25 @@ fn who_would_push_another_over_its_deadline_is_refused_with_its_name() {
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1], Way::LeastShare);
     let refused = ahead
-        .fits(&view, 2, Way::LeastShare, &Turns::by_deadline(&view))
+        .fits(&view, 2, Way::LeastShare, &PlanOrder::by_deadline(&view))
         .expect_err("all eight GPUs are needed");
     assert_eq!(refused.whose, Some(1), "{refused:?}");
     assert_eq!(refused.in_the_way, [(0, 4), (2, 1)], "at the scarcest time");
     let refused = ahead
-        .fits(&view, 3, Way::LeastShare, &Turns::by_deadline(&view))
+        .fits(&view, 3, Way::LeastShare, &PlanOrder::by_deadline(&view))
         .expect_err("too slow on any number of GPUs");
     assert_eq!((refused.whose, refused.shortfall.share), (None, None), "{refused:?}");
 }
 
 #[test]
 fn newcomers_are_judged_beside_those_let_in_before_them() {
-    // 8 GPUs for 100 s: two jobs of four fill them; whoever comes third is refused, and a small one later too.
+    // 8 GPUs for 100 s: two jobs of four fill them; the third is refused, and a small one later too.
     let jobs =
         [(290.0, Some(100)), (290.0, Some(100)), (290.0, Some(100)), (90.0, Some(100)), (90.0, Some(200))];
     let view = snapshot(&jobs);
     let empty = Ahead::new(&view);
-    let verdicts = empty.judge(&view, &[0, 1, 2, 3, 4], Way::LeastShare, &Turns::by_deadline(&view)).verdicts;
+    let verdicts =
+        empty.judge(&view, &[0, 1, 2, 3, 4], Way::LeastShare, &PlanOrder::by_deadline(&view)).verdicts;
     assert_eq!(verdicts.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, false, true]);
     let refusal = verdicts[2].as_ref().expect_err("refused");
     assert_eq!((refusal.whose, &refusal.in_the_way[..]), (None, &[(0, 4), (1, 4)][..]));
@@ -136,7 +137,7 @@ fn judging_together_lets_in_whom_judging_one_by_one_lets_in() {
     let rows: Vec<u32> = (20..60).collect();
     let mut inside = Ahead::new(&view);
     inside.reserve(&view, &(0..5).collect::<Vec<_>>(), Way::LeastShare);
-    let turns = Turns::by_deadline(&view);
+    let turns = PlanOrder::by_deadline(&view);
     let together = inside.judge(&view, &rows, Way::LeastShare, &turns).verdicts;
     let together: Vec<bool> = together.iter().map(Result::is_ok).collect();
     let mut one_by_one = Vec::new();
@@ -170,7 +171,7 @@ fn spare_gpus_go_where_they_save_most() {
     ahead.reserve(&view, &[0, 1, 2], Way::LeastShare);
     assert_eq!(shares(&ahead), [1, 0, 2], "the job without a deadline reserves nothing");
     grow(&mut ahead);
-    // First everybody has one GPU; then the second costs 0.2 GPU-seconds each; then the third and fourth of the job
+    // First every job has one GPU; then the second costs 0.2 GPU-seconds each; then the third and fourth of the job
     // that would otherwise run with two cost least.
     assert_eq!(shares(&ahead).iter().sum::<u32>(), 8, "nothing is left over");
     assert_eq!(shares(&ahead), [2, 2, 4]);
@@ -211,7 +212,7 @@ fn earliest_plans_take_all_they_can_in_order() {
     ahead.reserve(&view, &[0, 1], Way::Earliest);
     assert_eq!(shares(&ahead), [4, 4]);
     assert_eq!(
-        ahead.fits(&view, 2, Way::Earliest, &Turns::by_deadline(&view)),
+        ahead.fits(&view, 2, Way::Earliest, &PlanOrder::by_deadline(&view)),
         Ok(()),
         "it waits for both and is in time"
     );
@@ -235,7 +236,7 @@ fn a_newcomer_is_judged_in_its_turn_of_whatever_order() {
     let view = snapshot(&[(290.0, Some(100)), (290.0, Some(100)), (80.0, Some(90))]);
     let mut ahead = Ahead::new(&view);
     ahead.reserve(&view, &[0, 1], Way::LeastShare);
-    let fits = |order: &[u32]| ahead.fits(&view, 2, Way::LeastShare, &Turns::of(order, 3));
+    let fits = |order: &[u32]| ahead.fits(&view, 2, Way::LeastShare, &PlanOrder::of(order, 3));
     assert_eq!(fits(&[2, 0, 1]).expect_err("planned first").whose, Some(1), "it makes the last one late");
     assert_eq!(fits(&[0, 1, 2]).expect_err("planned last").whose, None, "it is late itself");
     assert_eq!(fits(&[2]).expect_err("the others keep their plans").whose, None);

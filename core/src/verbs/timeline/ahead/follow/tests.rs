@@ -70,7 +70,7 @@ fn who_is_forgotten_leaves_its_gpus() {
     assert_eq!(ahead.timeline(), Ahead::new(&view).timeline());
 }
 
-/// Checks plans second by second: never more GPUs than there are, and everybody in time does its work.
+/// Checks plans second by second: never more GPUs than there are, and every job in time does its work.
 fn audit(ahead: &Ahead, horizon_s: i64) -> Result<(), TestCaseError> {
     let mut done = vec![0.0; ahead.planned().len()];
     for second in 0..horizon_s {
