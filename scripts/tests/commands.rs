@@ -149,7 +149,7 @@ fn check_finds_wrong_names_in_branches_that_no_run_takes() {
         ("return jobs.order_by(|job| job.gpuss);", "nothing has a field `gpuss`"),
         ("for job in jobs { print(job.nmae); }", "Job has no field `nmae`"),
         ("print(param(\"patience\"));", "param `patience` is not declared in this file"),
-        ("if jobs.gpus > 4 { print(1); }", "a Column is no condition"),
+        ("if jobs.gpus > 4 { print(1); }", "a Column is not a condition"),
         ("print(jobs.gpus.quantile());", "`quantile` with the wrong number of arguments"),
         ("let left = (jobs.remaining / 60).summ();", "Column has no verb `summ`"),
         ("print(jobs.cluster.gpu);", "Cluster has no field `gpu`"),

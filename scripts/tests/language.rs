@@ -123,7 +123,7 @@ fn a_column_as_a_condition_says_where() {
     let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
     let instant = snapshot(Size { n_nodes: 1, n_old: 3, n_new: 2 });
     let mut policy = ScriptPolicy::from_sources("mine", &[source], Limits::default()).expect("it compiles");
-    let error = policy.decide(&instant).expect_err("a column is no condition");
+    let error = policy.decide(&instant).expect_err("a column is not a condition");
     assert!(error.message.contains("`where(condition, a, b)`"), "{}", error.message);
     fails("if jobs.gpus > 4 && jobs.held > 0 { print(1); }", "expected true or false, got Column");
 }

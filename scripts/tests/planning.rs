@@ -69,7 +69,7 @@ fn what_cannot_be_planned_is_refused_in_the_words_of_scripts() {
     );
     assert_eq!(
         said("t.reserve_least(rank(jobs.deadline)).grow(\"gpu_tme\")"),
-        "grow: \"gpu_tme\" is no criterion: did you mean `gpu_time`?"
+        "grow: \"gpu_tme\" is not a criterion: did you mean `gpu_time`?"
     );
     assert_eq!(
         said("t.reserve_least(rank(jobs.deadline)).grow(3)"),
@@ -167,7 +167,7 @@ fn planning_counts_as_work() {
 
 #[test]
 fn verdicts_in_bulk_are_those_reached_one_by_one() {
-    // The first newcomers are judged by themselves, so the others are judged beside those of them that were let in.
+    // The first newcomers are judged by themselves, so the others are judged together with those of them that were let in.
     let verdicts = |bulk_from: usize| {
         let text = format!(
             "fn admit(job, view) {{

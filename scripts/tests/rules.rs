@@ -35,7 +35,7 @@ fn the_growth_criterion_of_elasticflow_is_a_line_of_its_script() {
     assert_eq!(
         first(&[scarce, shortest]),
         "0: steep 0[0] 2c 8g, flat 0[4-7] 8c 32g",
-        "whoever has least work left"
+        "the one with the least work left"
     );
 }
 
@@ -124,7 +124,7 @@ fn a_stage_of_a_shipped_policy_is_a_part_by_its_name() {
     assert_eq!(why("las:admit"), "policies/las.rhai: defines no stage `admit`: it has order");
     assert_eq!(
         why("elasticflow:admt"),
-        "no policy part `elasticflow:admt`: `admt` is no stage: did you mean `admit`?"
+        "no policy part `elasticflow:admt`: `admt` is not a stage: did you mean `admit`?"
     );
     assert_eq!(
         why("elasticflow+elasticflow-admission"),

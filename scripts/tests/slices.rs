@@ -72,7 +72,7 @@ job second gpus=1 work=1500 at=10
 
 #[test]
 fn what_a_job_is_owed_is_the_ratio_in_the_script() {
-    // A gang's part of the cluster is small beside what it asks for; without that it is as badly off as the others.
+    // A gang's part of the cluster is small compared with what it asks for; without that it is as badly off as the others.
     let world = "cluster 1 nodes, 2 gpus, 12 cpus, 48 GB
 job wide gpus=2 work=900
 job narrow gpus=1 work=900

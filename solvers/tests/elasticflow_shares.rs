@@ -200,15 +200,20 @@ fn who_wants_no_more_than_the_start_gets_no_second_solve() {
     assert!(answer.save.is_none() && answer.plan.is_some());
 }
 
+/// A job of one GPU that takes a second, and has one.
+fn second() -> ShareJob {
+    ShareJob {
+        levels: vec![ShareLevel { gpus: 1, rate: 1.0 }],
+        work: 1.0,
+        deadline_s: 1.0,
+        worth: 1.0,
+        admission: Admission::Open,
+    }
+}
+
 #[test]
 fn a_promise_that_cannot_be_kept_is_infeasible() {
-    let job = ShareJob {
-        levels: vec![ShareLevel { gpus: 1, rate: 1.0 }],
-        work: 3.0,
-        deadline_s: 2.0,
-        worth: 1.0,
-        admission: Admission::Promised,
-    };
+    let job = ShareJob { work: 3.0, deadline_s: 2.0, admission: Admission::Promised, ..second() };
     let slots = vec![ShareSlot { length_s: 1.0, gpus: 4 }; 2];
     let problem = ShareProblem { slots, jobs: vec![job.clone()], pace: Pace::Whole };
     let answer = solve(&problem, None);
@@ -219,13 +224,7 @@ fn a_promise_that_cannot_be_kept_is_infeasible() {
 
 #[test]
 fn worth_decides_between_jobs_that_exclude_each_other() {
-    let job = |worth| ShareJob {
-        levels: vec![ShareLevel { gpus: 2, rate: 1.0 }],
-        work: 1.0,
-        deadline_s: 1.0,
-        worth,
-        admission: Admission::Open,
-    };
+    let job = |worth| ShareJob { levels: vec![ShareLevel { gpus: 2, rate: 1.0 }], worth, ..second() };
     let slots = vec![ShareSlot { length_s: 1.0, gpus: 3 }];
     let problem = ShareProblem { slots, jobs: vec![job(1.0), job(2.5)], pace: Pace::Parts };
     assert_eq!(solve(&problem, None).plan.unwrap().admitted, [false, true]);
@@ -233,13 +232,7 @@ fn worth_decides_between_jobs_that_exclude_each_other() {
 
 #[test]
 fn numbers_that_make_no_sense_are_named() {
-    let job = ShareJob {
-        levels: vec![ShareLevel { gpus: 1, rate: 1.0 }],
-        work: 1.0,
-        deadline_s: 1.0,
-        worth: 1.0,
-        admission: Admission::Open,
-    };
+    let job = second();
     let error = |slot: ShareSlot, job: ShareJob| {
         let problem = ShareProblem { slots: vec![slot], jobs: vec![job], pace: Pace::Parts };
         problem.model(ShareGoal::AdmitMost).map(|_| ()).unwrap_err().to_string()

@@ -1,4 +1,4 @@
-//! Tests of the crate as its users see it. Facts about one function stand beside the function.
+//! Tests of the crate as its users see it. Facts about one function are next to the function.
 
 mod chronus_leases;
 mod elasticflow_shares;

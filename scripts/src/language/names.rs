@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
     fn condition(&mut self, expr: &Expr) {
         if self.expression(expr).as_deref() == Some("Column") {
             let hint = "it holds one number for each job: choose job by job with `where(condition, a, b)`";
-            self.report(expr.position(), "a Column is no condition".to_owned(), Some(hint.to_owned()));
+            self.report(expr.position(), "a Column is not a condition".to_owned(), Some(hint.to_owned()));
         }
     }
 

@@ -18,14 +18,25 @@ pub struct Source {
     pub text: String,
 }
 
-/// The texts of a policy's parts. Admission by itself is joined to the allocation that keeps what it promises.
+/// Finds the text of a script that is not shipped by what its part is called: the file as messages name it, and its text,
+/// or why there is none.
+pub type FindText<'a> = &'a dyn Fn(&str) -> Result<(String, String), String>;
+
+/// The texts of a policy's parts, from files of this machine.
 pub(crate) fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
+    sources_from(name, &|path| {
+        std::fs::read_to_string(path).map(|text| (path.to_owned(), text)).map_err(|error| error.to_string())
+    })
+}
+
+/// The texts of a policy's parts. Admission by itself is joined to the allocation that keeps what it promises.
+pub(crate) fn sources_from(name: &str, find: FindText<'_>) -> Result<Vec<Source>, LoadError> {
     let mut sources: Vec<Source> =
-        name.split('+').map(|part| find_source(part.trim())).collect::<Result<_, _>>()?;
+        name.split('+').map(|part| find_source(part.trim(), find)).collect::<Result<_, _>>()?;
     if let [alone] = sources.as_slice()
         && let Some(rest) = shipped::rest_of(&alone.name)
     {
-        sources.extend(rest.iter().map(|part| find_source(part)).collect::<Result<Vec<_>, _>>()?);
+        sources.extend(rest.iter().map(|part| find_source(part, find)).collect::<Result<Vec<_>, _>>()?);
     }
     Ok(sources)
 }
@@ -42,21 +53,23 @@ pub(crate) fn name_and_stage(name: &str) -> Result<(&str, Option<Stage>), LoadEr
         None => {
             let hint = nearest::hint(word, Stage::ALL.map(Stage::name))
                 .unwrap_or_else(|| format!("stages are {}", Stage::ALL.map(Stage::name).join(", ")));
-            Err(LoadError::Unknown { name: name.to_owned(), hint: format!(": `{word}` is no stage: {hint}") })
+            Err(LoadError::Unknown {
+                name: name.to_owned(),
+                hint: format!(": `{word}` is not a stage: {hint}"),
+            })
         }
     }
 }
 
-fn find_source(written: &str) -> Result<Source, LoadError> {
+fn find_source(written: &str, find: FindText<'_>) -> Result<Source, LoadError> {
     let (name, stage) = name_and_stage(written)?;
     let named =
         |name: &str| stage.map_or_else(|| name.to_owned(), |stage| format!("{name}:{}", stage.name()));
     let is_path = name.ends_with(".rhai") || name.contains(std::path::MAIN_SEPARATOR);
     if is_path {
-        let text = std::fs::read_to_string(name)
-            .map_err(|error| LoadError::Unreadable { path: name.to_owned(), why: error.to_string() })?;
+        let (file, text) = find(name).map_err(|why| LoadError::Unreadable { path: name.to_owned(), why })?;
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-        return Ok(Source { name: named(stem), file: name.to_owned(), text });
+        return Ok(Source { name: named(stem), file, text });
     }
     match shipped::find(name) {
         Some(script) => {

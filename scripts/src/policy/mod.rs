@@ -16,7 +16,6 @@ use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::room::Room;
 use rota_core::snapshot::{Guards, Snapshot};
-use rota_core::time::Span;
 
 use crate::language::error::{LoadError, ScriptError};
 use crate::language::limits::{Limits, Reached};
@@ -26,12 +25,9 @@ use crate::language::reference::Entry;
 use crate::language::session::{Session, Shared};
 use crate::language::trace::Trace;
 use crate::language::{engine, trace};
-use crate::policy::compose::Source;
+use crate::policy::compose::{FindText, Source};
 use crate::policy::part::{Part, Stage};
 use crate::values::Placement;
-
-/// Longer than any run lasts, and short enough to be added to any time.
-const FOREVER: Span = Span(i64::MAX / 8);
 
 /// A policy made of one or more scripts.
 pub struct ScriptPolicy {
@@ -55,6 +51,11 @@ impl ScriptPolicy {
     /// The texts of a policy's parts, by its name; admission by itself with the parts it is joined to.
     pub fn sources_of(name: &str) -> Result<Vec<Source>, LoadError> {
         compose::sources(name)
+    }
+
+    /// The same with the texts of scripts that are not shipped from another place than the disk.
+    pub fn sources_from(name: &str, find: FindText<'_>) -> Result<Vec<Source>, LoadError> {
+        compose::sources_from(name, find)
     }
 
     /// A policy from texts.
@@ -207,12 +208,7 @@ impl ScriptPolicy {
             Ok(mut plan) => {
                 plan.notes = notes;
                 if self.keeps_running() {
-                    let n_notes = plan.notes.len();
                     guards::mend(&session.snapshot, &mut plan);
-                    for note in &mut plan.notes[n_notes..] {
-                        *note = note
-                            .replace(" has run for less than the minimum and goes on", " runs and goes on");
-                    }
                 }
                 Ok(plan)
             }
@@ -232,7 +228,7 @@ impl ScriptPolicy {
         let room = self.room.take().filter(|room| std::ptr::eq(room.cluster(), &*snapshot.cluster));
         let mut seen = snapshot.clone();
         if self.keeps_running() {
-            seen.guards = Arc::new(Guards { min_run: FOREVER, ..(*snapshot.guards).clone() });
+            seen.guards = Arc::new(Guards { min_run: Guards::NO_PREEMPTION, ..(*snapshot.guards).clone() });
         }
         let session = Session::new(&seen, &self.shared, room);
         self.shared.meter.start();

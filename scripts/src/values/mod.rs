@@ -12,7 +12,7 @@ pub(crate) use columns::rank;
 use columns::{
     arithmetic, column, deadlines, groups, job, jobs, levels, queue, remember, service, statistics, texts,
 };
-use nodes::{cluster, gpu_types, placement, share};
+use nodes::{cluster, gpu_types, placement, share, taking};
 use plans::{best_shares, by_hand, fill, growth, judged, leases, optimum, plan, slices, timeline, verdict};
 
 pub(crate) use cluster::{NodeValue, RoomValue};
@@ -50,6 +50,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     cluster::register(registrar);
     fill::register(registrar);
     placement::register(registrar, shared);
+    taking::register(registrar);
     plan::register(registrar, shared);
     verdict::register(registrar);
     timeline::register(registrar);
@@ -66,6 +67,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     remember::register(registrar);
     milp::register(registrar, shared);
     milp::operators::register(registrar);
+    milp::sides::register(registrar);
+    milp::matrix::register(registrar, shared);
+    milp::matrix_arithmetic::register(registrar);
+    milp::starts::register(registrar);
     milp::answer::register(registrar);
 }
 

@@ -74,6 +74,7 @@ pub(crate) fn type_label(value: &Dynamic) -> &str {
         "Cluster" => "the Cluster",
         "Milp" => "a Milp",
         "Linear" => "a Linear",
+        "Matrix" => "a Matrix",
         "Constraint" => "a Constraint",
         "Answer" => "an Answer",
         "Leases" => "a book of Leases",

@@ -214,7 +214,7 @@ impl<'a> Reader<'a, '_> {
         }
         let is_nan = |bound: Option<f64>| bound.is_some_and(f64::is_nan);
         if is_nan(comparison.lower) || is_nan(comparison.upper) || !linear.constant.is_finite() {
-            return Err(first.error("finite constants beside variables"));
+            return Err(first.error("finite constants next to variables"));
         }
         comparison.lower = comparison.lower.map(|lower| lower - linear.constant);
         comparison.upper = comparison.upper.map(|upper| upper - linear.constant);

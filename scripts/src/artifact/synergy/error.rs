@@ -80,7 +80,7 @@ pub enum ArtifactError {
     },
 }
 
-/// A name that is no scheduler of the original.
+/// A name that is not a scheduler of the original.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("policy `{name}`: `{part}` is {why}")]
 pub struct SchemeError {
@@ -88,6 +88,6 @@ pub struct SchemeError {
     pub name: String,
     /// The part of it that is wrong.
     pub part: String,
-    /// The end of the message, such as `no order of the original`.
+    /// The end of the message, such as `not an order of the original`.
     pub why: &'static str,
 }

@@ -63,13 +63,13 @@ impl Scheme {
         let mut parts = lower.split('+');
         let first = parts.next().unwrap_or("");
         let known = OrderName::ALL.iter().find(|(_, word)| *word == first);
-        let (order, _) = *known.ok_or_else(|| wrong(first, "no order of the original"))?;
+        let (order, _) = *known.ok_or_else(|| wrong(first, "not an order of the original"))?;
         let (mut allocation, mut placement) = (None, None);
         for part in parts {
             let is_second = match (allocation_of(part), placement_of(part)) {
                 (Some(found), _) => allocation.replace(found).is_some(),
                 (_, Some(found)) => placement.replace(found).is_some(),
-                _ => return Err(wrong(part, "no allocation or placement of the original")),
+                _ => return Err(wrong(part, "not an allocation or placement of the original")),
             };
             if is_second {
                 return Err(wrong(part, "a second answer to a question already answered"));
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn what_the_original_does_not_have_is_named() {
         let message = |name| Scheme::parse(name, Allocation::Greedy).expect_err(name).to_string();
-        assert_eq!(message("SRSF+tune"), "policy `SRSF+tune`: `srsf` is no order of the original");
+        assert_eq!(message("SRSF+tune"), "policy `SRSF+tune`: `srsf` is not an order of the original");
         assert_eq!(
             message("fifo+turbo"),
-            "policy `fifo+turbo`: `turbo` is no allocation or placement of the original"
+            "policy `fifo+turbo`: `turbo` is not an allocation or placement of the original"
         );
         assert_eq!(
             message("fifo+fair+tune"),

@@ -66,7 +66,7 @@ Where Rhai would go on silently, scripts differ from the Rhai book:
 - `array.sort_by(|x| key)` sorts by a number, a text or an array of these, and keeps the order of equal ones;
   `array.sort(|a, b| ...)` must return a whole number.
 - The functions that `filter`, `find`, `some`, `all`, `drain`, `retain`, `index_of` and `dedup` take must return true or false.
-- A column is no condition of an `if`: use `where`, or ask about all jobs with `sum`, `least` or `most`.
+- A column is not a condition of an `if`: use `where`, or ask about all jobs with `sum`, `least` or `most`.
 - Keys of a map are texts; `map.get(number)`, `map.set(number, value)`, `map.contains(number)`, `map.remove(number)` and
   `number in map` take a whole number, such as `job.id`.
 

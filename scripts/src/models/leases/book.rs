@@ -151,7 +151,7 @@ impl LeaseBook {
             )
         } else {
             format!(
-                "{need} leases of {gpus} GPUs do not fit beside what is promised into the {horizon} from {from} s on"
+                "{need} leases of {gpus} GPUs do not fit into the {horizon} from {from} s on, with what is promised already"
             )
         }
     }
@@ -162,7 +162,7 @@ impl LeaseBook {
         for (job, promise) in self.promises.iter().filter(|(_, promise)| promise.plan.is_none()) {
             if let Some(row) = snapshot.jobs.row(*job) {
                 let levels = self.levels(snapshot, row, first);
-                // A promise that cannot be kept any more keeps nobody out.
+                // A promise that cannot be kept any more keeps no other job out.
                 let level = levels.get(promise.level).filter(|level| level.slack() >= 0);
                 unplanned.extend(level.map(|level| LeaseRow { level: 0, ..*level }));
             }

@@ -45,7 +45,7 @@ pub(super) struct Choice {
 /// Like jobs: same model, batch and GPUs, so same levels.
 pub(super) struct Class {
     rows: Vec<RowOnType>,
-    /// Beside each GPU, in the order of the problem's levels; the first is the proportional share.
+    /// With each GPU, in the order of the problem's levels; the first is the proportional share.
     shares: Vec<Host>,
 }
 

@@ -88,17 +88,22 @@ fn functions(registrar: &mut Registrar<'_>) {
         registrar.function("max(a, b) -> Column", "The larger of each pair; numbers and columns mix.");
     pairwise!(engine, "max", f64::max);
     registrar
-        .function("log2(a: Column) -> Column", "Logarithm to base 2.")
-        .register_fn("log2", |a: Column| map(a, f64::log2));
+        .function("log2(a: Column) -> Column", "Logarithm to base 2; of a number too.")
+        .register_fn("log2", |a: Column| map(a, f64::log2))
+        .register_fn("log2", f64::log2);
     powers(registrar);
     registrar
-        .function("ceil(a: Column) -> Column", "Rounded up to whole numbers.")
-        .register_fn("ceil", |a: Column| map(a, f64::ceil));
+        .function("ceil(a: Column) -> Column", "Rounded up to whole numbers; of a number too.")
+        .register_fn("ceil", |a: Column| map(a, f64::ceil))
+        .register_fn("ceil", f64::ceil);
     registrar
-        .function("floor(a: Column) -> Column", "Rounded down to whole numbers.")
+        .function("floor(a: Column) -> Column", "Rounded down to whole numbers; of a number too.")
         .register_fn("floor", |a: Column| map(a, f64::floor));
-    let engine = registrar
-        .function("clamp(a: Column, low: float, high: float) -> Column", "Kept between two numbers.");
+    let engine = registrar.function(
+        "clamp(a: Column, low: float, high: float) -> Column",
+        "Kept between two numbers; of a number too.",
+    );
+    engine.register_fn("clamp", |a: f64, low: f64, high: f64| a.max(low).min(high));
     engine.register_fn("clamp", |a: Column, low: f64, high: f64| map(a, |x| x.max(low).min(high)));
     engine.register_fn("clamp", |a: Column, low: i64, high: i64| {
         map(a, |x| x.max(low as f64).min(high as f64))

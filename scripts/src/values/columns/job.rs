@@ -6,6 +6,7 @@ use rhai::{Array, Dynamic, ImmutableString};
 use rota_core::ids::{GpuTypeId, JobId};
 use rota_core::job::JobSpec;
 use rota_core::resources::Host;
+use rota_core::snapshot::Snapshot;
 use rota_core::table::{Field, JobPhase};
 
 use crate::language::reference::Registrar;
@@ -48,6 +49,10 @@ impl JobValue {
 
     pub(crate) fn id(&self) -> JobId {
         self.session.snapshot.jobs.id(self.row())
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.session.snapshot
     }
 
     fn spec(&self) -> &JobSpec {

@@ -92,10 +92,6 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     );
     engine.register_get("restart_cost", |jobs: &mut Jobs| {
         let table = &jobs.session.snapshot.jobs;
-        let cost_s = |row: usize| {
-            let costs = table.spec(row).costs();
-            (costs.restart + costs.checkpoint).as_secs_f64()
-        };
-        Column::compute(jobs, jobs.rows().map(cost_s))
+        Column::compute(jobs, jobs.rows().map(|row| table.restart_cost(row).as_secs_f64()))
     });
 }

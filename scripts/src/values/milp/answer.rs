@@ -6,7 +6,10 @@ use rhai::{Array, Dynamic, ImmutableString};
 use rota_solvers::Solution;
 
 use super::Cell;
-use super::linear::{Linear, Shape};
+use super::linear::Linear;
+use super::matrix::Matrix;
+use super::shape::{Set, Shape};
+use super::starts::Began;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 use crate::values::Column;
@@ -16,20 +19,30 @@ use crate::values::Column;
 pub(crate) struct MilpAnswer {
     cell: Arc<Cell>,
     solution: Arc<Solution>,
+    began: Began,
 }
 
 impl MilpAnswer {
-    pub(crate) fn new(cell: &Arc<Cell>, solution: Solution) -> Self {
-        MilpAnswer { cell: Arc::clone(cell), solution: Arc::new(solution) }
+    pub(super) fn new(cell: &Arc<Cell>, solution: Solution, began: Began) -> Self {
+        MilpAnswer { cell: Arc::clone(cell), solution: Arc::new(solution), began }
+    }
+
+    /// What became of the start.
+    pub(super) fn began(&self) -> String {
+        self.began.text()
     }
 
     /// One line for the record of the round.
     pub(crate) fn note(&self) -> String {
         let gap = self.solution.gap().map_or("unknown".to_owned(), |gap| format!("{:.3} %", gap * 100.0));
-        match self.solution.objective {
+        let mut note = match self.solution.objective {
             Some(objective) => format!("milp: {}, objective {objective}, gap {gap}", self.solution.status),
             None => format!("milp: {}", self.solution.status),
+        };
+        if let Began::Refused(_) = self.began {
+            note.push_str(&format!(", start {}", self.began.text()));
         }
+        note
     }
 
     fn value(&self, linear: &Linear) -> Outcome<Dynamic> {
@@ -51,9 +64,13 @@ impl MilpAnswer {
         };
         match linear.shape() {
             Shape::One => Ok(Dynamic::from(at(0))),
-            Shape::Jobs(jobs) => Column::compute(jobs, (0..jobs.len()).map(at)).map(Dynamic::from),
-            Shape::Count(count) => {
+            Shape::Each(Set::Jobs(jobs)) => Column::compute(jobs, (0..jobs.len()).map(at)).map(Dynamic::from),
+            Shape::Each(Set::Count(count)) => {
                 Ok(Dynamic::from((0..*count).map(|i| Dynamic::from(at(i))).collect::<Array>()))
+            }
+            Shape::Pairs(sides) => {
+                let numbers = (0..sides.len()).map(at);
+                Matrix::compute(&self.cell.session, sides.clone(), numbers).map(Dynamic::from)
             }
         }
     }
@@ -86,7 +103,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "value(expression: Linear)",
-        "The value of a variable or an expression: a number, a column for one over jobs, an array for one over a count.",
+        "The value of a variable or an expression: a number, a column for one over jobs, an array for one over a count, a matrix for one over \
+         two sets.",
     );
     engine.register_fn("value", |a: MilpAnswer, linear: Linear| a.value(&linear));
     registrar.unknown_field::<MilpAnswer>(OWNER);

@@ -1,5 +1,5 @@
-//! Linear expressions over a model's variables: one, one for each job, or a list of them. Operators are in
-//! `operators`.
+//! Linear expressions over a model's variables: one, one for each member of a set, or one for each pair of two sets.
+//! Operators are in `operators`, sums along a side in `sides`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,11 @@ use rhai::{Array, Dynamic};
 use rota_solvers::Variable;
 
 use super::Cell;
+use super::matrix::Matrix;
 use super::operators::combine;
+use super::shape::{Set, Shape};
 use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs, number, type_label};
-
-/// What there is one expression for.
-#[derive(Clone, Debug)]
-pub(crate) enum Shape {
-    One,
-    Jobs(Jobs),
-    Count(usize),
-}
 
 /// Expressions.
 #[derive(Clone, Debug)]
@@ -59,86 +53,16 @@ pub(crate) struct Constraint {
     pub(crate) relation: Relation,
 }
 
-impl Shape {
-    /// A set of jobs, or a count.
-    pub(crate) fn from_value(value: &Dynamic) -> Outcome<Shape> {
-        const MOST: i64 = 1_000_000;
-        if let Some(jobs) = value.read_lock::<Jobs>() {
-            return Ok(Shape::Jobs(jobs.clone()));
-        }
-        match value.as_int() {
-            Ok(count) if (0..=MOST).contains(&count) => Ok(Shape::Count(count as usize)),
-            Ok(count) => fail(format!("{count} variables: a model may have 0 to {MOST} of a name")),
-            Err(_) => {
-                fail(format!("variables are made over a set of jobs or a count, got {}", type_label(value)))
-            }
-        }
-    }
-
-    pub(crate) fn is_one(&self) -> bool {
-        matches!(self, Shape::One)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Shape::One => 1,
-            Shape::Jobs(jobs) => jobs.len(),
-            Shape::Count(count) => *count,
-        }
-    }
-
-    /// Places by ascending job id, so that a model does not depend on the order of the table.
-    pub(crate) fn positions_by_id(&self) -> Box<dyn Iterator<Item = usize> + '_> {
-        match self {
-            Shape::Jobs(jobs) => jobs.positions_by_id(),
-            _ => Box::new(0..self.len()),
-        }
-    }
-
-    /// The name of one of several: `x_17` for job 17.
-    pub(crate) fn name_of(&self, name: &str, position: usize) -> String {
-        match self {
-            Shape::One => name.to_owned(),
-            Shape::Count(_) => format!("{name}_{position}"),
-            Shape::Jobs(jobs) => format!("{name}_{}", jobs.session.snapshot.jobs.id(jobs.row_at(position))),
-        }
-    }
-
-    /// What two shapes make together: a single one goes with all.
-    pub(super) fn with(&self, other: &Shape) -> Outcome<Shape> {
-        match (self, other) {
-            (Shape::One, any) | (any, Shape::One) => Ok(any.clone()),
-            (Shape::Jobs(a), Shape::Jobs(b)) if a.is_same(b) => Ok(self.clone()),
-            (Shape::Count(a), Shape::Count(b)) if a == b => Ok(self.clone()),
-            _ => fail(format!("expressions over {self} and over {other} do not go together")),
-        }
-    }
-
-    pub(super) fn position(&self, position: usize) -> usize {
-        if self.is_one() { 0 } else { position }
-    }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Shape::One => f.write_str("one"),
-            Shape::Jobs(jobs) => write!(f, "{} jobs", jobs.len()),
-            Shape::Count(count) => write!(f, "{count} entries"),
-        }
-    }
-}
-
 impl Linear {
-    /// One variable for each position.
+    /// One variable for each position, or none where there is none.
     pub(crate) fn of_variables(
         cell: &Arc<Cell>,
         shape: Shape,
-        variables: impl Iterator<Item = Variable>,
+        variables: &[Option<Variable>],
     ) -> Outcome<Linear> {
         let mut body = Building::new(cell, shape.len(), shape.len())?;
         for variable in variables {
-            body.terms.push((variable, 1.0));
+            body.terms.extend(variable.map(|variable| (variable, 1.0)));
             body.close(0.0);
         }
         Ok(body.done(shape))
@@ -149,15 +73,20 @@ impl Linear {
         let (shape, numbers) = if let Some(one) = number(value) {
             (Shape::One, vec![one])
         } else if let Some(column) = value.read_lock::<Column>() {
-            (Shape::Jobs(column.jobs.clone()), column.values().to_vec())
+            (Shape::Each(Set::Jobs(column.jobs.clone())), column.values().to_vec())
+        } else if let Some(matrix) = value.read_lock::<Matrix>() {
+            (Shape::Pairs(matrix.sides().clone()), matrix.values().to_vec())
         } else if let Some(array) = value.read_lock::<Array>() {
             let numbers: Option<Vec<f64>> = array.iter().map(number).collect();
             let Some(numbers) = numbers else {
                 return fail("an array next to variables must hold numbers only");
             };
-            (Shape::Count(numbers.len()), numbers)
+            (Shape::Each(Set::Count(numbers.len())), numbers)
         } else {
-            return fail(format!("expected a number or a column, got {}", type_label(value)));
+            return fail(format!(
+                "expected a number, a column, an array or a matrix, got {}",
+                type_label(value)
+            ));
         };
         let mut body = Building::new(cell, numbers.len(), 0)?;
         numbers.into_iter().for_each(|number| body.close(number));
@@ -167,16 +96,22 @@ impl Linear {
     /// The same for every position of a shape, where there is only one.
     pub(crate) fn spread(self, shape: &Shape) -> Outcome<Linear> {
         let whole = self.shape.with(shape)?;
-        if whole.len() == self.shape.len() && whole.is_one() == self.shape.is_one() {
-            return Ok(self);
+        if self.shape.repeats(&whole) == 1 && whole.is_one() == self.shape.is_one() {
+            return Ok(Linear { shape: whole, ..self });
         }
         combine(&self, &Linear::zeros(&self.cell, whole)?, 1.0)
     }
 
-    fn zeros(cell: &Arc<Cell>, shape: Shape) -> Outcome<Linear> {
+    pub(super) fn zeros(cell: &Arc<Cell>, shape: Shape) -> Outcome<Linear> {
         let mut body = Building::new(cell, shape.len(), 0)?;
         (0..shape.len()).for_each(|_| body.close(0.0));
         Ok(body.done(shape))
+    }
+
+    /// The same expressions with another shape of as many positions.
+    pub(super) fn reshaped(&self, shape: Shape) -> Linear {
+        assert_eq!(self.shape.len(), shape.len(), "one expression for each position");
+        Linear { shape, ..self.clone() }
     }
 
     pub(super) fn cell(&self) -> &Arc<Cell> {
@@ -227,18 +162,23 @@ impl Linear {
     }
 
     pub(super) fn at_index(&self, index: i64) -> Outcome<Linear> {
+        if let Shape::Pairs(_) = self.shape {
+            return self.row(index);
+        }
         let position = usize::try_from(index).ok().and_then(|index| self.shape.positions_by_id().nth(index));
         self.at(position, format!("index {index}"))
     }
 
     pub(super) fn of_job(&self, job: &JobValue) -> Outcome<Linear> {
-        let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
+        let Shape::Each(Set::Jobs(jobs)) = &self.shape else { return self.row_of_job(job) };
         self.at(jobs.position_of(job.row()), format!("job {}", job.id()))
     }
 
     /// The expressions of some of the jobs.
     pub(super) fn of_jobs(&self, some: Jobs) -> Outcome<Linear> {
-        let Shape::Jobs(jobs) = &self.shape else { return fail("this expression is not over jobs") };
+        let Shape::Each(Set::Jobs(jobs)) = &self.shape else {
+            return fail("this expression is not over jobs");
+        };
         let mut body = Building::new(&self.cell, some.len(), self.n_terms())?;
         for row in some.rows() {
             let Some(position) = jobs.position_of(row) else {
@@ -250,7 +190,7 @@ impl Linear {
             body.terms.extend_from_slice(self.terms(position));
             body.close(self.number(position));
         }
-        Ok(body.done(Shape::Jobs(some)))
+        Ok(body.done(Shape::Each(Set::Jobs(some))))
     }
 }
 

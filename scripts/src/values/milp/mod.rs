@@ -1,12 +1,17 @@
 //! Models written in a script: `let m = milp(); let x = m.binary("x", jobs); m.add(sum(x * jobs.gpus) <= 8);`.
 //!
 //! A script holds a handle; variables, expressions and constraints know the model they belong to. What a model
-//! takes counts as column memory, and building it as operations. Expressions are in `linear`, answers in
-//! `answer`.
+//! takes counts as column memory, and building it as operations. Sets are in `shape`, expressions in `linear`, numbers
+//! over two sets in `matrix`, answers in `answer`.
 
 pub(crate) mod answer;
 pub(crate) mod linear;
+pub(crate) mod matrix;
+pub(crate) mod matrix_arithmetic;
 pub(crate) mod operators;
+pub(crate) mod shape;
+pub(crate) mod sides;
+pub(crate) mod starts;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +25,10 @@ use crate::language::session::{Outcome, Session, Shared, fail};
 use crate::policy::solving;
 use crate::values::{number, type_label};
 use answer::MilpAnswer;
-use linear::{Constraint, Linear, Relation, Shape};
+use linear::{Constraint, Linear, Relation};
+use matrix::Matrix;
+use shape::Shape;
+use starts::{Began, Starts};
 
 /// About how many bytes a variable or a row takes besides its terms: name, bounds, cost.
 const BYTES_EACH: u64 = 128;
@@ -36,6 +44,7 @@ pub(crate) struct MilpValue(pub(crate) Arc<Cell>);
 pub(crate) struct Cell {
     pub(crate) session: Arc<Session>,
     model: Mutex<Model>,
+    starts: Mutex<Starts>,
     bytes: AtomicU64,
 }
 
@@ -54,11 +63,20 @@ impl Cell {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Never held while script code runs, nor taken while the model is held.
+    fn starts(&self) -> MutexGuard<'_, Starts> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts what is about to be added.
     fn take(&self, n_items: usize, n_terms: usize) -> Outcome<()> {
-        let meter = self.session.meter();
-        meter.charge(n_items + n_terms)?;
         let bytes = n_items as u64 * BYTES_EACH + n_terms as u64 * BYTES_PER_TERM;
+        self.take_bytes(n_items + n_terms, bytes)
+    }
+
+    fn take_bytes(&self, n_items: usize, bytes: u64) -> Outcome<()> {
+        let meter = self.session.meter();
+        meter.charge(n_items)?;
         meter.take_column(bytes)?;
         self.bytes.fetch_add(bytes, Relaxed);
         Ok(())
@@ -68,22 +86,42 @@ impl Cell {
 impl MilpValue {
     fn new(session: Arc<Session>) -> Self {
         let (model, bytes) = (Mutex::new(Model::new(Sense::Maximize)), AtomicU64::new(0));
-        MilpValue(Arc::new(Cell { session, model, bytes }))
+        MilpValue(Arc::new(Cell { session, model, starts: Mutex::default(), bytes }))
     }
 
-    fn variables(&self, kind: Kind, name: &str, shape: Shape, bounds: Bounds<'_>) -> Outcome<Linear> {
+    /// Variables over one or two sets; over a matrix, one for each pair whose number is not 0.
+    fn variables_over(&self, kind: Kind, name: &str, over: &Dynamic, bounds: Bounds<'_>) -> Outcome<Linear> {
+        let Some(wanted) = over.read_lock::<Matrix>() else {
+            return self.variables(kind, name, Shape::from_value(over)?, bounds, |_| true);
+        };
+        if wanted.sides().rows.is_none() || wanted.sides().columns.is_none() {
+            return fail(format!("variables over a matrix of {}: it needs rows and columns", wanted.sides()));
+        }
+        let shape = Shape::Pairs(wanted.sides().clone());
+        self.variables(kind, name, shape, bounds, |position| wanted.values()[position] != 0.0)
+    }
+
+    fn variables(
+        &self,
+        kind: Kind,
+        name: &str,
+        shape: Shape,
+        bounds: Bounds<'_>,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Outcome<Linear> {
         let low = Linear::constant(&self.0, bounds.0)?.spread(&shape)?;
         let high = Linear::constant(&self.0, bounds.1)?.spread(&shape)?;
-        self.0.take(shape.len(), 0)?;
+        self.0.session.meter().charge(shape.len())?;
+        self.0.take((0..shape.len()).filter(|position| is_wanted(*position)).count(), 0)?;
         let mut variables = vec![None; shape.len()];
         let mut model = self.0.model();
-        for position in shape.positions_by_id() {
+        for position in shape.positions_by_id().filter(|position| is_wanted(*position)) {
             let name = shape.name_of(name, position);
             let made = model.variable(&name, kind, low.number(position), high.number(position));
             variables[position] = Some(made.or_else(wrong)?);
         }
         drop(model);
-        Linear::of_variables(&self.0, shape, variables.into_iter().flatten())
+        Linear::of_variables(&self.0, shape, &variables)
     }
 
     fn add(&self, name: Option<&str>, constraint: &Constraint) -> Outcome<()> {
@@ -127,11 +165,14 @@ impl MilpValue {
     fn solve(&self, options: &Map) -> Outcome<MilpAnswer> {
         let session = &self.0.session;
         let limits = limits(options, session)?;
+        let starts = self.0.starts().clone();
         let model = self.0.model();
+        let (values, began) = starts.complete(&model);
         session.meter().charge(model.n_variables() + model.n_terms())?;
-        let solution = session.shared.solving.solver().solve(&model, &limits, Start::Cold);
+        let start = if began == Began::Warm { Start::Values(&values) } else { Start::Cold };
+        let solution = session.shared.solving.solver().solve(&model, &limits, start);
         drop(model);
-        let answer = MilpAnswer::new(&self.0, solution);
+        let answer = MilpAnswer::new(&self.0, solution, began);
         session.shared.note(&answer.note());
         Ok(answer)
     }
@@ -188,7 +229,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.method(
         OWNER,
         "add(constraint)",
-        "A row, or one for each job: `m.add(sum(x * jobs.gpus) <= 8)`. A name may come first: `m.add(\"gpus\", …)`.",
+        "A row, or one for each job or pair: `m.add(sum(x * jobs.gpus) <= 8)`. A name may come first: `m.add(\"gpus\", …)`.",
     );
     engine.register_fn("add", |m: MilpValue, constraint: Constraint| m.add(None, &constraint));
     engine.register_fn("add", |m: MilpValue, name: ImmutableString, constraint: Constraint| {
@@ -221,15 +262,16 @@ fn variables(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         OWNER,
         "binary(name, over) -> Linear",
-        "Variables that are 0 or 1: one for each job of a set, or so many; without `over`, a single one.",
+        "Variables that are 0 or 1: one for each job of a set, or so many; over two sets, `[jobs, 20]`, one for each pair; over a \
+         matrix, one for each pair whose number is not 0, and nothing for the others. Without `over`, a single one.",
     );
     let bounds = (zero.clone(), one.clone());
     engine.register_fn("binary", move |m: MilpValue, name: ImmutableString| {
-        m.variables(Kind::Integer, &name, Shape::One, (&bounds.0, &bounds.1))
+        m.variables(Kind::Integer, &name, Shape::One, (&bounds.0, &bounds.1), |_| true)
     });
     let bounds = (zero.clone(), one);
     engine.register_fn("binary", move |m: MilpValue, name: ImmutableString, over: Dynamic| {
-        m.variables(Kind::Integer, &name, Shape::from_value(&over)?, (&bounds.0, &bounds.1))
+        m.variables_over(Kind::Integer, &name, &over, (&bounds.0, &bounds.1))
     });
     for (verb, kind, what) in
         [("integer", Kind::Integer, "whole numbers"), ("real", Kind::Continuous, "any numbers")]
@@ -237,23 +279,23 @@ fn variables(registrar: &mut Registrar<'_>) {
         let engine = registrar.method(
             OWNER,
             &format!("{verb}(name, over, low, high) -> Linear"),
-            &format!("Variables that are {what} between two bounds, from 0 to infinity when none are given; bounds may be columns. Without `over`, a single one."),
+            &format!("Variables that are {what} between two bounds, from 0 to infinity when none are given; bounds may be columns, arrays or matrices. `over` is as for `binary`; without it, a single one."),
         );
         let bounds = (zero.clone(), endless.clone());
         engine.register_fn(verb, move |m: MilpValue, name: ImmutableString| {
-            m.variables(kind, &name, Shape::One, (&bounds.0, &bounds.1))
+            m.variables(kind, &name, Shape::One, (&bounds.0, &bounds.1), |_| true)
         });
         let bounds = (zero.clone(), endless.clone());
         engine.register_fn(verb, move |m: MilpValue, name: ImmutableString, over: Dynamic| {
-            m.variables(kind, &name, Shape::from_value(&over)?, (&bounds.0, &bounds.1))
+            m.variables_over(kind, &name, &over, (&bounds.0, &bounds.1))
         });
         engine.register_fn(verb, move |m: MilpValue, name: ImmutableString, low: Dynamic, high: Dynamic| {
-            m.variables(kind, &name, Shape::One, (&low, &high))
+            m.variables(kind, &name, Shape::One, (&low, &high), |_| true)
         });
         engine.register_fn(
             verb,
             move |m: MilpValue, name: ImmutableString, over: Dynamic, low: Dynamic, high: Dynamic| {
-                m.variables(kind, &name, Shape::from_value(&over)?, (&low, &high))
+                m.variables_over(kind, &name, &over, (&low, &high))
             },
         );
     }

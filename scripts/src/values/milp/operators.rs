@@ -1,9 +1,10 @@
-//! Operators on linear expressions, element by element, with numbers, columns and arrays on either side. Comparing two makes
-//! a constraint.
+//! Operators on linear expressions, element by element, with numbers, columns, arrays and matrices on either side. Comparing
+//! two makes a constraint.
 
 use rhai::{Array, Dynamic, ImmutableString};
 
 use super::linear::{Building, Constraint, Linear, Relation};
+use super::matrix::Matrix;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 use crate::values::{Column, JobValue, Jobs};
@@ -14,11 +15,10 @@ pub(super) fn combine(a: &Linear, b: &Linear, sign: f64) -> Outcome<Linear> {
         return fail("expressions of two different models");
     }
     let shape = a.shape().with(b.shape())?;
-    let repeats = |side: &Linear| if side.shape().is_one() { shape.len() } else { 1 };
-    let n_terms = a.n_terms() * repeats(a) + b.n_terms() * repeats(b);
+    let n_terms = a.n_terms() * a.shape().repeats(&shape) + b.n_terms() * b.shape().repeats(&shape);
     let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
     for position in 0..shape.len() {
-        let (p, q) = (a.shape().position(position), b.shape().position(position));
+        let (p, q) = (a.shape().position(&shape, position), b.shape().position(&shape, position));
         body.terms.extend_from_slice(a.terms(p));
         body.terms.extend(b.terms(q).iter().map(|(variable, factor)| (*variable, sign * factor)));
         body.close(a.number(p) + sign * b.number(q));
@@ -35,10 +35,11 @@ fn scale(a: &Linear, b: &Linear, divides: bool) -> Outcome<Linear> {
         _ => return fail("a product of two expressions with variables is not linear"),
     };
     let shape = a.shape().with(b.shape())?;
-    let n_terms = if linear.shape().is_one() { linear.n_terms() * shape.len() } else { linear.n_terms() };
+    let n_terms = linear.n_terms() * linear.shape().repeats(&shape);
     let mut body = Building::new(a.cell(), shape.len(), n_terms)?;
     for position in 0..shape.len() {
-        let (p, q) = (linear.shape().position(position), factor.shape().position(position));
+        let p = linear.shape().position(&shape, position);
+        let q = factor.shape().position(&shape, position);
         let factor = if divides { 1.0 / factor.number(q) } else { factor.number(q) };
         body.terms.extend(linear.terms(p).iter().map(|(variable, by)| (*variable, by * factor)));
         body.close(linear.number(p) * factor);
@@ -54,11 +55,11 @@ fn strict(_: &Linear, _: &Linear) -> Outcome<Constraint> {
     fail("constraints are written with <=, >= or ==")
 }
 
-/// Registers an operator for expressions with expressions, numbers, columns and arrays, on either side.
+/// Registers an operator for expressions with expressions, numbers, columns, arrays and matrices, on either side.
 macro_rules! operator {
     ($engine:expr, $name:literal, $f:expr) => {
         $engine.register_fn($name, |a: Linear, b: Linear| ($f)(&a, &b));
-        operator!(@mixed $engine, $name, $f, f64, i64, Column, Array);
+        operator!(@mixed $engine, $name, $f, f64, i64, Column, Array, Matrix);
     };
     (@mixed $engine:expr, $name:literal, $f:expr, $($other:ty),*) => {
         $($engine.register_fn($name, |a: Linear, b: $other| {
@@ -76,13 +77,14 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     const OWNER: &str = "Linear";
     registrar.class::<Linear>(
         OWNER,
-        "A linear expression over a model's variables, or one for each job of a set.",
+        "A linear expression over a model's variables, or one for each member of a set, or for each pair of two sets.",
     );
     let engine = registrar.method(
         OWNER,
         "a + b, a - b, a * b, a / b -> Linear",
-        "Element by element; the other side may be an expression, a number, a column or an array of numbers. A product \
-         may have variables on one side only.",
+        "Element by element; the other side may be an expression, a number, a column, an array of numbers or a matrix. A \
+         product may have variables on one side only. Next to expressions over jobs and something else, a column goes along \
+         the jobs; of an array, `by_row` or `by_column` says along what.",
     );
     operator!(engine, "+", |a: &Linear, b: &Linear| combine(a, b, 1.0));
     operator!(engine, "-", |a: &Linear, b: &Linear| combine(a, b, -1.0));

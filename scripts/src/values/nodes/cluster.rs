@@ -29,9 +29,9 @@ pub(crate) struct NodeValue {
 /// What is free on all nodes while jobs are placed.
 #[derive(Clone, Debug)]
 pub(crate) struct RoomValue {
-    session: Arc<Session>,
-    free_gpus: u32,
-    free: Arc<Vec<(GpuSet, Host)>>,
+    pub(super) session: Arc<Session>,
+    pub(super) free_gpus: u32,
+    pub(super) free: Arc<Vec<(GpuSet, Host)>>,
 }
 
 impl NodeValue {
@@ -66,12 +66,7 @@ impl RoomValue {
         let n_nodes = session.snapshot.cluster.nodes().len();
         session.meter().charge(n_nodes + session.snapshot.jobs.len())?;
         let snapshot = &session.snapshot;
-        let free_of = |(node, is_up): (&Node, &bool)| match is_up {
-            true => (snapshot.nodes.usable(node), node.host),
-            false => (GpuSet::NONE, Host::NONE),
-        };
-        let mut free: Vec<_> =
-            snapshot.cluster.nodes().iter().zip(&snapshot.nodes.is_up).map(free_of).collect();
+        let mut free = all_free(session);
         for row in (0..snapshot.jobs.len()).filter(|row| snapshot.jobs.phase(*row) == JobPhase::Running) {
             for slice in &snapshot.jobs.allocation(row).slices {
                 let (gpus, host) = &mut free[slice.node.index()];
@@ -79,6 +74,14 @@ impl RoomValue {
                 *host = host.saturating_sub(&slice.host);
             }
         }
+        let free_gpus = free.iter().map(|(gpus, _)| gpus.len()).sum();
+        Ok(RoomValue { session: Arc::clone(session), free_gpus, free: Arc::new(free) })
+    }
+
+    /// What would be free if no job ran.
+    pub(crate) fn without_jobs(session: &Arc<Session>) -> Outcome<RoomValue> {
+        session.meter().charge(session.snapshot.cluster.nodes().len())?;
+        let free = all_free(session);
         let free_gpus = free.iter().map(|(gpus, _)| gpus.len()).sum();
         Ok(RoomValue { session: Arc::clone(session), free_gpus, free: Arc::new(free) })
     }
@@ -101,6 +104,16 @@ impl RoomValue {
     fn total(&self) -> Host {
         self.free.iter().fold(Host::NONE, |sum, (_, host)| sum.checked_add(host).unwrap_or(sum))
     }
+}
+
+/// All that is up, by node.
+fn all_free(session: &Session) -> Vec<(GpuSet, Host)> {
+    let states = &session.snapshot.nodes;
+    let free_of = |(node, is_up): (&Node, &bool)| match is_up {
+        true => (states.usable(node), node.host),
+        false => (GpuSet::NONE, Host::NONE),
+    };
+    session.snapshot.cluster.nodes().iter().zip(&states.is_up).map(free_of).collect()
 }
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {

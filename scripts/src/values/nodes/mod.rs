@@ -4,3 +4,4 @@ pub(crate) mod cluster;
 pub(crate) mod gpu_types;
 pub(crate) mod placement;
 pub(crate) mod share;
+pub(crate) mod taking;

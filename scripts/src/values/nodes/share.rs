@@ -54,12 +54,46 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Every amount times a number that is not negative.",
     );
     engine.register_fn("*", |share: Host, factor: f64| scaled(&share, factor));
-    engine.register_fn("*", |share: Host, factor: i64| scaled(&share, factor as f64));
+    engine.register_fn("*", |share: Host, factor: i64| times(&share, factor));
+    let engine = registrar.method(
+        OWNER,
+        "a + b -> Share",
+        "Both together. `a - b` is what is left, nothing of an amount where `b` has more.",
+    );
+    engine.register_fn("+", |a: Host, b: Host| match a.checked_add(&b) {
+        Some(sum) => Ok(sum),
+        None => fail(format!("{a} and {b} add up to more than can be counted")),
+    });
+    engine.register_fn("-", |a: Host, b: Host| a.saturating_sub(&b));
+    let engine = registrar.method(
+        OWNER,
+        "share / count -> Share",
+        "The part of one of so many, each amount rounded down, so that all parts together never exceed the whole.",
+    );
+    engine.register_fn("/", |share: Host, count: i64| match u32::try_from(count) {
+        Ok(count) if count > 0 => Ok(share.per(count)),
+        _ => fail(format!("a share cannot be divided by {count}")),
+    });
+    registrar
+        .method(OWNER, "a == b, a != b -> bool", "Whether all amounts are the same.")
+        .register_fn("==", |a: Host, b: Host| a == b)
+        .register_fn("!=", |a: Host, b: Host| a != b);
     registrar
         .method(OWNER, "fits_in(other: Share) -> bool", "Whether no amount is larger than the other's.")
         .register_fn("fits_in", |share: Host, other: Host| share.fits_in(&other));
     registrar.unknown_field::<Host>(OWNER);
     registrar.engine().register_fn("to_string", |share: &mut Host| ImmutableString::from(share.to_string()));
+}
+
+/// Exact, as many GPUs need so many times what one needs.
+fn times(share: &Host, factor: i64) -> Outcome<Host> {
+    match u32::try_from(factor) {
+        Ok(count) => {
+            let all = share.times(count);
+            checked(all.cpus(), all.mem_gb(), all.storage_mb_per_s()).map(|_| all)
+        }
+        Err(_) => scaled(share, factor as f64),
+    }
 }
 
 fn scaled(share: &Host, factor: f64) -> Outcome<Host> {

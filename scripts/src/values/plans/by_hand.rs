@@ -67,7 +67,7 @@ impl TimelineValue {
             }
         };
         let rows = self.unplanned(jobs)?;
-        // Who waits looks for a gap among the plans of all before it.
+        // A job that waits looks for a gap among the plans of all before it.
         let n_looking = rows.len().min(most);
         let n_steps = self.ahead()?.timeline().steps().len() + rows.len();
         self.session.meter().charge(n_looking.saturating_mul(n_steps))?;

@@ -33,7 +33,7 @@ impl Worth {
                     "it knows \"gpu_time\" and \"run_time\", or a closure `|steps|` that returns a Column"
                         .into()
                 });
-                fail(format!("grow: \"{other}\" is no criterion: {hint}"))
+                fail(format!("grow: \"{other}\" is not a criterion: {hint}"))
             }
         }
     }
@@ -229,7 +229,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Timeline",
         "grow(worth, options: Map) -> Timeline",
         "Gives GPUs that are free now to planned jobs, level by level, each to the job for which its next level is worth most; \
-         ties go to the earlier deadline, then to who was planned first. `worth` is a closure `|steps|` that returns a Column, a \
+         ties go to the earlier deadline, then to the job planned first. `worth` is a closure `|steps|` that returns a Column, a \
          number for each of the Steps; or `|job, at, next|` that returns a number (slow); or a word: \
          `\"gpu_time\"` (the default: GPU time saved, restarts weighed) or `\"run_time\"` (seconds saved for each GPU). Options: \
          `take`, how many GPUs may be given (default and limit: all that are free now), and `stop_below`, the worth at which \
@@ -265,7 +265,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Column",
         "grow(worth: Fn, options: Map) -> Column",
         "Numbers of GPUs that grow: the cluster's other GPUs go, level by level, to the job for which its next level is worth \
-         most; ties go to who arrived first. `worth` is a closure and options are as in `Timeline.grow`: `let none = jobs.held \
+         most; ties go to the job that arrived first. `worth` is a closure and options are as in `Timeline.grow`: `let none = jobs.held \
          * 0; none.grow(|steps| steps.next_rate - steps.rate)`.",
     );
     engine.register_fn("grow", |ctx: NativeCallContext, from: Column, worth: FnPtr| {

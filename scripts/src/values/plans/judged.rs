@@ -1,4 +1,4 @@
-//! Who may enter, for scripts: the verdict of a timeline on one job, or on all that ask.
+//! Which jobs may enter, for scripts: the verdict of a timeline on one job, or on all that ask.
 //!
 //! The judgement is `rota_core::timeline`. Verdicts on all that ask are reached at once, each given those accepted before;
 //! a script that asks about one job after another gets them one by one.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rhai::{Dynamic, ImmutableString};
 use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
-use rota_core::timeline::{Refusal, Turns, Way};
+use rota_core::timeline::{PlanOrder, Refusal, Way};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
@@ -33,7 +33,7 @@ impl VerdictsValue {
 pub(crate) struct Judged {
     way: Way,
     order: Arc<Vec<u32>>,
-    turns: Turns,
+    places: PlanOrder,
     /// Jobs that are admitted when the next question comes, in the order in which they are planned.
     inside: Vec<u32>,
     verdicts: VecDeque<(u32, VerdictValue)>,
@@ -49,7 +49,7 @@ impl Judged {
     fn next(&mut self) -> VerdictValue {
         let Some((row, verdict)) = self.verdicts.pop_front() else { return VerdictValue::Wait };
         if verdict == VerdictValue::Accept {
-            let place = |row: u32| self.turns.place(row);
+            let place = |row: u32| self.places.place(row);
             self.inside.insert(self.inside.partition_point(|other| place(*other) < place(row)), row);
         }
         verdict
@@ -70,12 +70,12 @@ impl TimelineValue {
         Ok(queue.rows)
     }
 
-    fn turns(&self, order: &[u32], newcomers: &[u32]) -> Outcome<Turns> {
+    fn places(&self, order: &[u32], newcomers: &[u32]) -> Outcome<PlanOrder> {
         let jobs = &self.session.snapshot.jobs;
         self.session.meter().charge(jobs.len())?;
-        let turns = Turns::of(order, jobs.len());
-        match newcomers.iter().find(|row| turns.place(**row) == 0) {
-            None => Ok(turns),
+        let places = PlanOrder::of(order, jobs.len());
+        match newcomers.iter().find(|row| places.place(**row) == 0) {
+            None => Ok(places),
             Some(row) => fail(format!(
                 "job {} is not in the order: take it from `view.everyone`, which has the jobs that ask too",
                 jobs.id(*row as usize)
@@ -86,9 +86,9 @@ impl TimelineValue {
     fn fit(&self, job: &JobValue, order: Option<Dynamic>) -> Outcome<Result<(), Refusal>> {
         let ahead = self.ahead()?;
         let row = job.row() as u32;
-        let turns = self.turns(&self.order(order)?, &[row])?;
+        let places = self.places(&self.order(order)?, &[row])?;
         self.session.meter().charge(ahead.planned().len() * ROWS_PER_PLAN)?;
-        Ok(ahead.fits(&self.session.snapshot, row, self.way, &turns))
+        Ok(ahead.fits(&self.session.snapshot, row, self.way, &places))
     }
 
     fn verdict(&self, job: &JobValue, order: Option<Dynamic>) -> Outcome<VerdictValue> {
@@ -118,7 +118,7 @@ impl TimelineValue {
         };
         let Plans::Due(due) = &self.plans else {
             return fail(
-                "verdicts: plan all jobs with one `reserve_least` or `reserve_earliest` first; beside other plans ask \
+                "verdicts: plan all jobs with one `reserve_least` or `reserve_earliest` first; with other plans, ask \
                  about one job after another with `verdict`",
             );
         };
@@ -131,7 +131,7 @@ impl TimelineValue {
     }
 
     /// Verdicts on this job and on all that ask after it, each given those accepted before. The plans with those that may
-    /// enter are kept: who plans the same jobs in the same order next gets them.
+    /// enter are kept for whatever plans the same jobs in the same order next.
     fn judged(&self, inside: &[u32], order: &Arc<Vec<u32>>, row: u32) -> Outcome<Judged> {
         let snapshot = &self.session.snapshot;
         let first = snapshot.jobs.id(row as usize);
@@ -139,20 +139,20 @@ impl TimelineValue {
         asking.retain(|row| snapshot.jobs.id(*row as usize) >= first);
         let (judged, idle): (Vec<u32>, Vec<u32>) =
             asking.iter().partition(|row| has_deadline(snapshot, **row));
-        let turns = self.turns(order, &asking)?;
+        let places = self.places(order, &asking)?;
         let ahead = self.ahead()?;
         self.session.meter().charge((ahead.planned().len() + judged.len()) * ROWS_PER_PLAN)?;
-        let judgement = ahead.judge(snapshot, &judged, self.way, &turns);
+        let judgement = ahead.judge(snapshot, &judged, self.way, &places);
         let mut fits = judgement.verdicts.iter().cloned();
         let verdicts = asking.into_iter().map(|row| {
             let fit = if has_deadline(snapshot, row) { fits.next().unwrap_or(Ok(())) } else { Ok(()) };
             (row, self.verdict_of(fit))
         });
         let verdicts = verdicts.collect();
-        if let Some(ahead) = judgement.as_planned_anew(snapshot, &idle, self.way, &turns) {
+        if let Some(ahead) = judgement.as_planned_anew(snapshot, &idle, self.way, &places) {
             self.keep(&Arc::new(ahead));
         }
-        Ok(Judged { way: self.way, order: Arc::clone(order), turns, inside: inside.to_vec(), verdicts })
+        Ok(Judged { way: self.way, order: Arc::clone(order), places, inside: inside.to_vec(), verdicts })
     }
 
     fn reason(&self, refusal: &Refusal) -> String {
@@ -200,7 +200,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         OWNER,
         "verdicts(order: Queue) -> Verdicts",
         "For `admit`: the verdict on the job in question and on all that ask after it, each given those accepted before. `admit` \
-         may return it instead of one verdict; it is not called again in this round then, and who plans the same jobs in the same order next pays nothing for it.",
+         may return it instead of one verdict; it is then not called again in this round, and planning the same jobs in the same order later costs nothing more.",
     );
     engine.register_fn("verdicts", |t: TimelineValue| t.verdicts(None));
     engine.register_fn("verdicts", |t: TimelineValue, order: Dynamic| t.verdicts(Some(order)));

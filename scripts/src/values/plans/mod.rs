@@ -2,6 +2,7 @@
 
 pub(crate) mod best_shares;
 pub(crate) mod by_hand;
+pub(crate) mod entry;
 pub(crate) mod fill;
 pub(crate) mod growth;
 pub(crate) mod judged;

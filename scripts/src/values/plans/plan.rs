@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, ImmutableString, Map};
-use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
-use rota_core::cluster::MAX_GPUS_PER_NODE;
+use rhai::{Array, Dynamic, ImmutableString};
+use rota_core::allocation::{Allocation, Slice};
 use rota_core::fill::{Granted, plan_of};
-use rota_core::ids::NodeId;
 use rota_core::plan::{Hold, Plan, Run, Verdict, Wake};
 use rota_core::time::Time;
 
-use crate::language::nearest;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, Shared, fail};
-use crate::values::share::checked;
-use crate::values::{JobValue, number, type_label};
+use crate::values::JobValue;
+use crate::values::plans::entry;
 
 /// A plan in the making.
 #[derive(Clone, Debug)]
@@ -53,7 +50,14 @@ impl PlanValue {
         let session = Arc::clone(&self.session);
         self.push(job, |job| {
             let mut read: Vec<Slice> =
-                slices.into_iter().map(|s| slice(&session, job, s)).collect::<Outcome<_>>()?;
+                slices.into_iter().map(|s| entry::read("run", &session, s)).collect::<Outcome<_>>()?;
+            if let Some(empty) = read.iter().find(|s| s.gpus.is_empty()) {
+                return fail(format!(
+                    "run: job {} gets no GPU on node {}: leave the entry out",
+                    job.id(),
+                    empty.node
+                ));
+            }
             read.sort_by_key(|s| s.node);
             if let Some(pair) = read.windows(2).find(|pair| pair[0].node == pair[1].node) {
                 return fail(format!(
@@ -94,72 +98,6 @@ impl PlanValue {
     }
 }
 
-/// One entry of `run`: `#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}`.
-fn slice(session: &Session, job: &JobValue, value: Dynamic) -> Outcome<Slice> {
-    const KEYS: [&str; 6] = ["node", "gpus", "cpus", "mem_gb", "storage", "share"];
-    let label = type_label(&value).to_owned();
-    let Some(map) = value.try_cast::<Map>() else {
-        return fail(format!(
-            "run: expected entries like #{{node: 0, gpus: [0], cpus: 3, mem_gb: 60}}, got {}",
-            label
-        ));
-    };
-    if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let hint = nearest::hint(key, KEYS).unwrap_or_else(|| format!("use one of {}", KEYS.join(", ")));
-        return fail(format!("run: `{key}` means nothing in an entry: {hint}"));
-    }
-    let amount = |key: &str, otherwise: f64| match map.get(key) {
-        None => Ok(otherwise),
-        Some(value) => match number(value) {
-            Some(amount) if amount >= 0.0 => Ok(amount),
-            _ => fail(format!("run: `{key}` must be a number that is not negative, got {value}")),
-        },
-    };
-    let node = node(session, map.get("node"))?;
-    let share = amount("share", 1.0)?;
-    if !(0.001..=1.0).contains(&share) {
-        return fail(format!("run: a share of {share} of a GPU: it goes from 0.001 to 1"));
-    }
-    Ok(Slice {
-        node,
-        gpus: gpus(session, job, node, map.get("gpus"))?,
-        share: (share * f64::from(WHOLE_GPU)).round() as u16,
-        host: checked(amount("cpus", 0.0)?, amount("mem_gb", 0.0)?, amount("storage", 0.0)?)?,
-    })
-}
-
-fn node(session: &Session, value: Option<&Dynamic>) -> Outcome<NodeId> {
-    let n_nodes = session.snapshot.cluster.nodes().len();
-    let number = value.and_then(|v| v.as_int().ok());
-    match number.and_then(|n| usize::try_from(n).ok()).filter(|n| *n < n_nodes) {
-        Some(index) => Ok(NodeId::from(index)),
-        None => match value {
-            Some(value) => fail(format!("run: there is no node {value}: nodes go from 0 to {}", n_nodes - 1)),
-            None => fail("run: an entry lacks its `node`"),
-        },
-    }
-}
-
-fn gpus(session: &Session, job: &JobValue, node: NodeId, value: Option<&Dynamic>) -> Outcome<GpuSet> {
-    let n_gpus = i64::from(session.snapshot.cluster.nodes()[node.index()].n_gpus.min(MAX_GPUS_PER_NODE));
-    let Some(array) = value.and_then(|v| v.read_lock::<Array>()) else {
-        return fail("run: `gpus` must be an array of GPU numbers, such as [0, 1]");
-    };
-    let mut set = GpuSet::NONE;
-    for item in array.iter() {
-        match item.as_int() {
-            Ok(gpu) if (0..n_gpus).contains(&gpu) => set = set.or(GpuSet(1 << gpu)),
-            _ => {
-                return fail(format!("run: node {node} has no GPU {item}: they go from 0 to {}", n_gpus - 1));
-            }
-        }
-    }
-    match set.is_empty() {
-        true => fail(format!("run: job {} gets no GPU on node {node}: leave the entry out", job.id())),
-        false => Ok(set),
-    }
-}
-
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     const OWNER: &str = "Plan";
     registrar.class::<PlanValue>(
@@ -174,8 +112,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         OWNER,
         "run(job, where: Array)",
         "The job (or its number) runs with exactly this, one entry for each node: \
-         `plan.run(job, [#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}])`; also `storage`, and `share` of each GPU \
-         below 1 to time-slice.",
+         `plan.run(job, [#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}])`; also `storage`, or `host`, a Share, for all three, \
+         and `share` of each GPU below 1 to time-slice.",
     );
     engine.register_fn("run", |plan: &mut PlanValue, job: Dynamic, slices: Array| plan.run(&job, slices));
     let engine = registrar.method(OWNER, "keep(job)", "The job goes on with what it has.");

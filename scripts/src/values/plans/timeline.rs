@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rhai::Dynamic;
+use rhai::{Array, Dynamic, Map};
 use rota_core::time::{Span, Time};
 use rota_core::timeline::{Ahead, Planned, Way};
 
@@ -15,6 +15,9 @@ use crate::values::{Column, JobValue, Jobs, Queue, View};
 
 /// Operations that planning one job counts for: it walks the steps of the timeline, which the grid keeps few.
 pub(super) const ROWS_PER_PLAN: usize = 64;
+
+/// Jobs that a stretch counts for: it becomes a map.
+const ROWS_PER_STRETCH: usize = 16;
 
 /// Plans are made anew after this time at the latest: estimates may have been wrong.
 const LONGEST_PLAN: Span = Span::from_secs(86_400);
@@ -43,7 +46,7 @@ pub(super) struct Due {
     made: OnceLock<Arc<Ahead>>,
 }
 
-/// Plans of a decision for jobs in an order, on a timeline that was all free: who asks for the same again gets them.
+/// Plans of a decision for jobs in an order, on a timeline that was all free, for whatever asks for the same again.
 #[derive(Debug)]
 pub(crate) struct Kept {
     way: Way,
@@ -129,7 +132,7 @@ impl TimelineValue {
         Ok(ahead)
     }
 
-    /// Keeps plans for whoever asks for the same in this decision.
+    /// Keeps plans for whatever asks for the same in this decision.
     pub(super) fn keep(&self, ahead: &Arc<Ahead>) {
         self.session.stage().kept = Some(Kept { way: self.way, ahead: Arc::clone(ahead) });
     }
@@ -183,11 +186,32 @@ impl TimelineValue {
         match u32::try_from(gpus) {
             Ok(gpus) if from.is_finite() && to.is_finite() && from < to => {
                 let mut ahead = self.ahead()?;
+                self.session.meter().charge(ahead.timeline().steps().len() + ahead.planned().len())?;
                 Arc::make_mut(&mut ahead).block(gpus, Time::from_secs_f64(from), Time::from_secs_f64(to));
                 Ok(TimelineValue { plans: Plans::Made(ahead), ..self })
             }
             _ => fail(format!("block: {gpus} GPUs from {from} s to {to} s cannot be reserved")),
         }
+    }
+}
+
+impl TimelineValue {
+    fn stretches(self, from: f64, to: f64) -> Outcome<Array> {
+        if from.is_nan() || to.is_nan() {
+            return fail("stretches: a time is not a number (NaN)");
+        }
+        let ahead = self.ahead()?;
+        self.session.meter().charge(ahead.timeline().steps().len() * ROWS_PER_STRETCH)?;
+        let window = ahead.timeline().window(Time::from_secs_f64(from), Time::from_secs_f64(to));
+        let stretch = |(from, to, free): (Time, Time, i32)| {
+            let to = Some(to).filter(|to| *to < Time::MAX);
+            let mut map = Map::new();
+            map.insert("from".into(), Dynamic::from(from.as_secs_f64()));
+            map.insert("to".into(), Dynamic::from(seconds(to)));
+            map.insert("free".into(), Dynamic::from(i64::from(free)));
+            Dynamic::from(map)
+        };
+        Ok(window.map(stretch).collect())
     }
 }
 
@@ -277,8 +301,17 @@ fn answers(registrar: &mut Registrar<'_>) {
     );
     engine.register_fn("least_free", |t: TimelineValue, from: f64, to: f64| -> Outcome<i64> {
         let (from, to) = (Time::from_secs_f64(from), Time::from_secs_f64(to));
-        Ok(i64::from(t.ahead()?.timeline().least_free(from, to)))
+        let ahead = t.ahead()?;
+        t.session.meter().charge(ahead.timeline().steps().len())?;
+        Ok(i64::from(ahead.timeline().least_free(from, to)))
     });
+    let engine = registrar.method(
+        OWNER,
+        "stretches(from: float, to: float) -> Array",
+        "The stretches of time between two times over which as many GPUs are free, the earliest first: `#{from, to, free}`. \
+         The second time may be infinite, and then the last stretch is.",
+    );
+    engine.register_fn("stretches", TimelineValue::stretches);
     let engine = registrar.method(
         OWNER,
         "finish(job: Job) -> float",
