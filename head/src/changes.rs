@@ -21,9 +21,9 @@ pub struct Change {
     pub change: MeasuredChange,
 }
 
-/// Where a job stands between two launches.
+/// Where a job is between two launches.
 #[derive(Default)]
-struct Story {
+struct BetweenLaunches {
     model: String,
     /// What it holds by the last plan that gave it something.
     holds: Option<Allocation>,
@@ -36,24 +36,25 @@ struct Story {
 /// All changes in a journal, in the order of their ends. Jobs that failed or waited longer than they needed are left out:
 /// only a job that goes on at once shows what the change itself costs.
 pub fn changes(journal: &[(Time, Record)]) -> Vec<Change> {
-    let mut stories: BTreeMap<JobId, Story> = BTreeMap::new();
+    let mut jobs: BTreeMap<JobId, BetweenLaunches> = BTreeMap::new();
     let mut found = Vec::new();
     for (at, record) in journal {
         match record {
             Record::JobReceived { job, request, .. } => {
-                stories.entry(*job).or_default().model = request.model.to_string();
+                jobs.entry(*job).or_default().model = request.model.to_string();
             }
-            Record::Planned { plan, .. } => planned(&mut stories, *at, &plan.run),
+            Record::Planned { plan, .. } => planned(&mut jobs, *at, &plan.run),
             Record::JobStopped { job, .. } => {
-                if let Some(story) = stories.get_mut(job) {
-                    story.gone = story.left.as_ref().map(|_| *at);
+                if let Some(state) = jobs.get_mut(job) {
+                    state.gone = state.left.as_ref().map(|_| *at);
                 }
             }
             Record::JobRequeued { job, .. } => {
-                stories.insert(*job, Story { model: model_of(&stories, *job), ..Story::default() });
+                let model = model_of(&jobs, *job);
+                jobs.insert(*job, BetweenLaunches { model, ..BetweenLaunches::default() });
             }
             Record::JobStarted { job, .. } => {
-                found.extend(stories.get_mut(job).and_then(|story| started(story, *job, *at)));
+                found.extend(jobs.get_mut(job).and_then(|state| started(state, *job, *at)));
             }
             _ => {}
         }
@@ -61,30 +62,30 @@ pub fn changes(journal: &[(Time, Record)]) -> Vec<Change> {
     found
 }
 
-fn model_of(stories: &BTreeMap<JobId, Story>, job: JobId) -> String {
-    stories.get(&job).map(|story| story.model.clone()).unwrap_or_default()
+fn model_of(jobs: &BTreeMap<JobId, BetweenLaunches>, job: JobId) -> String {
+    jobs.get(&job).map(|state| state.model.clone()).unwrap_or_default()
 }
 
-fn planned(stories: &mut BTreeMap<JobId, Story>, at: Time, run: &[(JobId, Option<Allocation>)]) {
+fn planned(jobs: &mut BTreeMap<JobId, BetweenLaunches>, at: Time, run: &[(JobId, Option<Allocation>)]) {
     let runs: BTreeSet<JobId> = run.iter().map(|(job, _)| *job).collect();
-    for (job, story) in &mut *stories {
+    for (job, state) in &mut *jobs {
         if !runs.contains(job) {
             // The job has to wait, so the time until it runs again is more than the cost of the change.
-            (story.holds, story.left, story.gone) = (None, None, None);
+            (state.holds, state.left, state.gone) = (None, None, None);
         }
     }
     for (job, allocation) in run {
-        let (Some(allocation), story) = (allocation, stories.entry(*job).or_default()) else { continue };
-        if let Some(before) = story.holds.take().filter(|before| !before.same_gpus(allocation)) {
-            (story.left, story.gone) = (Some((before, at)), None);
+        let (Some(allocation), state) = (allocation, jobs.entry(*job).or_default()) else { continue };
+        if let Some(before) = state.holds.take().filter(|before| !before.same_gpus(allocation)) {
+            (state.left, state.gone) = (Some((before, at)), None);
         }
-        story.holds = Some(allocation.clone());
+        state.holds = Some(allocation.clone());
     }
 }
 
-fn started(story: &mut Story, job: JobId, at: Time) -> Option<Change> {
-    let (before, left) = story.left.take()?;
-    let (gone, holds) = (story.gone.take()?, story.holds.as_ref()?);
+fn started(state: &mut BetweenLaunches, job: JobId, at: Time) -> Option<Change> {
+    let (before, left) = state.left.take()?;
+    let (gone, holds) = (state.gone.take()?, state.holds.as_ref()?);
     let nodes =
         |allocation: &Allocation| allocation.slices.iter().map(|s| s.node).collect::<BTreeSet<NodeId>>();
     let change = MeasuredChange {
@@ -94,5 +95,5 @@ fn started(story: &mut Story, job: JobId, at: Time) -> Option<Change> {
         checkpoint_s: (gone - left).as_secs_f64(),
         restart_s: (at - gone).as_secs_f64(),
     };
-    Some(Change { job, model: story.model.clone(), change })
+    Some(Change { job, model: state.model.clone(), change })
 }

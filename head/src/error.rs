@@ -6,6 +6,7 @@ use rota_transport::quic::ListenError;
 use rota_transport::value::ValueError;
 
 use crate::decider::PolicyUseError;
+use crate::roles::RolesError;
 use crate::store::StoreError;
 
 /// A head that could not start, or had to end.
@@ -17,6 +18,9 @@ pub enum HeadError {
     /// Its key or certificate cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The file of roles cannot be used.
+    #[error("--roles {0}")]
+    Roles(#[from] RolesError),
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),

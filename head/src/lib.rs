@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `run` starts a head, `engine` is its loop: it writes to the `store` (SQLite) before anything leaves. `record` is what
-//! is written, `rules` what decisions depend on besides events, `clock` the only clock, `pace` how fast jobs are against
+//! is written, `rules` what decisions depend on besides events, `roles` who may what, `clock` the only clock, `pace` how fast jobs are against
 //! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `ledger` turns one into the
 //! ledger of a run, `recorded` into a trace, `changes` into what changes of
 //! allocations cost. Sessions and the wire are in `rota-transport`, a round's decision is
@@ -26,6 +26,7 @@ pub mod pace;
 mod record;
 pub mod recorded;
 pub mod replay;
+mod roles;
 mod rules;
 mod run;
 mod serve;
@@ -37,6 +38,7 @@ pub use cluster_state::{Applied, ClusterState, CurrentPolicy, JobRecord, Standin
 pub use decider::{DecideError, PolicyUseError};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};
+pub use roles::RolesError;
 pub use rules::{ProfileText, Rules};
 pub use run::run;
 pub use settings::HeadSettings;

@@ -9,7 +9,7 @@ use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 
 use crate::cluster_state::ClusterState;
-use crate::decider::{DecideError, DryRun, LoadedPolicy};
+use crate::decider::{DecideError, DryRun, LoadedPolicy, Scripts};
 use crate::error::ReplayError;
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
@@ -35,7 +35,7 @@ pub fn replay(
     other: Option<(&str, &[(String, String)])>,
 ) -> Result<Replayed, ReplayError> {
     let (mut cluster, mut rules) = (ClusterState::new(rules)?, rules);
-    let mut policy = other.map(|(name, set)| load(name, set, "")).transpose()?;
+    let mut policy = other.map(|(name, set)| load(name, set, &[], "")).transpose()?;
     // What the policy was asked about and has not answered. It is asked here when the plan was accepted: another policy
     // may have been set in between, and then that one answered.
     let mut asked: Option<(u64, Snapshot)> = None;
@@ -48,17 +48,17 @@ pub fn replay(
             cluster = folded(rules, journal.get(..index).unwrap_or_default())?;
         }
         match record {
-            Record::PolicySet { policy: name, set, .. } if other.is_none() => {
+            Record::PolicySet { policy: name, set, texts, .. } if other.is_none() => {
                 let known = cluster.policy();
                 let is_known = (name, set) == (&known.name, &known.set);
                 let memory = policy.as_ref().filter(|_| is_known).map(LoadedPolicy::memory);
-                policy = Some(load(name, set, &memory.unwrap_or_default())?);
+                policy = Some(load(name, set, texts, &memory.unwrap_or_default())?);
             }
             Record::HeadStarted { .. } if other.is_none() && !cluster.policy().name.is_empty() => {
                 // The decider that had been asked ended with its head.
                 replayed.n_without += u64::from(asked.take().is_some());
                 let known = cluster.policy();
-                policy = Some(load(&known.name, &known.set, &known.memory)?);
+                policy = Some(load(&known.name, &known.set, &known.texts, &known.memory)?);
             }
             Record::Planned { round, plan, .. } => {
                 let mine = asked.take().filter(|(mine, _)| mine == round);
@@ -82,9 +82,15 @@ pub fn replay(
     Ok(replayed)
 }
 
-fn load(name: &str, set: &[(String, String)], memory: &str) -> Result<LoadedPolicy, ReplayError> {
+fn load(
+    name: &str,
+    set: &[(String, String)],
+    texts: &[(String, String)],
+    memory: &str,
+) -> Result<LoadedPolicy, ReplayError> {
     let failed = |error| ReplayError::Policy { policy: name.to_owned(), error: Box::new(error) };
-    LoadedPolicy::load(name, set, memory, DryRun::Skipped).map_err(failed)
+    let scripts = Scripts::of_this_machine(texts.to_vec());
+    LoadedPolicy::load(name, set, memory, &scripts, DryRun::Skipped).map_err(failed)
 }
 
 /// A head that starts with other rules applies them to all earlier records.

@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 
 use crate::clock::{self, Clock};
 use crate::cluster_state::ClusterState;
-use crate::decider::{self, Answer, Ask, DeciderLink};
-use crate::engine::{Engine, Input, RoundSettings, RoundTimer};
+use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
+use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
 use crate::record::Record;
+use crate::roles::RolesFile;
 use crate::serve;
 use crate::settings::HeadSettings;
 use crate::state::{State, StateSettings};
@@ -31,6 +32,7 @@ const DECIDER_STACK_BYTES: usize = 64 << 20;
 pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let mut store = Store::open(&settings.state)?;
     let credentials = Credentials::load_for(&settings.credentials, Role::Head)?;
+    let (roles_file, roles) = RolesFile::open(settings.roles.as_deref())?;
     let scale = settings.rules.time_scale;
     let time_scale = TimeScale::new(scale).map_err(HeadError::TimeScale)?;
     let mut cluster = ClusterState::new(&settings.rules)?;
@@ -62,7 +64,9 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let (asks, asked) = std_mpsc::channel();
     // The receiver is in scope: this cannot fail.
     let _ = asks.send(first);
-    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, DeciderLink::new(asks));
+    let access = Access { roles, policies: settings.policies.clone() };
+    let link = DeciderLink::new(asks);
+    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access);
     let answers = inputs.clone();
     let thread = std::thread::Builder::new().name("decider".into()).stack_size(DECIDER_STACK_BYTES);
     let decider = thread.spawn(move || {
@@ -72,7 +76,7 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
         });
     });
     let decider = decider.map_err(system("a thread"))?;
-    runtime.block_on(attend(settings, credentials, engine, inputs, received))?;
+    runtime.block_on(attend(settings, credentials, roles_file, engine, inputs, received))?;
     // It may still be deciding. Its answer is not needed any more, so it ends with the process.
     drop(decider);
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -82,6 +86,7 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
 async fn attend(
     settings: &HeadSettings,
     credentials: Credentials,
+    roles: RolesFile,
     engine: Engine,
     inputs: mpsc::Sender<Input>,
     received: mpsc::Receiver<Input>,
@@ -92,7 +97,7 @@ async fn attend(
     }
     let address = listener.address().ok_or(HeadError::NoAddress)?;
     tracing::info!("head listens at {address}, state in {}", settings.state.display());
-    let door = tokio::spawn(serve::serve(Arc::clone(&listener), inputs.clone()));
+    let door = tokio::spawn(serve::serve(Arc::clone(&listener), roles, inputs.clone()));
     let signals = tokio::spawn(async move {
         match signal().await {
             Ok(name) => {
@@ -124,13 +129,14 @@ async fn signal() -> std::io::Result<&'static str> {
 /// The first request to the decider: load the policy to start with. A head whose policy does not compile does not start.
 fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, HeadError> {
     let known = cluster.policy().clone();
-    let (policy, set, memory) = match &settings.policy {
-        Some((policy, set)) => (policy.clone(), set.clone(), String::new()),
-        None if !known.name.is_empty() => (known.name, known.set, known.memory),
-        None => (DEFAULT_POLICY.to_owned(), Vec::new(), String::new()),
+    let (policy, set, memory, sent) = match &settings.policy {
+        Some((policy, set)) => (policy.clone(), set.clone(), String::new(), Vec::new()),
+        None if !known.name.is_empty() => (known.name, known.set, known.memory, known.texts),
+        None => (DEFAULT_POLICY.to_owned(), Vec::new(), String::new(), Vec::new()),
     };
-    match decider::load_script(&policy, &set) {
-        Ok(_) => Ok(Ask::Choose { ticket: 0, policy, set, memory, snapshot: None }),
+    let scripts = Scripts { sent, folder: settings.policies.clone(), reads_paths: true };
+    match decider::load_script(&policy, &set, &scripts) {
+        Ok(_) => Ok(Ask::Choose { ticket: 0, policy, set, memory, scripts, snapshot: None }),
         Err(error) => Err(HeadError::Policy { policy, error: Box::new(error) }),
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use rota_transport::identity::Role;
 use rota_transport::message::{FromUser, ToAgent, ToHead};
 use rota_transport::quic::{Channel, ChannelError, Listener, Peer};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::engine::{Input, failed};
+use crate::roles::RolesFile;
 
 /// How many messages to one agent may be queued.
 const MOST_WAITING: usize = 8_192;
@@ -19,34 +20,42 @@ const MOST_ANSWERS: usize = 100_000;
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Serves until the listener is closed.
-pub(crate) async fn serve(listener: Arc<Listener>, engine: mpsc::Sender<Input>) {
+pub(crate) async fn serve(listener: Arc<Listener>, mut roles: RolesFile, engine: mpsc::Sender<Input>) {
     let links = Arc::new(AtomicU64::new(0));
+    // Rises when certificates were revoked.
+    let (revocations, _) = watch::channel(0_u64);
     let mut look = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             arrival = listener.accept() => {
                 let Some(arrival) = arrival else { return };
-                let (engine, links) = (engine.clone(), Arc::clone(&links));
+                let (engine, links, revoked) = (engine.clone(), Arc::clone(&links), revocations.subscribe());
                 tokio::spawn(async move {
                     match arrival.admit().await {
-                        Ok(peer) => attend(peer, engine, &links).await,
+                        Ok(peer) => attend(peer, engine, &links, revoked).await,
                         Err(refusal) => tracing::warn!("refused {refusal}"),
                     }
                 });
             }
-            _ = look.tick() => match listener.refresh() {
-                Ok(true) => {
-                    tracing::info!("the list of revoked certificates was read again");
-                    let _ = engine.send(Input::CertificatesChanged).await;
+            _ = look.tick() => {
+                match listener.refresh() {
+                    Ok(true) => {
+                        tracing::info!("the list of revoked certificates was read again");
+                        revocations.send_modify(|count| *count += 1);
+                        let _ = engine.send(Input::CertificatesChanged).await;
+                    }
+                    Ok(false) => {}
+                    Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one stays in force: {error}"),
                 }
-                Ok(false) => {}
-                Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one stays in force: {error}"),
-            },
+                if let Some(found) = roles.refresh() {
+                    let _ = engine.send(Input::RolesChanged(found)).await;
+                }
+            }
         }
     }
 }
 
-async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64) {
+async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64, revoked: watch::Receiver<u64>) {
     match peer.identity().role {
         Role::Agent => {
             let link = links.fetch_add(1, Ordering::Relaxed);
@@ -56,17 +65,26 @@ async fn attend(peer: Peer, engine: mpsc::Sender<Input>, links: &AtomicU64) {
             let name = peer.identity().name.clone();
             let _ = engine.send(Input::AgentGone { name, link }).await;
         }
-        Role::User => {
-            while let Ok(channel) = peer.accept().await {
-                let (peer, engine) = (peer.clone(), engine.clone());
-                tokio::spawn(async move {
-                    if let Err(error) = attend_user(&peer, channel, &engine).await {
-                        peer.close(&error.to_string());
-                    }
-                });
-            }
-        }
+        Role::User => attend_person(&peer, &engine, revoked).await,
         Role::Head => peer.close("heads do not connect to each other"),
+    }
+}
+
+/// Answers a person's requests, each on a stream of its own. When certificates are revoked, the person has to connect again
+/// like everybody else, so that their certificate is checked again.
+async fn attend_person(peer: &Peer, engine: &mpsc::Sender<Input>, mut revoked: watch::Receiver<u64>) {
+    loop {
+        let channel = tokio::select! {
+            channel = peer.accept() => channel,
+            _ = revoked.changed() => return peer.close("certificates were revoked: connect again"),
+        };
+        let Ok(channel) = channel else { return };
+        let (peer, engine) = (peer.clone(), engine.clone());
+        tokio::spawn(async move {
+            if let Err(error) = attend_user(&peer, channel, &engine).await {
+                peer.close(&error.to_string());
+            }
+        });
     }
 }
 
@@ -121,7 +139,8 @@ async fn attend_user(
     channel.receiver.trust();
     let Some(request) = channel.receiver.receive::<FromUser>().await? else { return Ok(()) };
     let (reply, mut answers) = mpsc::channel(MOST_ANSWERS);
-    let input = Input::User { user: peer.identity().name.clone(), request, reply };
+    let (user, role) = (peer.identity().name.clone(), peer.user_role());
+    let input = Input::User { user, role, request, reply };
     if engine.send(input).await.is_err() {
         channel.sender.send(&failed("the head is ending")).await?;
     }

@@ -17,6 +17,10 @@ pub struct HeadSettings {
     pub state: PathBuf,
     /// The folder with its key and certificate.
     pub credentials: PathBuf,
+    /// A file that adds to or narrows what people's certificates say.
+    pub roles: Option<PathBuf>,
+    /// The folder of scripts that people may choose by name.
+    pub policies: Option<PathBuf>,
     /// The policy of a new state directory, or a change of it: name and parameters.
     pub policy: Option<(String, Vec<(String, String)>)>,
     /// What decisions depend on; written to the journal at every start.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rota_core::time::Time;
 use rota_transport::message::{BootId, Epoch, Sequence};
+use rota_transport::private;
 use rota_transport::session::SeenReports;
 use rota_transport::value::Name;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -88,14 +89,19 @@ impl Store {
     /// Opens a state directory, or makes one, and locks it against other heads.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let file_error = |path: &Path, error| StoreError::File { path: path.to_owned(), error };
-        std::fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+        let mended = private::folder(folder).map_err(|error| file_error(folder, error))?;
         let lock_path = folder.join("lock");
-        let lock = File::create(&lock_path).map_err(|error| file_error(&lock_path, error))?;
+        let lock = private::file(&lock_path).map_err(|error| file_error(&lock_path, error))?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => StoreError::Locked { path: folder.to_owned() },
             TryLockError::Error(error) => file_error(&lock_path, error),
         })?;
         let path = folder.join("head.sqlite");
+        // SQLite gives its log and its shared memory the mode of the database.
+        private::file(&path).map_err(|error| file_error(&path, error))?;
+        for path in mended {
+            tracing::warn!("{}: others could read it; now only its owner can", path.display());
+        }
         let database =
             open_database(&path).map_err(|error| StoreError::Database { path: path.clone(), error })?;
         let store = Store { path, database, _lock: lock };
@@ -254,6 +260,35 @@ mod tests {
         assert!(matches!(Store::open(folder.path()), Err(StoreError::Locked { .. })));
         drop(first);
         Store::open(folder.path()).expect("opened again");
+    }
+
+    #[test]
+    fn only_the_owner_can_read_the_state_whatever_its_modes_were_before() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("state");
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let names = ["lock", "head.sqlite", "head.sqlite-wal", "head.sqlite-shm"];
+        let mut store = Store::open(&folder).expect("opened");
+        store.commit(&[noted("a")]).expect("written");
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(names.map(|name| mode(&folder.join(name))), [0o600; 4]);
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+        };
+        names.iter().for_each(|name| set(&folder.join(name), 0o644));
+        set(&folder, 0o755);
+        // As after a kill: the log is still there, as an earlier version made it.
+        std::mem::forget(store);
+        let again = home.path().join("again");
+        std::fs::create_dir(&again).expect("made");
+        for name in names {
+            std::fs::copy(folder.join(name), again.join(name)).expect("copied");
+        }
+        let store = Store::open(&again).expect("opened again");
+        assert_eq!(mode(&again), 0o700);
+        assert_eq!(names.map(|name| mode(&again.join(name))), [0o600; 4]);
+        assert_eq!(store.journal(0, 9).expect("read").len(), 1);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Cluster {
         };
         let pki = cluster.path("pki");
         cluster.plain(&["pki", "init", &pki]);
-        cluster.plain(&["pki", "issue", "--pki", &pki, "--user", "ada"]);
+        cluster.plain(&["pki", "issue", "--pki", &pki, "--user", "ada", "--role", "admin"]);
         if n_agents > 0 {
             let names: Vec<_> = (0..n_agents).map(|index| format!("node{index}")).collect();
             cluster.plain(&["pki", "issue", "--pki", &pki, "--agent", &names.join(",")]);
@@ -141,9 +141,19 @@ impl Cluster {
         kill(self.agents[index].take());
     }
 
-    /// A command of a user; what it printed, or what it complained about.
+    /// A command of ada, who may do everything; what it printed, or what it complained about.
     pub(crate) fn try_rota(&self, args: &[&str]) -> Result<String, String> {
-        let credentials = self.path("pki/users/ada");
+        self.try_rota_as("ada", args)
+    }
+
+    /// A certificate for another user.
+    pub(crate) fn issue(&self, user: &str, role: &str) {
+        self.plain(&["pki", "issue", "--pki", &self.path("pki"), "--user", user, "--role", role]);
+    }
+
+    /// A command of any user.
+    pub(crate) fn try_rota_as(&self, user: &str, args: &[&str]) -> Result<String, String> {
+        let credentials = self.path(&format!("pki/users/{user}"));
         let output = Command::new(env!("CARGO_BIN_EXE_rota"))
             .args(args)
             .env("ROTA_HEAD", &self.address)
@@ -197,7 +207,7 @@ impl Cluster {
         while !holds(self) {
             assert!(
                 Instant::now() < limit,
-                "waited in vain: {what}\n{}\njobs: {:#?}\nnodes: {:#?}",
+                "timed out waiting for: {what}\n{}\njobs: {:#?}\nnodes: {:#?}",
                 self.head_log(),
                 self.jobs(),
                 self.nodes()

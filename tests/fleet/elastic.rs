@@ -26,16 +26,18 @@ fn losses(log: &str) -> Vec<(u32, f64)> {
 fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on() {
     let Some(python) = need::numpy() else { return };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/agent/python/examples/train.py");
-    let cluster = Cluster::start(2, 2, &["--round", "1s"]);
+    let policies = tempfile::tempdir().expect("a folder");
+    let policy_dir = policies.path().display().to_string();
+    let cluster = Cluster::start(2, 2, &["--round", "1s", "--policy-dir", &policy_dir]);
     let alone = Command::new(&python)
         .args(["-B", script, "--steps", "400"])
         .env("ROTA_CHECKPOINT_DIR", cluster.path("alone"))
         .output()
         .expect("it runs");
     let expected = losses(&String::from_utf8_lossy(&alone.stdout));
-    let size = cluster.path("size.rhai");
+    let size = policies.path().join("size.rhai");
     std::fs::write(&size, policy(1)).expect("written");
-    cluster.rota(&["policy", "set", &size]);
+    cluster.rota(&["policy", "set", "size.rhai"]);
     cluster.rota(&[
         "submit",
         "--levels",

@@ -27,8 +27,8 @@ fn assert_whole(study: &Value, n_jobs: u64) {
     let cells = study["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 4, "las and srtf, proportional and tuned");
     for cell in cells {
-        for story in ["deployed", "simulated"] {
-            assert_eq!(cell[story]["n_jobs"].as_u64(), Some(n_jobs), "{story}: {cell}");
+        for column in ["deployed", "simulated"] {
+            assert_eq!(cell[column]["n_jobs"].as_u64(), Some(n_jobs), "{column}: {cell}");
         }
     }
 }

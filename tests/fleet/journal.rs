@@ -46,6 +46,7 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         set: Vec::new(),
         user: "ada".into(),
         digest: String::new(),
+        texts: Vec::new(),
     };
     write(&mut cluster, 0, policy_set);
     for node in 0..2 {
@@ -127,7 +128,8 @@ fn a_policy_that_is_set_while_a_round_is_decided_is_the_one_that_answered() {
     let began = position(&journal, "round-began");
     journal.insert(began + 1, (journal[began].0, elasticflow.1));
     let (policy, user) = ("las+tune".to_owned(), "ada".to_owned());
-    let earlier = Record::PolicySet { policy, set: Vec::new(), user, digest: String::new() };
+    let earlier =
+        Record::PolicySet { policy, set: Vec::new(), user, digest: String::new(), texts: Vec::new() };
     journal.insert(0, (at(0), earlier));
     let replayed = replay(&journal, &rules(), None).expect("replays");
     assert_eq!((replayed.n_plans, replayed.n_equal), (6, 6), "{replayed:?}");

@@ -11,6 +11,7 @@ mod network;
 mod oracle;
 mod profile;
 mod relay;
+mod roles;
 mod strangers;
 mod study;
 
@@ -118,10 +119,12 @@ fn commands_answer_and_refuse_in_plain_words() {
 
 #[test]
 fn a_script_is_reloaded_when_it_changes_and_kept_when_the_new_text_is_bad() {
-    let cluster = Cluster::start(1, 2, &["--round", "1s"]);
-    let script = cluster.path("mine.rhai");
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("mine.rhai");
+    let policies = folder.path().display().to_string();
+    let cluster = Cluster::start(1, 2, &["--round", "1s", "--policy-dir", &policies]);
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.arrival) }\n").expect("written");
-    cluster.rota(&["policy", "set", &script]);
+    cluster.rota(&["policy", "set", "mine.rhai"]);
     // With no job there to decide about, made-up ones show what is wrong; no round is waited for.
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.folly) }\n").expect("written");
     cluster.until("the head complains before any job is there", |cluster| {

@@ -1,5 +1,5 @@
-//! Jobs that bear witness. They hold a lock while they live, which the kernel lets go when they die: whoever finds it held
-//! is a second live launch of one job. The log they append to is the oracle.
+//! Jobs that bear witness. They hold a lock while they live, which the kernel releases when they die: a job that finds it held
+//! is a second live launch of the same job. The log they append to is the oracle.
 
 use crate::cluster::Cluster;
 

@@ -25,7 +25,7 @@ pub enum FrameError {
         most: usize,
     },
     /// Not a message of the expected type, or a value in it is out of range.
-    #[error("a frame of {n_bytes} bytes is no {kind}: {why}")]
+    #[error("a frame of {n_bytes} bytes is not a {kind}: {why}")]
     Malformed {
         /// What was expected.
         kind: &'static str,

@@ -1,8 +1,9 @@
 //! What head, agents and users send each other.
 //!
-//! `message` has the messages, `value` the checked values in them, `frame` their form on a stream, `session` the protocol
+//! `access` says who may ask the head for what, `message` has the messages, `value` the checked values in them, `frame` their form on a stream, `session` the protocol
 //! between head and agent without sockets or clocks, `measure` how one run of a command is ordered and watched, `identity`
-//! the certificates, `quic` the wire itself, `logging` the log of a head or an agent. Nothing a peer sends can make this
+//! the certificates, `quic` the wire itself, `logging` the log of a head or an agent, `private` folders that
+//! only their owner may read. Nothing a peer sends can make this
 //! crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
 
 #![cfg_attr(
@@ -10,11 +11,13 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod access;
 pub mod frame;
 pub mod identity;
 pub mod logging;
 pub mod measure;
 pub mod message;
+pub mod private;
 pub mod quic;
 pub mod session;
 pub mod value;

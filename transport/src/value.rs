@@ -136,6 +136,40 @@ text! {
     LongText, 256 * 1024;
 }
 
+/// Whether a text can be shown on a terminal as it is: no control characters, and none that change the direction of what
+/// follows.
+pub fn is_plain(text: &str) -> bool {
+    !text.chars().any(is_unshowable)
+}
+
+/// A text as a terminal may show it: what is not plain is written as `\u{1b}`. Line ends are kept if asked for.
+pub fn shown(text: &str, lines: Lines) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' if lines == Lines::Kept => shown.push(c),
+            c if is_unshowable(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// What becomes of line ends and tabs in a text that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// They are kept: the text may have several lines.
+    Kept,
+    /// They are written as `\u{a}`: the text is one cell or line of something larger.
+    Escaped,
+}
+
+/// Control characters (of both sets), and marks that change the direction of writing or break lines.
+fn is_unshowable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 checked!(
     /// The name of an agent or a user: a label of the domain name system, so that it fits into a certificate.
     Name(String),
@@ -369,6 +403,16 @@ mod tests {
         for bad in ["", "-a", "a-", "Node", "a.b", "a b", "ä", "../a", &"x".repeat(64)] {
             assert!(Name::new(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_shown() {
+        for bad in ["a\u{1b}[2J", "a\u{9b}2J", "a\u{7f}", "a\rb", "a\u{202e}b", "a\nb", "a\u{7}"] {
+            assert!(!is_plain(bad), "{bad:?}");
+            assert!(is_plain(&shown(bad, Lines::Escaped)), "{bad:?}");
+        }
+        assert_eq!(shown("a\u{1b}[2J\tb\nc", Lines::Kept), "a\\u{1b}[2J\tb\nc");
+        assert_eq!(shown("größe 模型", Lines::Escaped), "größe 模型");
     }
 
     #[test]

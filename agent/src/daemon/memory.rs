@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Span;
 use rota_transport::message::Epoch;
+use rota_transport::private;
 use rota_transport::session::AgentMemory;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use crate::launch::spec::Attempt;
 use crate::shim::record::{self, AttemptDir, RecordError};
@@ -113,7 +115,10 @@ impl RunDir {
             let path = path.to_owned();
             move |source| RunDirError::Directory { path, source }
         };
-        fs::create_dir_all(run_dir).map_err(wrong(run_dir))?;
+        // Only the agent's user may look inside: jobs' commands and environments are there.
+        for path in private::folder(run_dir).map_err(wrong(run_dir))? {
+            warn!("{}: others could read it; now only its owner can", path.display());
+        }
         let run_dir = fs::canonicalize(run_dir).map_err(wrong(run_dir))?;
         let n_bytes = run_dir.as_os_str().len();
         if n_bytes > MOST_PATH_BYTES {
@@ -123,7 +128,7 @@ impl RunDir {
             fs::create_dir_all(run_dir.join(folder)).map_err(wrong(&run_dir))?;
         }
         let path = run_dir.join("agent.lock");
-        let lock = File::create(&path).map_err(wrong(&path))?;
+        let lock = private::file(&path).map_err(wrong(&path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| RunDirError::Held(run_dir.clone()))?;
         let path = run_dir.join("fence.jsonl");
@@ -227,6 +232,23 @@ impl RunDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_agents_user_can_look_into_the_run_directory_whatever_its_mode_was() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        fs::create_dir(&path).expect("made");
+        fs::write(path.join("fence.jsonl"), "").expect("written");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let set =
+            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        set(&path, 0o755);
+        set(&path.join("fence.jsonl"), 0o644);
+        let _open = RunDir::open(&path).expect("opened");
+        let files = ["fence.jsonl", "agent.lock"].map(|name| mode(&path.join(name)));
+        assert_eq!((mode(&path), files), (0o700, [0o600; 2]));
+    }
 
     #[test]
     fn epochs_and_launches_are_known_again_after_a_restart() {

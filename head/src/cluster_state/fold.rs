@@ -86,12 +86,13 @@ impl ClusterState {
                 }
                 None
             }
-            Record::PolicySet { policy, set, .. } => {
+            Record::PolicySet { policy, set, texts, .. } => {
                 // The same policy with a new text keeps its memory.
                 if (&self.policy.name, &self.policy.set) != (policy, set) {
                     let (name, set) = (policy.clone(), set.clone());
-                    self.policy = CurrentPolicy { name, set, memory: String::new() };
+                    self.policy = CurrentPolicy { name, set, ..CurrentPolicy::default() };
                 }
+                self.policy.texts.clone_from(texts);
                 self.wake(now)
             }
             Record::RoundBegan { round, protects } => {
@@ -102,7 +103,7 @@ impl ClusterState {
                 (self.changed, self.is_woken) = (None, false);
                 None
             }
-            Record::TimeJumped { jobs } => {
+            Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
                     let known = self.jobs.get_mut(job.index());
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
@@ -116,6 +117,7 @@ impl ClusterState {
             Record::HeadStarted { .. }
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
+            | Record::Acted { .. }
             | Record::Noted { .. } => None,
         }
     }

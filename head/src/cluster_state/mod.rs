@@ -46,6 +46,8 @@ pub struct CurrentPolicy {
     pub name: String,
     /// Its parameters with their values as text, in the order they were given.
     pub set: Vec<(String, String)>,
+    /// Names and texts of its scripts that came with the request that chose it.
+    pub texts: Vec<(String, String)>,
     /// Its private memory after its last plan that was accepted.
     pub memory: String,
 }

@@ -7,8 +7,10 @@ use rota_core::policy::{Policy as _, PolicyError};
 use rota_core::round::{self, Decision, RoundError};
 use rota_core::snapshot::Snapshot;
 use rota_scripts::sample::{self, Size};
-use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError};
+use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError, Source};
 use sha2::{Digest as _, Sha256};
+
+use super::Scripts;
 
 /// How long a decision may take.
 const DECISION_ALARM: Duration = Duration::from_secs(60);
@@ -97,6 +99,8 @@ pub(crate) struct PolicyChosen {
     pub(crate) set: Vec<(String, String)>,
     /// A checksum of its scripts' texts.
     pub(crate) digest: String,
+    /// Names and texts of its scripts that came with the request.
+    pub(crate) texts: Vec<(String, String)>,
     /// What a dry run found wrong with a policy that is used all the same, because the head starts with it.
     pub(crate) trouble: Option<String>,
 }
@@ -105,6 +109,7 @@ pub(crate) struct PolicyChosen {
 pub(crate) struct LoadedPolicy {
     chosen: PolicyChosen,
     script: ScriptPolicy,
+    scripts: Scripts,
     files: Vec<(PathBuf, Option<SystemTime>)>,
     /// The last round it decided, and its memory before.
     before: Option<(u64, String)>,
@@ -116,31 +121,28 @@ impl LoadedPolicy {
         policy: &str,
         set: &[(String, String)],
         memory: &str,
+        scripts: &Scripts,
         dry_run: DryRun<'_>,
     ) -> Result<Self, PolicyUseError> {
-        let mut script = load_script(policy, set)?;
+        let texts = scripts.texts(policy)?;
+        let mut script = compile(policy, set, &texts.sources)?;
         dry_run.of(&mut script)?;
         // Even if it is empty, because the dry run left a memory of its own.
         script.restore_memory(memory)?;
         let mut hasher = Sha256::new();
-        let mut files = Vec::new();
-        for (_, file, _) in script.stages() {
-            let path = PathBuf::from(file);
-            if let Ok(text) = std::fs::read(&path) {
-                hasher.update(&text);
-                let at = modified(&path);
-                files.push((path, at));
-            }
-        }
+        scripts.sent.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
+        texts.files.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
         let digest = format!("{:x}", hasher.finalize());
-        let chosen = PolicyChosen { policy: policy.to_owned(), set: set.to_vec(), digest, trouble: None };
-        Ok(LoadedPolicy { chosen, script, files, before: None })
+        let files = texts.files.into_iter().map(|(path, _)| (path.clone(), modified(&path))).collect();
+        let (policy, set, texts) = (policy.to_owned(), set.to_vec(), scripts.sent.clone());
+        let chosen = PolicyChosen { policy, set, digest, texts, trouble: None };
+        Ok(LoadedPolicy { chosen, script, scripts: scripts.clone(), files, before: None })
     }
 
     /// The same policy, read again from its files. Its memory is kept, and so is the memory to go back to.
     pub(crate) fn load_again(&self, dry_run: DryRun<'_>) -> Result<Self, PolicyUseError> {
         let PolicyChosen { policy, set, .. } = &self.chosen;
-        let again = Self::load(policy, set, &self.script.memory(), dry_run)?;
+        let again = Self::load(policy, set, &self.script.memory(), &self.scripts, dry_run)?;
         Ok(LoadedPolicy { before: self.before.clone(), ..again })
     }
 
@@ -200,10 +202,22 @@ fn modified(file: &PathBuf) -> Option<SystemTime> {
     std::fs::metadata(file).and_then(|meta| meta.modified()).ok()
 }
 
-/// A script with its parameters.
-pub(crate) fn load_script(policy: &str, set: &[(String, String)]) -> Result<ScriptPolicy, PolicyUseError> {
+/// A policy with its parameters, compiled.
+pub(crate) fn load_script(
+    policy: &str,
+    set: &[(String, String)],
+    scripts: &Scripts,
+) -> Result<ScriptPolicy, PolicyUseError> {
+    compile(policy, set, &scripts.texts(policy)?.sources)
+}
+
+fn compile(
+    policy: &str,
+    set: &[(String, String)],
+    sources: &[Source],
+) -> Result<ScriptPolicy, PolicyUseError> {
     let limits = Limits { alarm: Some(DECISION_ALARM), ..Limits::default() };
-    let mut script = ScriptPolicy::load(policy, limits)?;
+    let mut script = ScriptPolicy::from_sources(policy, sources, limits)?;
     for (key, value) in set {
         script.set(key, value).map_err(|error| {
             let (key, value) = (key.clone(), value.clone());

@@ -1,15 +1,18 @@
 //! The thread in which the policy decides, so that heartbeats are answered while a script or a solver takes its time. It
 //! also watches the scripts' files, and tries other policies on a snapshot.
 //!
-//! `loaded` is a policy with its memory and files, `link` the engine's end of the conversation.
+//! `loaded` is a policy with its memory and files, `scripts` where its texts come from, `link` the engine's end of the
+//! conversation.
 
 mod link;
 mod loaded;
+mod scripts;
 
 pub(crate) use link::{DeciderLink, Waiting};
 pub use loaded::DecideError;
 pub use loaded::PolicyUseError;
 pub(crate) use loaded::{DryRun, LoadedPolicy, PolicyChosen, decide_safely, load_script};
+pub(crate) use scripts::{Scripts, is_file_name};
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -36,12 +39,13 @@ pub(crate) enum Ask {
         policy: String,
         set: Vec<(String, String)>,
         memory: String,
+        scripts: Scripts,
         snapshot: Option<Snapshot>,
     },
     /// Read the current policy's files again.
     Reload { ticket: u64, snapshot: Option<Snapshot> },
     /// Say what another policy would do.
-    WhatIf { ticket: u64, policy: String, set: Vec<(String, String)>, snapshot: Snapshot },
+    WhatIf { ticket: u64, policy: String, set: Vec<(String, String)>, scripts: Scripts, snapshot: Snapshot },
 }
 
 /// An answer of the decider.
@@ -98,9 +102,9 @@ impl Decider {
                 }
                 return None;
             }
-            Ask::Choose { ticket, policy, set, memory, snapshot } => {
+            Ask::Choose { ticket, policy, set, memory, scripts, snapshot } => {
                 let snapshot = snapshot.or_else(|| self.last.clone());
-                let load = |dry_run| LoadedPolicy::load(&policy, &set, &memory, dry_run);
+                let load = |dry_run| LoadedPolicy::load(&policy, &set, &memory, &scripts, dry_run);
                 let loaded = match load(DryRun::On(snapshot.as_ref())) {
                     // A head must come up with the policy it had; what is wrong with it is told at once.
                     Err(error) if ticket == HEADS_OWN => load(DryRun::Skipped).map(|mut loaded| {
@@ -115,8 +119,8 @@ impl Decider {
             Ask::Reload { ticket, snapshot } => {
                 Answer::Chosen { ticket: Some(ticket), result: self.reload(snapshot.as_ref()) }
             }
-            Ask::WhatIf { ticket, policy, set, snapshot } => {
-                let decided = load_script(&policy, &set)
+            Ask::WhatIf { ticket, policy, set, scripts, snapshot } => {
+                let decided = load_script(&policy, &set, &scripts)
                     .and_then(|mut script| Ok(decide_safely(&mut script, &snapshot)?));
                 Answer::WhatIf { ticket, result: decided }
             }

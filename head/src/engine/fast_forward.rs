@@ -6,6 +6,7 @@
 
 use rota_core::time::{Span, Time};
 use rota_transport::message::Attempt;
+use rota_transport::value::Name;
 
 use super::Engine;
 use super::refusal::Refusal;
@@ -15,6 +16,7 @@ use crate::state::{LaunchPhase, LiveLaunch, Moment, State, launch_orders};
 pub(super) fn fast_forward(
     engine: &mut Engine,
     moment: Moment,
+    user: &Name,
     until: Time,
     n_iterations: u32,
 ) -> Result<Moment, Refusal> {
@@ -39,7 +41,7 @@ pub(super) fn fast_forward(
     let credited: Vec<_> = speeds.iter().map(credit).collect();
     engine.clock.jump(to - moment.now);
     let moment = engine.clock.moment();
-    engine.state.credit(moment, credited);
+    engine.state.credit(moment, user, credited);
     Ok(moment)
 }
 

@@ -4,20 +4,24 @@
 //! acknowledgements and answers of a batch leave when it is on the disk. While the disk refuses, nothing leaves and no
 //! job is taken in; what runs goes on.
 //!
-//! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `users` answers
-//! requests, with the help of `views`, `explain` and `fast_forward`.
+//! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
+//! person may ask, `users` answers requests, with the help of `submit`, `policies`, `views`, `explain` and `fast_forward`.
 
+mod access;
 mod explain;
 mod fast_forward;
 #[cfg(test)]
 mod overtaken;
+mod policies;
 mod refusal;
 mod replies;
 mod rounds;
+mod submit;
 mod timer;
 mod users;
 mod views;
 
+pub(crate) use access::Access;
 pub(crate) use replies::failed;
 pub(crate) use timer::{RoundSettings, RoundTimer};
 
@@ -25,6 +29,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rota_core::time::{Span, Time};
+use rota_transport::identity::UserRole;
 use rota_transport::message::{FromUser, ToAgent, ToHead, ToUser};
 use rota_transport::quic::Peer;
 use rota_transport::value::Name;
@@ -33,6 +38,7 @@ use tokio::sync::mpsc;
 use crate::clock::Clock;
 use crate::decider::{Answer, DeciderLink};
 use crate::record::Record;
+use crate::roles::{Roles, RolesError};
 use crate::rules::Rules;
 use crate::state::{Moment, State};
 use crate::store::Store;
@@ -63,12 +69,16 @@ pub(crate) enum Input {
     },
     User {
         user: Name,
+        /// What the certificate says.
+        role: UserRole,
         request: FromUser,
         reply: mpsc::Sender<ToUser>,
     },
     Decider(Answer),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
     CertificatesChanged,
+    /// The file of roles was read again.
+    RolesChanged(Result<Roles, RolesError>),
     Shutdown,
 }
 
@@ -80,6 +90,7 @@ pub(crate) struct Engine {
     rules: Rules,
     timer: RoundTimer,
     decider: DeciderLink,
+    access: Access,
     replies: Replies,
     links: BTreeMap<Name, Link>,
     /// Whether all agents that must be there before the first round have come.
@@ -107,6 +118,7 @@ impl Engine {
         rules: Rules,
         timer: RoundTimer,
         decider: DeciderLink,
+        access: Access,
     ) -> Self {
         Engine {
             state,
@@ -115,6 +127,7 @@ impl Engine {
             rules,
             timer,
             decider,
+            access,
             replies: Replies::default(),
             links: BTreeMap::new(),
             is_ready: false,
@@ -193,13 +206,17 @@ impl Engine {
                     self.state.disconnected(&name);
                 }
             }
-            Input::User { user, request, reply } => users::answer(self, moment, &user, request, reply),
+            Input::User { user, role, request, reply } => {
+                let person = self.access.roles.person(&user, role);
+                users::answer(self, moment, &person, request, reply);
+            }
             Input::Decider(answer) => self.take_answer(moment, answer),
             Input::CertificatesChanged => {
                 for link in self.links.values() {
                     link.peer.close("certificates were revoked: connect again");
                 }
             }
+            Input::RolesChanged(found) => self.roles_changed(moment, found),
             Input::Shutdown => self.is_over = true,
         }
         self.hand_out_logs();

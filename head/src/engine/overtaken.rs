@@ -10,10 +10,10 @@ use rota_transport::message::{Epoch, JobRequest};
 use rota_transport::session::Terms;
 use rota_transport::value::{Iterations, TimeScale};
 
-use super::{Engine, Input, RoundSettings, RoundTimer};
+use super::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::clock::Clock;
 use crate::cluster_state::ClusterState;
-use crate::decider::{self, Answer, Ask, DeciderLink};
+use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
 use crate::record::{NodeHas, Record};
 use crate::replay::replay;
 use crate::rules::{ProfileText, Rules};
@@ -60,10 +60,12 @@ impl Head {
             policy: policy.into(),
             set: Vec::new(),
             memory: String::new(),
+            scripts: Scripts::of_this_machine(Vec::new()),
             snapshot: None,
         };
         asks.send(choose).expect("the decider listens");
-        let engine = Engine::new(state, store, clock, rules.clone(), timer, DeciderLink::new(asks));
+        let link = DeciderLink::new(asks);
+        let engine = Engine::new(state, store, clock, rules.clone(), timer, link, Access::default());
         let mut head = Head { engine, rules, answers };
         head.take_answer();
         head

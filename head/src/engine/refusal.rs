@@ -1,6 +1,7 @@
 //! Why a user's request is refused.
 
 use rota_core::ids::JobId;
+use rota_transport::identity::UserRole;
 use rota_transport::value::{Name, Text};
 
 use crate::store::StoreError;
@@ -10,8 +11,22 @@ use crate::store::StoreError;
 pub(crate) enum Refusal {
     #[error("this program speaks protocol {theirs}, the head {ours}: install the same version of both")]
     Protocol { theirs: u32, ours: u32 },
+    #[error("{user} may not {action}: the role {needs} is needed, {user} has {has}")]
+    Role { user: Name, action: &'static str, needs: UserRole, has: &'static str },
     #[error("job {0}: there is no such job")]
     NoSuchJob(JobId),
+    #[error("job {0}: you have no job of this number")]
+    NotYourJob(JobId),
+    #[error(
+        "the head reads no paths: give the file to `rota`, which sends its text, or the name of a script in the head's folder of policies"
+    )]
+    PolicyPath,
+    #[error("a policy's name is made of letters, digits, -, _, . and :, its parts joined by +")]
+    PolicyName,
+    #[error(
+        "a script that is sent must be called as a part of the policy, by the name of a file that ends in .rhai"
+    )]
+    PolicyText,
     #[error("{0}: there is no such node")]
     NoSuchNode(Name),
     #[error("job {0} has ended")]
@@ -49,6 +64,10 @@ pub(crate) enum JobFault {
     Levels(Vec<u32>),
     #[error("asks for no work: give its iterations, or its time")]
     NoWork,
+    #[error("{user} may not submit for the tenant `{tenant}`, only for {known}")]
+    Tenant { tenant: String, user: Name, known: String },
+    #[error("its {0} has control characters")]
+    ControlCharacter(&'static str),
     #[error("has no command")]
     NoCommand,
 }

@@ -115,11 +115,11 @@ impl Engine {
         let answers = match result {
             // After a restart the same policy goes on: nothing to write down.
             Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
-            Ok(PolicyChosen { policy, set, digest, .. }) => {
+            Ok(PolicyChosen { policy, set, digest, texts, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
                 let text = format!("policy {policy} decides from the next round on");
-                self.state.record(moment, Record::PolicySet { policy, set, user, digest });
+                self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts });
                 vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
             }
             Err(error) => {

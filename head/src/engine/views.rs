@@ -8,16 +8,21 @@ use rota_transport::message::{
 };
 use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
 
-use super::Engine;
 use super::refusal::Refusal;
+use super::{Engine, access};
 use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
+use crate::roles::Person;
 use crate::state::{Agent, LaunchPhase, Moment};
 
 /// The most jobs or lines of the journal in one message.
 const PER_MESSAGE: usize = 200;
 /// The most lines of the journal in one answer.
 const MOST_EVENTS: usize = 5_000;
+/// The most times as many that are looked at for them.
+const MOST_PAGES: usize = 20;
+/// The kind of the line that stands for lines of others.
+const LEFT_OUT: &str = "left-out";
 /// The most bytes of a long text in one message.
 const TEXT_PIECE_BYTES: usize = 200_000;
 
@@ -53,13 +58,12 @@ fn trouble(engine: &Engine) -> String {
 }
 
 /// The jobs asked for, in as many messages as they need.
-pub(super) fn jobs(engine: &Engine, which: &WhichJobs) -> Result<Vec<ToUser>, Refusal> {
-    if let WhichJobs::These(these) = which
-        && let Some(none) = these.iter().find(|id| engine.state.cluster().job(**id).is_none())
-    {
-        return Err(Refusal::NoSuchJob(*none));
+pub(super) fn jobs(engine: &Engine, person: &Person, which: &WhichJobs) -> Result<Vec<ToUser>, Refusal> {
+    if let WhichJobs::These(these) = which {
+        these.iter().try_for_each(|id| access::job(engine, person, *id).map(drop))?;
     }
     let is_wanted = |id: &JobId, job: &JobRecord| match which {
+        _ if !person.may_touch(&job.user) => false,
         WhichJobs::Active => !job.standing.is_over(),
         WhichJobs::All => true,
         WhichJobs::These(these) => these.contains(id),
@@ -119,8 +123,8 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
     }
 }
 
-/// Every node whose agent has ever connected.
-pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
+/// Every node whose agent has ever connected, with those of its jobs that the person may see.
+pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
     let cluster = engine.state.cluster();
     let view = |(name, agent): (&Name, &Agent)| {
         let node = agent.node().and_then(|node| cluster.scheduler().cluster().node(node));
@@ -150,26 +154,47 @@ pub(super) fn nodes(engine: &Engine) -> Vec<NodeView> {
             mem_bytes: node.map_or(0, |node| node.host.mem_bytes),
             version: agent.version().clone(),
             since: agent.since(),
-            jobs: on_node.into_iter().map(|attempt| attempt.job).collect(),
+            jobs: on_node
+                .into_iter()
+                .map(|attempt| attempt.job)
+                .filter(|job| access::may_see(engine, person, *job))
+                .collect(),
             reason: Text::cut(agent.reason()),
         }
     };
     engine.state.agents().iter().map(view).collect()
 }
 
-/// The journal from a given line, as sentences; at most [`MOST_EVENTS`] lines.
-pub(super) fn events(engine: &Engine, from: u64) -> Result<Vec<ToUser>, Refusal> {
-    let lines = engine.store.journal(from, MOST_EVENTS)?;
-    let view = |(index, time, record): &(u64, rota_core::time::Time, Record)| EventView {
-        index: *index,
-        time: *time,
-        kind: Text::cut(record.kind()),
-        text: Text::cut(&record.to_text()),
-    };
-    let mut answers: Vec<_> =
-        lines.chunks(PER_MESSAGE).map(|some| ToUser::Events(some.iter().map(view).collect())).collect();
+/// The journal from a given line, as sentences; at most [`MOST_EVENTS`] lines. A person who does not operate the cluster
+/// reads about their own jobs; a line stands for what was left out at the end, so that they know where to go on.
+pub(super) fn events(engine: &Engine, person: &Person, from: u64) -> Result<Vec<ToUser>, Refusal> {
+    let (mut found, mut next) = (Vec::new(), from);
+    for _ in 0..MOST_PAGES {
+        let lines = engine.store.journal(next, MOST_EVENTS)?;
+        let Some((last, at, _)) = lines.last() else { break };
+        let (last, at) = (*last, *at);
+        next = last + 1;
+        let is_theirs = |record: &Record| {
+            person.operates() || record.job().is_some_and(|job| access::may_see(engine, person, job))
+        };
+        found.extend(lines.into_iter().filter(|(_, _, record)| is_theirs(record)).map(event_view));
+        if person.operates() || found.len() >= MOST_EVENTS {
+            break;
+        }
+        if found.last().is_none_or(|seen| seen.index < last) {
+            let text = Text::cut("others' jobs and the cluster itself, up to here");
+            found.retain(|view| view.kind.as_str() != LEFT_OUT);
+            found.push(EventView { index: last, time: at, kind: Text::cut(LEFT_OUT), text });
+        }
+    }
+    let mut answers: Vec<_> = found.chunks(PER_MESSAGE).map(|some| ToUser::Events(some.to_vec())).collect();
     answers.push(ToUser::End);
     Ok(answers)
+}
+
+fn event_view((index, time, record): (u64, rota_core::time::Time, Record)) -> EventView {
+    let (kind, text) = (Text::cut(record.kind()), Text::cut(&record.to_text()));
+    EventView { index, time, kind, text }
 }
 
 /// The whole journal as lines of JSON: time in microseconds, then the record.

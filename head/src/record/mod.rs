@@ -167,6 +167,9 @@ pub enum Record {
         user: String,
         /// A checksum of its scripts.
         digest: String,
+        /// Names and texts of the scripts that came with the request; those of files are not kept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        texts: Vec<(String, String)>,
     },
     /// A policy could not decide: running jobs were kept.
     PolicyFailed {
@@ -219,6 +222,18 @@ pub enum Record {
     TimeJumped {
         /// Iterations that launches are credited with for it.
         jobs: Vec<(JobId, Incarnation, f64)>,
+        /// The user who asked for it; empty in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        user: String,
+    },
+    /// A person did something that leaves no other record, such as ending the head.
+    Acted {
+        /// The name in their certificate.
+        user: String,
+        /// The role they had at that time.
+        role: String,
+        /// What they did, as the end of a sentence that begins with their name.
+        action: String,
     },
     /// Something else that an operator should know.
     Noted {

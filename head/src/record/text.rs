@@ -30,6 +30,7 @@ impl Record {
             Record::Planned { .. } => "planned",
             Record::PlanOvertaken { .. } => "plan-overtaken",
             Record::TimeJumped { .. } => "time-jumped",
+            Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
         }
     }
@@ -79,8 +80,46 @@ impl Record {
             Record::PlanOvertaken { round, reason } => {
                 format!("round {round} was overtaken by events and is held again: {reason}")
             }
-            Record::TimeJumped { jobs } => format!("time was skipped while {} jobs ran", jobs.len()),
+            Record::TimeJumped { jobs, user } if user.is_empty() => {
+                format!("time was skipped while {} jobs ran", jobs.len())
+            }
+            Record::TimeJumped { jobs, user } => {
+                format!("time was skipped by {user} while {} jobs ran", jobs.len())
+            }
+            Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+        }
+    }
+
+    /// The job that it is about; none if it is about the cluster or several jobs.
+    pub fn job(&self) -> Option<rota_core::ids::JobId> {
+        match self {
+            Record::JobReceived { job, .. }
+            | Record::JobSubmitted { job }
+            | Record::JobStarted { job, .. }
+            | Record::JobProgressed { job, .. }
+            | Record::JobPaced { job, .. }
+            | Record::JobCheckpointed { job, .. }
+            | Record::JobStopped { job, .. }
+            | Record::JobRequeued { job, .. }
+            | Record::JobFinished { job, .. }
+            | Record::JobCancelled { job, .. }
+            | Record::JobFailed { job, .. } => Some(*job),
+            Record::HeadStarted { .. }
+            | Record::NodeJoined { .. }
+            | Record::NodeLost { .. }
+            | Record::NodeReturned { .. }
+            | Record::NodeDrained { .. }
+            | Record::GpuLost { .. }
+            | Record::GpuReturned { .. }
+            | Record::PolicySet { .. }
+            | Record::PolicyFailed { .. }
+            | Record::RoundBegan { .. }
+            | Record::Planned { .. }
+            | Record::PlanOvertaken { .. }
+            | Record::TimeJumped { .. }
+            | Record::Acted { .. }
+            | Record::Noted { .. } => None,
         }
     }
 }

@@ -175,7 +175,7 @@ impl World {
         let (terms, time_scale) = (Terms::default(), TimeScale::REAL);
         let settings = StateSettings { epoch: Epoch(1), terms, time_scale, copies_checkpoints: true };
         let state = State::new(settings, cluster, Vec::new(), moment);
-        let policy = decider::load_script("las+tune", &[]).expect("shipped");
+        let policy = decider::load_script("las+tune", &[], &decider::Scripts::default()).expect("shipped");
         let mut world = World { state, policy, moment, rules, journal: Vec::new() };
         for agent in 0..AGENTS.len() {
             world.greet(agent);

@@ -79,7 +79,7 @@ fn work(
     cluster: &Cluster,
 ) -> Result<Work, ValueError> {
     let costs = job.spec.costs();
-    let delay = if attempt.incarnation.0 > 1 { costs.restart + costs.checkpoint } else { Span::ZERO };
+    let delay = if attempt.incarnation.0 > 1 { costs.restart_and_checkpoint() } else { Span::ZERO };
     Ok(Work {
         to_do: job.request.work,
         done: Iterations::new(done)?,

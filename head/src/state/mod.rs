@@ -206,9 +206,9 @@ impl State {
     }
 
     /// Credits launches with iterations for time that was skipped; those whose work is done end here.
-    pub(crate) fn credit(&mut self, moment: Moment, credited: Vec<(Attempt, f64)>) {
+    pub(crate) fn credit(&mut self, moment: Moment, user: &Name, credited: Vec<(Attempt, f64)>) {
         let jobs = credited.iter().map(|(attempt, done)| (attempt.job, attempt.incarnation, *done)).collect();
-        self.record(moment, Record::TimeJumped { jobs });
+        self.record(moment, Record::TimeJumped { jobs, user: user.to_string() });
         for (attempt, done) in credited {
             let Some(live) = self.launches.get_mut(attempt) else { continue };
             live.credit(done);

@@ -8,6 +8,7 @@ use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::message::{FromUser, PROTOCOL_VERSION, Status, ToUser};
 use rota_transport::quic::{Connector, Peer};
+use rota_transport::value::{Lines, shown};
 use serde::{Deserialize, Serialize};
 
 /// Where the head is, and who asks.
@@ -104,7 +105,7 @@ impl Client {
             loop {
                 match channel.receiver.receive::<ToUser>().await? {
                     Some(ToUser::End) => return Ok(()),
-                    Some(ToUser::Failed(why)) => bail!("{why}"),
+                    Some(ToUser::Failed(why)) => bail!("{}", shown(why.as_str(), Lines::Kept)),
                     Some(answer) => take(answer)?,
                     None => bail!("the head closed the connection"),
                 }

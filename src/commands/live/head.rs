@@ -24,6 +24,13 @@ pub(crate) struct HeadRunArgs {
     /// Folder with the head's certificate and key, as written by `rota pki init`
     #[arg(long, value_name = "DIR", default_value = "pki/head")]
     pub credentials: PathBuf,
+    /// File with people's roles and tenants, a line for each: `NAME ROLE [TENANT,TENANT]`. ROLE is submit, operate, admin, none,
+    /// or - for the one in the certificate. Read again when it changes [default: certificates alone count]
+    #[arg(long, value_name = "FILE")]
+    pub roles: Option<PathBuf>,
+    /// Folder with scripts that operators may choose by file name, as in `rota policy set site.rhai+tune` [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub policy_dir: Option<PathBuf>,
     /// Policy [default: the last one in use; las+tune at the first start]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
@@ -94,6 +101,8 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         listen: args.listen,
         state: args.state.clone(),
         credentials: args.credentials.clone(),
+        roles: args.roles.clone(),
+        policies: args.policy_dir.clone(),
         policy: args.policy.clone().map(|policy| (policy, set)),
         rules: Rules {
             round: args.round,

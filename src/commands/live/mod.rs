@@ -8,11 +8,13 @@ mod show;
 mod submit;
 mod up;
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use rota_core::ids::JobId;
 use rota_transport::message::{FromUser, WhichJobs};
-use rota_transport::value::{Name, Text};
+use rota_transport::value::{Lines, LongText, Name, Text, shown};
 
 pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
@@ -177,8 +179,12 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
             show::events(&mut Client::new(head)?, *from, *follow, head.json)
         }
         LiveCommand::Whatif { head, policy } => {
-            let (policy, set) = wire_policy(policy)?;
-            say(head, &Client::new(head)?.text(&FromUser::WhatIf { policy, set })?)
+            let WirePolicy { policy, set, texts } = wire_policy(policy)?;
+            let request = match texts.is_empty() {
+                true => FromUser::WhatIf { policy, set },
+                false => FromUser::WhatIfText { policy, set, texts },
+            };
+            say(head, &Client::new(head)?.text(&request)?)
         }
         LiveCommand::Top { head, once } => match head.json {
             true => say_json(&Client::new(head)?.status()?),
@@ -194,8 +200,11 @@ pub(crate) fn set_policy(head: &HeadArgs, policy: &PolicyArgs) -> Result<()> {
 
 /// Switches the head to another policy and returns its answer.
 pub(crate) fn choose_policy(client: &mut Client, policy: &PolicyArgs) -> Result<String> {
-    let (policy, set) = wire_policy(policy)?;
-    client.text(&FromUser::SetPolicy { policy, set })
+    let WirePolicy { policy, set, texts } = wire_policy(policy)?;
+    client.text(&match texts.is_empty() {
+        true => FromUser::SetPolicy { policy, set },
+        false => FromUser::SetPolicyText { policy, set, texts },
+    })
 }
 
 /// Makes the head read its policy's scripts again.
@@ -225,25 +234,52 @@ fn show_jobs(head: &HeadArgs, all: bool, jobs: &[u32]) -> Result<()> {
     }
 }
 
-fn wire_policy(args: &PolicyArgs) -> Result<(Text, Vec<(Text, Text)>)> {
-    // The head may have another working directory: a path is sent whole.
-    let whole = |part: &str| {
+/// A policy as it is sent: the head reads no files of ours, so scripts go with their texts.
+struct WirePolicy {
+    policy: Text,
+    set: Vec<(Text, Text)>,
+    texts: Vec<(Text, LongText)>,
+}
+
+fn wire_policy(args: &PolicyArgs) -> Result<WirePolicy> {
+    let mut texts: Vec<(PathBuf, Text, LongText)> = Vec::new();
+    let mut parts = Vec::new();
+    for part in args.policy.split('+').map(str::trim) {
         let (file, stage) = part.rfind(".rhai:").map_or((part, ""), |at| part.split_at(at + ".rhai".len()));
-        match std::fs::canonicalize(file) {
-            Ok(path) if file.ends_with(".rhai") => format!("{}{stage}", path.display()),
-            _ => part.to_owned(),
+        let is_path = file.contains(std::path::MAIN_SEPARATOR);
+        // A name without a folder may be one of the head's own folder of policies.
+        let is_here = is_path || (file.ends_with(".rhai") && Path::new(file).exists());
+        if !is_here {
+            parts.push(part.to_owned());
+            continue;
         }
-    };
-    let policy: Vec<_> = args.policy.split('+').map(whole).collect();
+        let path = Path::new(file);
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".rhai"));
+        let name = name.with_context(|| format!("{file}: a script's name ends in .rhai"))?;
+        let text = std::fs::read_to_string(path).with_context(|| file.to_owned())?;
+        let text = LongText::new(text).with_context(|| file.to_owned())?;
+        match texts.iter().find(|(_, known, _)| known.as_str() == name) {
+            Some((known, _, _)) if known != path => {
+                bail!("{} and {file}: two scripts of one name cannot be sent", known.display())
+            }
+            Some(_) => {}
+            None => texts.push((path.to_owned(), Text::new(name)?, text)),
+        }
+        parts.push(format!("{name}{stage}"));
+    }
     let set = parse_set(&args.set)?.into_iter().map(|(key, value)| Ok((Text::new(key)?, Text::new(value)?)));
-    Ok((Text::new(policy.join("+"))?, set.collect::<Result<_>>()?))
+    Ok(WirePolicy {
+        policy: Text::new(parts.join("+"))?,
+        set: set.collect::<Result<_>>()?,
+        texts: texts.into_iter().map(|(_, name, text)| (name, text)).collect(),
+    })
 }
 
 fn say(head: &HeadArgs, text: &str) -> Result<()> {
     match head.json {
         true => say_json(&serde_json::json!({ "text": text })),
         false => {
-            println!("{text}");
+            println!("{}", shown(text, Lines::Kept));
             Ok(())
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use rota_transport::identity::{Authority, Identity, Role, Validity};
+use rota_transport::identity::{Authority, Identity, Role, UserRole, Validity};
 use rota_transport::value::Name;
 
 /// What to do with certificates.
@@ -26,6 +26,9 @@ pub(crate) enum PkiCommand {
         /// Folder of the authority
         #[arg(long, value_name = "DIR", default_value = "pki")]
         pki: PathBuf,
+        /// What the users may do: submit (their own jobs), operate (all jobs, nodes, policy), admin (also end the head)
+        #[arg(long, value_name = "ROLE", value_parser = parse_role, default_value = "submit", requires = "users")]
+        role: UserRole,
         /// Days for which the certificate is valid
         #[arg(long, value_name = "N", default_value_t = 365)]
         days: u32,
@@ -71,6 +74,13 @@ impl WhoArgs {
     }
 }
 
+fn parse_role(text: &str) -> Result<UserRole, String> {
+    UserRole::of_name(text).ok_or_else(|| {
+        let names: Vec<_> = UserRole::ALL.iter().map(|(_, name)| *name).collect();
+        format!("roles are {}", names.join(", "))
+    })
+}
+
 /// Runs one of them.
 pub(crate) fn run(command: &PkiCommand) -> Result<()> {
     match command {
@@ -82,10 +92,10 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
             println!("the authority is in {}; do not copy ca.key to another machine", folder.display());
             println!("the head's certificate is in {}", issued.folder.display());
         }
-        PkiCommand::Issue { who, pki, days } => {
+        PkiCommand::Issue { who, pki, role, days } => {
             let authority = Authority::open(pki)?;
             for identity in who.identities()? {
-                let issued = authority.issue(&identity, Validity::days(*days))?;
+                let issued = authority.issue_as(&identity, *role, Validity::days(*days))?;
                 println!(
                     "{identity}: certificate and key are in {}; copy the folder there and nowhere else",
                     issued.folder.display()

@@ -9,6 +9,7 @@ use comfy_table::presets::NOTHING;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, WhichJobs};
+use rota_transport::value::{Lines, Text, is_plain, shown};
 
 use super::client::Client;
 
@@ -35,7 +36,25 @@ pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
     }
     let mut value = serde_json::to_value(value)?;
     in_seconds(&mut value);
-    Ok(value.to_string())
+    Ok(escaped(&value.to_string()))
+}
+
+/// JSON in which a terminal finds nothing to obey: JSON itself escapes only some of the control characters.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_plain(c.encode_utf8(&mut [0; 4])) {
+            true => text.push(c),
+            // All of them have at most four digits.
+            false => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    text
+}
+
+/// A name or reason that others chose, as one cell of a table.
+fn cell(text: &Text) -> String {
+    shown(text.as_str(), Lines::Escaped)
 }
 
 /// Jobs, as the head knows them.
@@ -79,10 +98,10 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
             0.0 => "?".to_owned(),
             work => format!("{:.0} %", (100.0 * view.done.count() / work).min(100.0)),
         };
-        let nodes: Vec<_> = view.nodes.iter().map(|node| node.as_str()).collect();
+        let nodes: Vec<_> = view.nodes.iter().map(cell).collect();
         table.add_row([
             view.id.to_string(),
-            view.name.to_string(),
+            cell(&view.name),
             view.user.to_string(),
             format!("{:?}", view.state).to_lowercase(),
             format!("{}/{}", view.gpus_held, view.gpus_asked),
@@ -90,7 +109,7 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
             age((view.ended.unwrap_or(now) - view.arrival).as_secs_f64()),
             view.incarnation.to_string(),
             nodes.join(","),
-            view.reason.to_string(),
+            cell(&view.reason),
         ]);
     }
     format!("{table}\n")
@@ -108,11 +127,11 @@ pub(crate) fn nodes_text(views: &[NodeView]) -> String {
             view.name.to_string(),
             format!("{:?}", view.state).to_lowercase(),
             format!("{}/{}", view.n_busy, view.n_gpus),
-            view.gpu_type.to_string(),
+            cell(&view.gpu_type),
             format!("{:.0}", view.cpus),
             format!("{:.0} GB", view.mem_bytes as f64 / 1e9),
             jobs.join(","),
-            view.reason.to_string(),
+            cell(&view.reason),
         ]);
     }
     format!("{table}\n")
@@ -138,15 +157,16 @@ pub(crate) fn events(client: &mut Client, from: u64, follow: bool, json: bool) -
             }
             Ok(())
         })?;
-        for event in &found {
+        // A line that stands for records of others only says where to go on.
+        for event in found.iter().filter(|event| event.kind.as_str() != "left-out") {
             match json {
                 true => println!("{}", to_json(event)?),
                 false => println!(
                     "{:>6} {:>12.3} {:<16} {}",
                     event.index,
                     event.time.as_secs_f64(),
-                    event.kind,
-                    event.text
+                    cell(&event.kind),
+                    cell(&event.text)
                 ),
             }
         }
@@ -203,7 +223,10 @@ fn print_piece(client: &mut Client, job: JobId, next: &mut u64, json: bool) -> R
             (*next, has_ended) = (offset + n_bytes, is_end);
             if json && n_bytes > 0 {
                 let text = String::from_utf8_lossy(bytes.as_bytes());
-                println!("{}", serde_json::json!({ "job": job, "offset": offset, "text": text }));
+                println!(
+                    "{}",
+                    escaped(&serde_json::json!({ "job": job, "offset": offset, "text": text }).to_string())
+                );
             } else {
                 std::io::stdout().write_all(bytes.as_bytes())?;
             }
@@ -221,12 +244,12 @@ pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
         let (jobs, nodes) = (fetch_jobs(client, WhichJobs::Active)?, fetch_nodes(client)?);
         let mut text = format!(
             "rota {}  epoch {}  {}  {:.0} s  round {}  policy {}\nnodes {}/{}  GPUs {}/{}  running {}  waiting {}\n",
-            status.version,
+            cell(&status.version),
             status.epoch,
             if status.is_ready { "ready" } else { "waiting for agents" },
             status.now.as_secs_f64(),
             status.n_rounds,
-            status.policy,
+            cell(&status.policy),
             status.n_nodes_up,
             status.n_nodes,
             status.n_gpus_busy,
@@ -235,7 +258,7 @@ pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
             status.n_waiting,
         );
         if !status.trouble.as_str().is_empty() {
-            text.push_str(&format!("trouble: {}\n", status.trouble));
+            text.push_str(&format!("trouble: {}\n", shown(status.trouble.as_str(), Lines::Kept)));
         }
         text.push_str(&format!("\n{}\n{}", nodes_text(&nodes), jobs_text(&jobs, status.now)));
         if once {

@@ -11,7 +11,7 @@ use rota_transport::message::{
     Container, FromUser, JobRequest, JobStart, JobStateView, JobView, Launcher, LogLimits, Mount, OnHeadLost,
     Processes, Pull, ToUser,
 };
-use rota_transport::value::{Iterations, Text, Wait};
+use rota_transport::value::{Iterations, Lines, Text, Wait, shown};
 use serde::Deserialize;
 
 use super::client::{Client, HeadArgs};
@@ -52,7 +52,8 @@ pub(crate) struct SubmitArgs {
     /// Priority; orders that respect it run larger ones first [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i32>,
-    /// Tenant that the job counts for [default: your user name]
+    /// Tenant that the job counts for: one of yours, or any if you are an operator [default: the first that the head's roles file
+    /// gives you, else your user name]
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
     /// Run in a container of this image [default: as a process]
@@ -170,7 +171,9 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
     let ended = wait(&mut client, &ids)?;
     match ended.iter().find(|view| view.state != JobStateView::Finished) {
         None => Ok(()),
-        Some(view) => bail!("job {} was not finished: {}", view.id, view.reason),
+        Some(view) => {
+            bail!("job {} was not finished: {}", view.id, shown(view.reason.as_str(), Lines::Kept))
+        }
     }
 }
 

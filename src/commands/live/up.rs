@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::time::Span;
-use rota_transport::identity::{Authority, Identity, Role, Validity};
+use rota_transport::identity::{Authority, Identity, Role, UserRole, Validity};
 use rota_transport::logging::{DEFAULT_FILTER, LogFilter, LoggingError};
 use rota_transport::message::FromUser;
 use rota_transport::value::Name;
@@ -97,7 +97,8 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     };
     let issue = |role, name: &str| -> Result<PathBuf> {
         let identity = Identity { role, name: Name::new(name)? };
-        Ok(authority.issue(&identity, Validity::days(365))?.folder)
+        // The only person of this cluster; the role is not used for others.
+        Ok(authority.issue_as(&identity, UserRole::Admin, Validity::days(365))?.folder)
     };
     let (head_folder, user) = (issue(Role::Head, "head")?, issue(Role::User, "me")?);
     let address = format!("127.0.0.1:{}", free_port()?);

@@ -15,7 +15,7 @@ use rcgen::{
 use time::{Duration, OffsetDateTime};
 
 use super::files::{self, Secrecy};
-use super::{Identity, IdentityError, Role};
+use super::{Identity, IdentityError, Role, UserRole};
 use crate::quic::{AGENTS_DOMAIN, USERS_DOMAIN};
 
 /// The time in which a certificate is valid.
@@ -79,12 +79,24 @@ impl Authority {
         Ok(Authority { folder: folder.to_owned(), issuer: Issuer::new(params()?, key) })
     }
 
-    /// Makes a key and a certificate and fills the party's folder.
+    /// Makes a key and a certificate and fills the party's folder; a user gets the least role.
     pub fn issue(&self, identity: &Identity, validity: Validity) -> Result<Issued, IdentityError> {
+        self.issue_as(identity, UserRole::default(), validity)
+    }
+
+    /// The same with a role, which only a user's certificate carries.
+    pub fn issue_as(
+        &self,
+        identity: &Identity,
+        user_role: UserRole,
+        validity: Validity,
+    ) -> Result<Issued, IdentityError> {
         let failed = |error| make(&identity.to_string(), error);
         let mut domains = vec![identity.domain()];
-        if identity.role == Role::Head {
-            domains.extend([AGENTS_DOMAIN, USERS_DOMAIN].map(str::to_owned));
+        match identity.role {
+            Role::Head => domains.extend([AGENTS_DOMAIN, USERS_DOMAIN].map(str::to_owned)),
+            Role::User => domains.push(user_role.domain()),
+            Role::Agent => {}
         }
         let serial = new_serial();
         let mut params = CertificateParams::new(domains).map_err(failed)?;

@@ -7,7 +7,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use super::files;
-use super::{Identity, IdentityError, Role};
+use super::{Identity, IdentityError, Role, UserRole, user_role_of};
 
 /// A key and a certificate, and whom to trust.
 #[derive(Debug)]
@@ -49,6 +49,11 @@ impl Credentials {
     /// Whose they are.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// What they let a person do.
+    pub fn user_role(&self) -> UserRole {
+        user_role_of(&self.certificate)
     }
 
     /// The list of revoked certificates that a head keeps next to its own.

@@ -1,16 +1,19 @@
 //! Identities: the cluster has its own certificate authority, and the head, every agent and every user have certificates.
 //!
 //! Role and name are in the certificate (`node0.agent.rota`, `ada.user.rota`), signed by the authority, so that nobody
-//! can claim to be somebody else. `authority` issues and revokes, `credentials` is what one party keeps on its disk. When
-//! certificates are checked is in `quic`.
+//! can claim to be somebody else. `authority` issues and revokes, `credentials` is what one party keeps on its disk,
+//! `user_role` what a person may do. When certificates are checked is in `quic`.
 
 mod authority;
 mod credentials;
 mod files;
+mod user_role;
 
 pub use authority::{Authority, Issued, Validity};
 pub use credentials::Credentials;
 pub(crate) use credentials::identity_of;
+pub use user_role::UserRole;
+pub(crate) use user_role::user_role_of;
 
 use std::path::PathBuf;
 

@@ -55,7 +55,7 @@ pub enum FromUser {
     },
     /// Decide by another policy from the next round on.
     SetPolicy {
-        /// Its name or path, as on the command line.
+        /// Its name: shipped scripts, and files of the head's folder of policies; no paths.
         policy: Text,
         /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
@@ -69,7 +69,7 @@ pub enum FromUser {
     },
     /// What another policy would do now.
     WhatIf {
-        /// Its name or path.
+        /// Its name: shipped scripts, and files of the head's folder of policies; no paths.
         policy: Text,
         /// Parameters of the script and their values, as `--set` takes them.
         set: Vec<(Text, Text)>,
@@ -89,6 +89,24 @@ pub enum FromUser {
     },
     /// Stop what runs, after a checkpoint, and end the head; jobs go on when it starts again.
     StopAll,
+    /// Decide by another policy from the next round on, some of whose scripts come with the request.
+    SetPolicyText {
+        /// Its name; a script that is sent is called by the name of its file.
+        policy: Text,
+        /// Parameters of the script and their values, as `--set` takes them.
+        set: Vec<(Text, Text)>,
+        /// Names and texts of the scripts that are sent.
+        texts: Vec<(Text, LongText)>,
+    },
+    /// What another policy would do now, some of whose scripts come with the request.
+    WhatIfText {
+        /// Its name; a script that is sent is called by the name of its file.
+        policy: Text,
+        /// Parameters of the script and their values, as `--set` takes them.
+        set: Vec<(Text, Text)>,
+        /// Names and texts of the scripts that are sent.
+        texts: Vec<(Text, LongText)>,
+    },
 }
 
 /// Which jobs are shown.

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::settings::{self, SettingsError};
 use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
-use crate::identity::{Credentials, Identity, IdentityError, Role};
+use crate::identity::{Credentials, Identity, IdentityError, Role, UserRole};
 use crate::value::Name;
 
 /// A connection that was not made.
@@ -93,7 +93,8 @@ impl Connector {
             self.endpoint.connect(address, self.domain).map_err(|error| refused(error.to_string()))?;
         let connection = connecting.await.map_err(|error| refused(explained(&error)))?;
         let name = Name::new("head").map_err(|error| refused(error.to_string()))?;
-        Ok(Peer { identity: Identity { role: Role::Head, name }, connection })
+        let identity = Identity { role: Role::Head, name };
+        Ok(Peer { identity, user_role: UserRole::default(), connection })
     }
 
     /// Waits until the head knows that we are gone.

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::settings::{self, SettingsError};
 use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
-use crate::identity::{Credentials, IdentityError, Role, identity_of};
+use crate::identity::{Credentials, IdentityError, Role, identity_of, user_role_of};
 
 /// The receive buffer the head asks for: with the usual 200 KiB, packets are lost when a thousand agents connect at once.
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
@@ -153,10 +153,12 @@ impl Arrival {
         let address = self.incoming.remote_address();
         let refused = |why: String| Refusal::Handshake { address, why };
         let connection = self.incoming.await.map_err(|error| refused(error.to_string()))?;
-        let identity = connection
+        let (identity, user_role) = connection
             .peer_identity()
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
-            .and_then(|chain| chain.first().and_then(identity_of))
+            .and_then(|chain| {
+                chain.first().and_then(|first| Some((identity_of(first)?, user_role_of(first))))
+            })
             .ok_or_else(|| refused("a certificate without a name of ours".into()))?;
         let door = connection
             .handshake_data()
@@ -173,7 +175,7 @@ impl Arrival {
             connection.close(quinn::VarInt::from_u32(2), refusal.to_string().as_bytes());
             return Err(refusal);
         }
-        Ok(Peer { identity, connection })
+        Ok(Peer { identity, user_role, connection })
     }
 }
 

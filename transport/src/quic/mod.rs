@@ -16,7 +16,7 @@ pub use listener::{Arrival, ListenError, Listener, Refusal};
 
 use std::net::SocketAddr;
 
-use crate::identity::Identity;
+use crate::identity::{Identity, UserRole};
 
 /// The protocol, as peers agree on it in the handshake.
 pub const ALPN: &[u8] = b"rota/1";
@@ -29,6 +29,7 @@ pub const USERS_DOMAIN: &str = "users.rota";
 #[derive(Clone, Debug)]
 pub struct Peer {
     identity: Identity,
+    user_role: UserRole,
     connection: quinn::Connection,
 }
 
@@ -36,6 +37,11 @@ impl Peer {
     /// Who it is.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// What its certificate lets it do, if it is a person's.
+    pub fn user_role(&self) -> UserRole {
+        self.user_role
     }
 
     /// Where it is now.

@@ -281,12 +281,18 @@ pub(crate) fn from_user() -> Vec<FromUser> {
         FromUser::SetPolicy { policy: text("las+tune"), set: set.clone() },
         FromUser::ReloadPolicy,
         FromUser::Explain { job: JobId(17) },
-        FromUser::WhatIf { policy: text("elasticflow"), set },
+        FromUser::WhatIf { policy: text("elasticflow"), set: set.clone() },
         FromUser::Journal,
         FromUser::Shutdown,
         FromUser::Rules,
         FromUser::FastForward { until: Time(7_200_000_000), n_iterations: 5 },
         FromUser::StopAll,
+        FromUser::SetPolicyText {
+            policy: text("mine.rhai+tune"),
+            set: set.clone(),
+            texts: vec![(text("mine.rhai"), long("fn order(jobs, now) { rank(jobs.arrival) }"))],
+        },
+        FromUser::WhatIfText { policy: text("mine.rhai"), set, texts: vec![(text("mine.rhai"), long(""))] },
     ]
 }
 

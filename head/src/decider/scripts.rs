@@ -1,0 +1,118 @@
+//! Where the texts of a policy's own scripts come from: with a request, from the folder that the head names, or, for what the
+//! head's own options name, from any path.
+//!
+//! A request never makes the head read a file outside its folder of policies.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use rota_scripts::{LoadError, ScriptPolicy, Source};
+
+/// Where to look for scripts that are not shipped.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scripts {
+    /// Names and texts that came with a request.
+    pub(crate) sent: Vec<(String, String)>,
+    /// The folder that the head names.
+    pub(crate) folder: Option<PathBuf>,
+    /// Whether paths are read as well: only for policies that the head's own options or an earlier start name.
+    pub(crate) reads_paths: bool,
+}
+
+/// The texts of a policy.
+pub(crate) struct Texts {
+    pub(crate) sources: Vec<Source>,
+    /// Files that were read, to be watched, with their texts.
+    pub(crate) files: Vec<(PathBuf, String)>,
+}
+
+impl Scripts {
+    /// Any file of this machine, for programs that a person runs with their own rights.
+    pub(crate) fn of_this_machine(sent: Vec<(String, String)>) -> Self {
+        Scripts { sent, folder: None, reads_paths: true }
+    }
+
+    /// The texts of a policy's parts.
+    pub(crate) fn texts(&self, policy: &str) -> Result<Texts, LoadError> {
+        let files = RefCell::new(Vec::new());
+        let sources = ScriptPolicy::sources_from(policy, &|name| {
+            if let Some((_, text)) = self.sent.iter().find(|(sent, _)| sent == name) {
+                return Ok((name.to_owned(), text.clone()));
+            }
+            let path = self.path(name)?;
+            let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            files.borrow_mut().push((path.clone(), text.clone()));
+            Ok((path.display().to_string(), text))
+        })?;
+        Ok(Texts { sources, files: files.into_inner() })
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, String> {
+        let in_folder =
+            self.folder.as_ref().filter(|_| is_file_name(name)).map(|folder| (folder, folder.join(name)));
+        match in_folder {
+            Some((folder, path)) if path.exists() => inside(folder, &path),
+            _ if self.reads_paths => Ok(PathBuf::from(name)),
+            Some(_) => Err("there is no such script in the head's folder of policies".into()),
+            None if self.folder.is_some() => {
+                Err("the head takes scripts of its folder by their file names, not by paths".into())
+            }
+            None => Err("the head has no folder of policies (--policy-dir): send the file's text".into()),
+        }
+    }
+}
+
+/// A file of the folder itself: a link out of it is not followed.
+fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+    let whole = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
+    match whole(path)?.parent() == Some(&whole(folder)?) {
+        true => Ok(path.to_owned()),
+        false => Err("it is a link out of the head's folder of policies".into()),
+    }
+}
+
+/// Whether a name is that of a script in a folder, and not a way out of it.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.ends_with(".rhai") && !name.starts_with('.') && name.len() <= 255 && name.chars().all(is_good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "fn order(jobs, now) { rank(jobs.arrival) }\n";
+
+    #[test]
+    fn a_request_reads_its_own_texts_and_the_folder_and_nothing_else() {
+        let (folder, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("another"));
+        let secret = outside.path().join("secret.rhai");
+        std::fs::write(&secret, "root:hash").expect("written");
+        std::fs::write(folder.path().join("site.rhai"), TEXT).expect("written");
+        std::os::unix::fs::symlink(&secret, folder.path().join("link.rhai")).expect("linked");
+        let scripts = Scripts {
+            sent: vec![("mine.rhai".into(), TEXT.into())],
+            folder: Some(folder.path().to_owned()),
+            reads_paths: false,
+        };
+        assert_eq!(scripts.texts("mine.rhai+tune").expect("sent").files.len(), 0);
+        assert_eq!(scripts.texts("site.rhai+tune").expect("in the folder").files.len(), 1);
+        let up = format!("../{}/secret.rhai", outside.path().file_name().expect("a name").to_string_lossy());
+        for bad in [
+            "/etc/passwd",
+            &secret.display().to_string(),
+            &up,
+            "link.rhai",
+            "none.rhai",
+            "./site.rhai",
+            ".rhai",
+        ] {
+            let error = scripts.texts(bad).err().unwrap_or_else(|| panic!("{bad} was read")).to_string();
+            assert!(!error.contains("root:"), "{error}");
+        }
+        let without = Scripts::default().texts("site.rhai").err().expect("no folder").to_string();
+        assert!(without.contains("--policy-dir"), "{without}");
+        assert!(Scripts::of_this_machine(Vec::new()).texts(&secret.display().to_string()).is_ok());
+    }
+}

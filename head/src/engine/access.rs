@@ -1,0 +1,77 @@
+//! Whether a person may ask for something, and what of it is theirs.
+
+use std::path::PathBuf;
+
+use rota_core::ids::JobId;
+use rota_transport::access::RequestKind;
+
+use super::Engine;
+use super::refusal::Refusal;
+use crate::cluster_state::JobRecord;
+use crate::record::Record;
+use crate::roles::{Person, Roles, RolesError};
+use crate::state::Moment;
+
+/// What the head's operator says about people.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) roles: Roles,
+    /// The folder of scripts that people may choose by name.
+    pub(crate) policies: Option<PathBuf>,
+}
+
+/// Whether a person's role is enough for a kind of request. Every request passes here before anything else of it is read.
+pub(super) fn check(person: &Person, kind: RequestKind) -> Result<(), Refusal> {
+    let rule = kind.rule();
+    if person.role >= Some(rule.least) {
+        return Ok(());
+    }
+    let has = person.role.map_or("no role", |role| role.as_str());
+    let (user, action, needs) = (person.name.clone(), rule.action, rule.least);
+    tracing::warn!("{user} may not {action}: the role {needs} is needed, {user} has {has}");
+    Err(Refusal::Role { user, action, needs, has })
+}
+
+/// A job, if it is there and the person's to see. People are not told which numbers others have.
+pub(super) fn job<'a>(engine: &'a Engine, person: &Person, id: JobId) -> Result<&'a JobRecord, Refusal> {
+    let found = engine.state.cluster().job(id);
+    match found.filter(|job| person.may_touch(&job.user)) {
+        Some(job) => Ok(job),
+        None if person.operates() => Err(Refusal::NoSuchJob(id)),
+        None => Err(Refusal::NotYourJob(id)),
+    }
+}
+
+/// Whether a person may see a job that is known to be there.
+pub(super) fn may_see(engine: &Engine, person: &Person, id: JobId) -> bool {
+    engine.state.cluster().job(id).is_some_and(|job| person.may_touch(&job.user))
+}
+
+impl Engine {
+    /// Records what a person did that leaves no other record.
+    pub(super) fn note_act(&mut self, moment: Moment, person: &Person, action: &str) {
+        let role = person.role.map_or("", |role| role.as_str()).to_owned();
+        let (user, action) = (person.name.to_string(), action.to_owned());
+        tracing::info!("{user} ({role}) {action}");
+        self.state.record(moment, Record::Acted { user, role, action });
+    }
+
+    /// The file of roles changed: it is used, or its error is told and the roles before stay in force.
+    pub(super) fn roles_changed(&mut self, moment: Moment, found: Result<Roles, RolesError>) {
+        let text = match found {
+            Ok(roles) => {
+                let text = format!("the file of roles was read again: it names {} people", roles.len());
+                self.access.roles = roles;
+                tracing::info!("{text}");
+                text
+            }
+            Err(error) => {
+                let text =
+                    format!("the file of roles cannot be used, the roles before stay in force: {error}");
+                tracing::error!("{text}");
+                text
+            }
+        };
+        self.state.record(moment, Record::Noted { text });
+    }
+}
