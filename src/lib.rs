@@ -1,3 +1,3 @@
-//! Rota's command line. The binary in `main.rs` is a thin door to it; what the commands do is in `rota-lab` and `rota-head`.
+//! Rota's command line. The binary in `main.rs` only calls it; what the commands do is in `rota-lab` and `rota-head`.
 
 pub mod commands;

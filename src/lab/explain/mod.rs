@@ -6,7 +6,7 @@
 //! Snapshot, Plan ─▶ shortages   what it needed and what was missing, decision by decision of the run simulated again
 //!                ─▶ slow        what it lacked of CPUs and memory while it ran, and who held it
 //!                ─▶ at_best     what opt would have done, at the worst of these times
-//!          ─▶ Explanation ─▶ sentences   (text), JSON
+//!          ─▶ Explanation ─▶ sentences   (text), JSON, page (with a picture)
 //! ```
 //!
 //! Nothing is guessed: every sentence is a fact from the folder's tables, or from a decision computed again from the same
@@ -16,6 +16,8 @@ mod at_best;
 mod held;
 mod lack;
 mod meanwhile;
+mod page;
+mod picture;
 mod shortages;
 mod slow;
 mod text;

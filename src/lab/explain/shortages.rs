@@ -204,12 +204,12 @@ impl<'r> Watch<'r> {
         }
     }
 
-    fn extend_shortage(&mut self, now: Time, story: (u32, Option<u32>, Limit), left: &Left) {
+    fn extend_shortage(&mut self, now: Time, lack: (u32, Option<u32>, Limit), left: &Left) {
         let is_same = self.open.is_some()
-            && self.shortages.last().is_some_and(|s| (s.gpus_held, s.gpus_needed, s.limit) == story);
+            && self.shortages.last().is_some_and(|s| (s.gpus_held, s.gpus_needed, s.limit) == lack);
         if !is_same {
             self.end_shortage(now);
-            let (gpus_held, gpus_needed, limit) = story;
+            let (gpus_held, gpus_needed, limit) = lack;
             self.shortages.push(Shortage {
                 from_s: now.as_secs_f64(),
                 to_s: now.as_secs_f64(),

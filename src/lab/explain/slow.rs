@@ -95,7 +95,7 @@ struct Open {
 }
 
 impl SlowWatch {
-    /// Takes one decision; `row` is the job's, `given` what everybody has by the plan.
+    /// Takes one decision; `row` is the job's, `given` what all jobs have by the plan.
     pub(super) fn see(
         &mut self,
         snapshot: &Snapshot,

@@ -5,6 +5,22 @@ use super::{DeadlineShare, Explanation, HeldPeriod, Holder, Limit, Move, Shortag
 /// Longer lists are cut in the text; JSON has all of them.
 const MOST_LINES: usize = 12;
 
+/// What is said of the whole job, without the lists of periods.
+pub(super) fn facts(job: &Explanation) -> Vec<String> {
+    let known = [Some(opening(job)), Some(fate(job)), lateness(job), lack::pace(job), lack::at_best(job)];
+    known.into_iter().flatten().chain(not_seen(job)).chain(not_recorded(job)).collect()
+}
+
+fn not_seen(job: &Explanation) -> Option<String> {
+    job.not_seen.as_ref().map(|why| format!("What it needed is not known: {why}."))
+}
+
+fn not_recorded(job: &Explanation) -> Option<String> {
+    let text =
+        "What ran where was not recorded in this folder: run it again with --timeline to see what it held.";
+    (!job.has_timeline).then(|| text.to_owned())
+}
+
 pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     let mut lines = vec![opening(job), fate(job)];
     lines.extend(lateness(job));
@@ -13,14 +29,9 @@ pub(super) fn sentences(job: &Explanation) -> Vec<String> {
     list(&mut lines, "When it had less than it needed:", &job.shortages, shortage);
     list(&mut lines, "When it ran slowly for lack of CPUs or memory:", &job.slow, lack::slow);
     lines.extend(lack::at_best(job));
-    if let Some(why) = &job.not_seen {
-        lines.push(format!("What it needed is not known: {why}."));
-    }
+    lines.extend(not_seen(job));
     if !job.has_timeline {
-        lines.push(
-            "What ran where was not recorded in this folder: run it again with --timeline to see what it held."
-                .into(),
-        );
+        lines.extend(not_recorded(job));
         return lines;
     }
     let heading = if job.status == "declined" { "Until its deadline:" } else { "Waiting:" };

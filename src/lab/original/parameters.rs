@@ -253,7 +253,7 @@ mod tests {
         assert!(why(&[("unit", "0")]).contains("the unit must be longer than 0"));
         assert!(why(&[("power", "night")]).contains("one of off, aggressive, conservative is expected"));
         assert!(why(&[("leas", "90s")]).contains("the original has edition"));
-        assert!(why(&[("check", "soon")]).contains("`soon` is no length of time"));
+        assert!(why(&[("check", "soon")]).contains("`soon` is not a length of time"));
         let scheme = Original::parse("las+tune").expect("Synergy's");
         let error = Parameters::parse([("lease", "1h")], &[scheme]).expect_err("not Synergy's");
         assert_eq!(error.to_string(), "--set lease=1h: the original has no parameters (compat=artifact)");

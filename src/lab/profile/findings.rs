@@ -100,7 +100,7 @@ pub enum FindingsError {
         why: String,
     },
     /// Runs of another command or grid.
-    #[error("{}: holds runs of something else; give another --out, or remove it\n  there: {there}\n  now:   {now}", path.display())]
+    #[error("{}: holds runs of something else; give another --out, or replace them with --overwrite\n  there: {there}\n  now:   {now}", path.display())]
     Other {
         /// File with the runs.
         path: PathBuf,

@@ -28,7 +28,7 @@ impl Axis {
     }
 
     /// From near the least to near the largest value, so that lines use the room: from zero where the least is small
-    /// beside the largest, on a logarithmic scale where they are far apart. Not for bars, whose length is read.
+    /// compared with the largest, on a logarithmic scale where they are far apart. Not for bars, whose length is read.
     pub fn spanning(label: impl Into<String>, least: f64, largest: f64) -> Self {
         if least > 0.0 && largest >= FAR_APART * least {
             return Self::log(label, least, largest);
@@ -251,9 +251,9 @@ fn grouped(value: f64) -> String {
 
 /// More values than this are not labelled one by one.
 const MAX_VALUES: usize = 10;
-/// The least beside the largest from which on an axis begins at zero.
+/// Where the least is at most this part of the largest, an axis begins at zero.
 const NEAR_ZERO: f64 = 0.4;
-/// The largest over the least from which on a scale is logarithmic.
+/// Where the largest is at least this many times the least, a scale is logarithmic.
 const FAR_APART: f64 = 40.0;
 
 const COARSE_TIMES: [(f64, &str); 11] = [

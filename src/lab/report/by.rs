@@ -47,11 +47,18 @@ impl By {
     }
 }
 
+/// A text that names no kind of jobs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}`: gpus, model or tenant is expected")]
+pub struct ByError {
+    text: String,
+}
+
 impl FromStr for By {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
+    type Err = ByError;
+    fn from_str(text: &str) -> Result<Self, ByError> {
         let found = By::ALL.into_iter().find(|by| by.name() == text);
-        found.ok_or_else(|| format!("`{text}`: gpus, model or tenant is expected"))
+        found.ok_or_else(|| ByError { text: text.to_owned() })
     }
 }
 

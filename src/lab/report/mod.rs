@@ -39,7 +39,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use axis::Axis;
-pub use by::{By, by_text};
+pub use by::{By, ByError, by_text};
 pub use draw::to_svg;
 pub use figure::{Bar, Figure, Line, Marker, Marks, Ratio, Whisker};
 pub(crate) use figure::{GREY, PALETTE_LENGTH};

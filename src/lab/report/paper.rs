@@ -35,9 +35,9 @@ impl PlotSize {
     pub const PAGE: PlotSize = PlotSize { width_in: 7.0, height_in: 2.9 };
 }
 
-/// A text that is no size of a plot.
+/// A text that is not the size of a plot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no size: write column, page, or WxH in inches from 1 to 40, as in 3.33x2.2")]
+#[error("`{text}` is not a size: write column, page, or WxH in inches from 1 to 40, as in 3.33x2.2")]
 pub struct PlotSizeError {
     text: String,
 }

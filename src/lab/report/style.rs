@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_looks_the_same_whoever_stands_beside_it() {
+    fn a_policy_looks_the_same_in_any_company() {
         let alone = styles(["las+tune"]);
         assert_eq!(alone, [2 + PALETTE_LENGTH], "green and dashed");
         assert_eq!(styles(["fifo", "srtf+tune", "las+tune"])[2], alone[0]);

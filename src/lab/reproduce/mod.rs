@@ -15,6 +15,7 @@
 pub mod chronus;
 pub mod claims;
 pub mod elasticflow;
+mod error;
 pub mod evidence;
 pub mod gpemu;
 mod kept;
@@ -25,6 +26,25 @@ pub mod quantity;
 mod reproduced;
 mod rows;
 
+use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
+use rota_core::resources::Host;
+
+pub use error::ReproduceError;
 pub use kept::FILE;
 pub use reproduced::{ALONE, DefectRow, NONE, Reproduced, SHIPPED, over_all_figures};
 pub use rows::{at_of, rows, seed_of, with_baseline};
+
+/// Servers of eight GPUs, as the originals' cluster files describe them: alike, below one switch, without storage.
+fn servers(n_nodes: u32, gpu_type: &str, cpus: f64) -> Result<Cluster, ClusterError> {
+    let group = NodeGroup {
+        count: n_nodes,
+        racks: 1,
+        gpu_type: gpu_type.into(),
+        n_gpus: 8,
+        gpu_mem_bytes: 0,
+        host: Host::from_units(cpus, 256.0, 0.0),
+        cache_bytes: 0,
+        fetch_bps: 0,
+    };
+    Cluster::new(format!("n{n_nodes}g8"), &[group])
+}

@@ -35,7 +35,7 @@ fn family(policy: &str) -> &str {
     policy.split_once('+').map_or(policy, |(order, _)| order)
 }
 
-/// A picture for each family and all that was asked beside the axis.
+/// A picture for each family of policies and each combination of the settings that are not on the axis.
 fn curves(lines: &[&TableRow<'_>], of: &Quantity, axis: &str) -> Vec<Figure> {
     let rest = |line: &TableRow<'_>| -> (String, At) {
         let at = line.at.iter().filter(|(name, _)| *name != axis);

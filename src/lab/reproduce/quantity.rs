@@ -34,6 +34,16 @@ pub const P99_JCT: Quantity = time("p99_jct_s", "99th percentile of JCT");
 pub const BEST_EFFORT_JCT: Quantity = time("avg_best_effort_jct_s", "average JCT of best-effort jobs");
 /// Jobs done by their deadline, of all with one.
 pub const DEADLINES: Quantity = part("deadline_ratio", "deadlines met", false);
+/// How fast all jobs run relative to one GPU each, by GPU of the cluster, averaged over the run.
+pub const EFFICIENCY: Quantity = part("cluster_efficiency", "average cluster efficiency", false);
+/// GPU time that jobs held, of what there was.
+pub const GPUS_GIVEN: Quantity = part("gpu_util", "GPU time given to jobs", false);
+/// Last end minus first arrival.
+pub const MAKESPAN: Quantity = time("makespan_s", "makespan");
+/// Jobs that admission let in.
+pub const ADMITTED: Quantity = count("accepted", "jobs admitted", false);
+/// Of these, jobs that ended after their deadline.
+pub const LATE: Quantity = count("missed", "jobs that end late", true);
 /// Jobs that met no step of their deadline, of all with one.
 pub const MISSES: Quantity = part("miss_rate", "deadlines missed", true);
 /// The part of all value that late jobs lost.

@@ -29,6 +29,14 @@ pub enum ResultsError {
         /// Folder that was named on the command line.
         dir: PathBuf,
     },
+    /// A folder that another command fills.
+    #[error("{} holds results of `rota {there}`: choose another --out, or replace them with --overwrite", dir.display())]
+    MadeByOther {
+        /// Folder that was named on the command line.
+        dir: PathBuf,
+        /// The command whose results it holds.
+        there: String,
+    },
     /// The path names a file.
     #[error("{} is a file, a result needs a folder", path.display())]
     IsFile {
@@ -58,7 +66,7 @@ pub enum ResultsError {
         why: String,
     },
     /// A value in a table.
-    #[error("{}: line {line}, column {column}: `{value}` is no {expected}", path.display())]
+    #[error("{}: line {line}, column {column}: `{value}` is not a {expected}", path.display())]
     Value {
         /// File that was being read.
         path: PathBuf,

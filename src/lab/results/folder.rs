@@ -140,7 +140,7 @@ pub struct Request<'a> {
 
 /// Refuses a folder that holds results of another request. Those of the same one may be replaced: they come out equal.
 pub fn refuse_other_results(dir: &Path, request: &Request<'_>) -> Result<(), ResultsError> {
-    if !dir.join(SUMMARY).exists() {
+    if !holds_results(dir) {
         return Ok(());
     }
     // A folder whose settings cannot be read holds something else.
@@ -155,9 +155,14 @@ pub fn refuse_other_results(dir: &Path, request: &Request<'_>) -> Result<(), Res
     if is_same { Ok(()) } else { Err(ResultsError::OtherResults { dir: dir.to_owned() }) }
 }
 
+/// Whether a folder holds the results of a run.
+pub(super) fn holds_results(dir: &Path) -> bool {
+    dir.join(SUMMARY).exists()
+}
+
 /// Refuses a folder that holds any results.
 pub fn refuse_results(dir: &Path) -> Result<(), ResultsError> {
-    match dir.join(SUMMARY).exists() {
+    match holds_results(dir) {
         true => Err(ResultsError::OtherResults { dir: dir.to_owned() }),
         false => Ok(()),
     }

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! `jobs`, `rounds`, `timeline` and `config` each know one file, `summary` computes the figures, `folder` makes a
-//! folder appear whole or not at all. Drawing and tables for people are in the room `report`.
+//! folder appear whole or not at all, `made_by` marks those that other commands fill file by file. Drawing and tables for people are in the room `report`.
 
 mod config;
 mod decimal;
 mod error;
 mod folder;
 mod jobs;
+mod made_by;
 mod rounds;
 mod summary;
 mod table_file;
@@ -33,6 +34,7 @@ pub use error::ResultsError;
 pub(crate) use folder::suffixes as file_suffixes;
 pub use folder::{Request, Staging, refuse_other_results, refuse_results, replace_file};
 pub use jobs::{HostShare, JobRow};
+pub use made_by::{MADE_BY, MadeBy};
 pub use rounds::RoundBound;
 use summary::SummaryFile;
 pub use summary::{ModelLoss, Promises, SpeedGap, Summary, Timing};

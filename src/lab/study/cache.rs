@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::StudyError;
-use crate::results::{JobRow, RunResult};
+use crate::results::{JobRow, MADE_BY, RunResult};
 use crate::statistics::quantile;
 
 const FOLDER: &str = "cache";
@@ -94,7 +94,7 @@ pub struct Cache {
 impl Cache {
     /// The cache of a study's folder, which is made if it is not there; refuses a folder of other things.
     pub fn open(out: &Path, also_from: &[PathBuf]) -> Result<Self, StudyError> {
-        refuse_foreign(out)?;
+        Self::check(out)?;
         let own = out.join(FOLDER);
         fs::create_dir_all(&own).map_err(io("create", &own))?;
         let mut others = Vec::new();
@@ -106,6 +106,11 @@ impl Cache {
             others.push(other);
         }
         Ok(Cache { own, others })
+    }
+
+    /// Refuses a folder of other things.
+    pub fn check(out: &Path) -> Result<(), StudyError> {
+        refuse_foreign(out)
     }
 
     /// What is kept under a key; a file that is cut short or of another format counts as missing. What another folder has is
@@ -160,7 +165,7 @@ fn refuse_foreign(out: &Path) -> Result<(), StudyError> {
         let stem = name.split('.').next().unwrap_or("");
         let is_table = TABLES.contains(&stem) && (name.ends_with(".csv") || name.ends_with(".parquet"));
         let is_ours = is_table
-            || matches!(name.as_str(), FOLDER | "report.html" | "plots" | "shards" | "tasks")
+            || matches!(name.as_str(), FOLDER | MADE_BY | "report.html" | "plots" | "shards" | "tasks")
             || (name.starts_with('.') && name.contains(".writing-"));
         if !is_ours {
             return Err(StudyError::NotOurs { dir: out.to_owned(), found: name });

@@ -38,6 +38,19 @@ pub use table::{Column, Table, Values, runs_table};
 use crate::report::PlotOptions;
 use crate::results::{RunResult, replace_file};
 
+/// What a study writes besides its cache.
+pub const WRITTEN: &[&str] = &[
+    "report.html",
+    "plots",
+    "timing.csv",
+    "runs.csv",
+    "runs.parquet",
+    "groups.csv",
+    "groups.parquet",
+    "pairs.csv",
+    "pairs.parquet",
+];
+
 /// Runs what a study asks for.
 pub trait Execute: Send + Sync + 'static {
     /// A run that is known to make sense.
@@ -109,7 +122,7 @@ pub fn study<E: Execute>(order: &Order<'_>, execute: E, watch: Arc<dyn Watch>) -
 /// More policies than this are counted, not named.
 const MOST_NAMED: usize = 4;
 
-/// What a study without a title is called: its file and who was run.
+/// What a study without a title is called: its file and the policies that were run.
 fn default_title(file: &str, runs: &[Ran]) -> String {
     let mut policies: Vec<String> = Vec::new();
     for policy in runs.iter().map(|run| run.setting("policy")) {

@@ -60,17 +60,17 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// Whether a setting says who decides, not what is asked.
+/// Whether a setting says what decides, not what is asked.
 pub(super) fn is_of_policy(name: &str) -> bool {
     name == "policy" || name.starts_with("set.")
 }
 
-/// What a group was asked, whoever decided.
+/// What a group was asked, whichever policy decided.
 pub(super) fn asked_of(group: &Group) -> Settings {
     group.settings.iter().filter(|(name, _)| !is_of_policy(name)).cloned().collect()
 }
 
-/// Who decided: the policy, with those parameters that are not the same wherever it was run.
+/// What decided: the policy, with those parameters that are not the same wherever it was run.
 pub(super) fn variant_name(group: &Group, groups: &[Group]) -> String {
     let policy = group.setting("policy");
     let alike: Vec<&Group> = groups.iter().filter(|other| other.setting("policy") == policy).collect();

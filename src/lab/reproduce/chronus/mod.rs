@@ -5,7 +5,7 @@
 
 mod study;
 
-pub use study::{ChronusError, ChronusOptions, n_runs, study};
+pub use study::{ChronusOptions, n_runs, study};
 
 use rota_core::time::Span;
 
@@ -27,7 +27,7 @@ pub const CAVEATS: [&str; 6] = [
     "The paper states only the largest factors over all its workloads and baselines, and not where they were; it measured a \
      prototype of 120 GPUs and simulated traces of which only Philly's are published.",
     "The baselines are the shipped ones, with the rules of their own papers: the artifact names them and ships none that runs. The \
-     original's Chronus is judged beside them.",
+     original's Chronus is compared with them.",
     "Placement does not change a job's speed here, as in the artifact, where the penalty is behind an early return.",
     "A start costs the shipped policies nothing; the artifact adds half a minute and more for each.",
     "edf gives a job as many GPUs as it can use, but these traces have fixed gangs: here it is a plain order by deadline.",

@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
+use rota_core::cluster::Cluster;
 use rota_core::job::Deadline;
 use rota_core::ledger::{Ledger, Status};
-use rota_core::resources::Host;
-use rota_core::simulation::{RunSettings, SimulationError, simulate};
+use rota_core::simulation::{RunSettings, simulate};
 use rota_core::workload::Workload;
 use rota_scripts::artifact::Defects;
-use rota_scripts::artifact::chronus::{self as artifact, ArtifactError};
-use rota_scripts::{Limits, LoadError, ScriptPolicy};
+use rota_scripts::artifact::chronus as artifact;
+use rota_scripts::{Limits, ScriptPolicy};
 use rota_solvers::Highs;
-use rota_traces::error::InputError;
 use rota_traces::format::{Setting, chronus};
 use rota_traces::profile;
 use rota_traces::source::Source;
@@ -22,12 +20,16 @@ use rota_traces::source::Source;
 use super::{POLICIES, ROUND, TRACES};
 use crate::reproduce::evidence::{Column, Evidence, Row};
 use crate::reproduce::quantity::{BEST_EFFORT_JCT, LOST_VALUE, MISSES};
+use crate::reproduce::{ReproduceError, servers};
 
 /// Jobs and nodes of a quick study: a fifteenth of a trace on a third of the cluster.
 const QUICK: (usize, u32) = (2_000, 40);
 
 /// Nodes of the authors' batch script.
 const NODES: u32 = 120;
+
+/// CPUs of a node: more than any of its jobs asks for.
+const CPUS: f64 = 128.0;
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -57,38 +59,6 @@ struct Figures {
     n_fallbacks: usize,
 }
 
-/// A comparison that cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ChronusError {
-    /// A trace cannot be read.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// The cluster is not valid.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// A shipped policy does not compile.
-    #[error(transparent)]
-    Policy(#[from] LoadError),
-    /// A run had to stop.
-    #[error("{policy} on {trace}: {error}")]
-    Run {
-        /// The policy.
-        policy: &'static str,
-        /// Name of the trace.
-        trace: &'static str,
-        /// What went wrong.
-        error: SimulationError,
-    },
-    /// The original's driver refused.
-    #[error("{trace}: {error}")]
-    Artifact {
-        /// Name of the trace.
-        trace: &'static str,
-        /// What went wrong.
-        error: ArtifactError,
-    },
-}
-
 /// One run of the comparison: on a trace, by whose rules, which policy.
 #[derive(Clone, Copy)]
 struct Cell {
@@ -115,13 +85,13 @@ pub fn n_runs(columns: &[Column]) -> usize {
 }
 
 /// Runs the comparison; `done` is called for each run that is complete.
-pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evidence, ChronusError> {
-    let cluster = Arc::new(servers(if options.is_quick { QUICK.1 } else { NODES })?);
+pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evidence, ReproduceError> {
+    let cluster = Arc::new(servers(if options.is_quick { QUICK.1 } else { NODES }, "gpu", CPUS)?);
     let loaded = options.files.iter().map(|file| Ok(Arc::new(load(file, options.is_quick, &cluster)?)));
-    let loaded = loaded.collect::<Result<Vec<_>, ChronusError>>()?;
+    let loaded = loaded.collect::<Result<Vec<_>, ReproduceError>>()?;
     let cells: Vec<Cell> =
         grid(&options.columns).into_iter().filter(|cell| cell.trace < loaded.len()).collect();
-    let rows: Result<Vec<(Column, Row)>, ChronusError> = cells
+    let rows: Result<Vec<(Column, Row)>, ReproduceError> = cells
         .par_iter()
         .map(|Cell { trace, column, policy }| {
             let (workload, trace) = (&loaded[*trace], TRACES[*trace]);
@@ -143,21 +113,7 @@ pub fn study(options: &ChronusOptions, done: &(dyn Fn() + Sync)) -> Result<Evide
     Ok(evidence)
 }
 
-fn servers(n_nodes: u32) -> Result<Cluster, ClusterError> {
-    let group = NodeGroup {
-        count: n_nodes,
-        racks: 1,
-        gpu_type: "gpu".into(),
-        n_gpus: 8,
-        gpu_mem_bytes: 0,
-        host: Host::from_units(128.0, 256.0, 0.0),
-        cache_bytes: 0,
-        fetch_bps: 0,
-    };
-    Cluster::new(format!("{n_nodes} x 8"), &[group])
-}
-
-fn load(file: &Path, is_quick: bool, cluster: &Cluster) -> Result<Workload, ChronusError> {
+fn load(file: &Path, is_quick: bool, cluster: &Cluster) -> Result<Workload, ReproduceError> {
     let profiles = profile::load("synergy")?;
     let mut workload = chronus::read(&Source::open(file)?, &Setting::new(cluster, &profiles))?.workload;
     if is_quick {
@@ -172,7 +128,7 @@ fn run(
     workload: &Arc<Workload>,
     policy: &'static str,
     trace: &'static str,
-) -> Result<Figures, ChronusError> {
+) -> Result<Figures, ReproduceError> {
     let mut words = policy.split(' ');
     let mut script = ScriptPolicy::load(words.next().unwrap_or(policy), Limits::default())?;
     for (key, value) in words.filter_map(|setting| setting.split_once('=')) {
@@ -181,7 +137,7 @@ fn run(
     let settings = RunSettings { round: ROUND, ..RunSettings::default() };
     let (cluster, jobs) = (Arc::clone(cluster), Arc::clone(workload));
     let ledger = simulate(cluster, jobs, Vec::new(), &mut script, &settings, &mut |_| ());
-    let ledger = ledger.map_err(|error| ChronusError::Run { policy, trace, error })?;
+    let ledger = ledger.map_err(|error| ReproduceError::Run { policy, trace, error })?;
     Ok(figures(workload, &ledger))
 }
 
@@ -191,10 +147,10 @@ fn original(
     workload: &Workload,
     defects: Defects,
     trace: &'static str,
-) -> Result<Figures, ChronusError> {
+) -> Result<Figures, ReproduceError> {
     let settings = artifact::ChronusSettings { defects, ..artifact::ChronusSettings::minutes() };
     let run = artifact::run(cluster, workload, &settings, &mut Highs);
-    let run = run.map_err(|error| ChronusError::Artifact { trace, error })?;
+    let run = run.map_err(|error| ReproduceError::Chronus { trace, error })?;
     Ok(figures(workload, &run.ledger))
 }
 

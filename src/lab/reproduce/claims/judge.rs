@@ -211,7 +211,8 @@ fn none(policies: &[&str], of: &Quantity, cells: &[Cell<'_>]) -> Verdict {
     let findings: Vec<Finding> = of_them
         .filter_map(|cell| {
             let value = cell.mean(of.name)?;
-            let text = format!("{} {} of {} at {}", of.text(value), of.shown, cell.policy, text_of(cell.at));
+            let place = if cell.at.is_empty() { String::new() } else { format!(" at {}", text_of(cell.at)) };
+            let text = format!("{} {} of {}{place}", of.text(value), of.shown, cell.policy);
             Some(Finding { support: if value == 0.0 { 1.0 } else { 1.0 / (1.0 + value) }, text })
         })
         .collect();

@@ -22,7 +22,8 @@ use rota_traces::format::{Setting, elasticflow};
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::source::Source;
 
-use super::{ReproduceError, servers};
+use super::servers;
+use crate::reproduce::ReproduceError;
 use crate::reproduce::evidence::Row;
 use crate::reproduce::quantity::{BROKEN, ENTERED, MET, WORSE_INSTANTS};
 

@@ -12,7 +12,8 @@ use rota_traces::format::{Setting, rota};
 use rota_traces::profile;
 use rota_traces::source::Source;
 
-use super::{CONTENDERS, ReproduceError, servers};
+use super::{CONTENDERS, servers};
+use crate::reproduce::ReproduceError;
 
 /// The ten jobs, in Rota's format.
 pub const TEN_JOBS: &str = include_str!("ten_jobs.csv");
@@ -60,7 +61,7 @@ pub fn functional() -> Result<FunctionalReport, ReproduceError> {
     for (contender, published) in CONTENDERS.iter().zip(README) {
         let settings = ElasticflowSettings::new(contender.scheduler, SLOT);
         let run = artifact::run(&cluster, &workload, &settings).map_err(|error| {
-            ReproduceError::Artifact { policy: contender.original, trace: "the ten jobs", error }
+            ReproduceError::Elasticflow { policy: contender.original, trace: "the ten jobs", error }
         })?;
         runs.push(FunctionalRun {
             policy: contender.policy,

@@ -96,7 +96,7 @@ pub struct PaperFigure {
 pub enum How {
     /// A shipped study of this name, once for each column that is run.
     Study(&'static str),
-    /// ElasticFlow's admission beside a model's, in the same states.
+    /// ElasticFlow's admission compared with a model's, in the same states.
     Admission,
     /// Chronus and its baselines on its traces.
     Chronus,

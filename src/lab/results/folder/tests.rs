@@ -172,13 +172,13 @@ fn damaged_folders_are_refused_with_the_place_of_the_damage() {
     results(vec![run("las", 1, None)]).write_files(dir.path()).expect("written");
     let jobs = file(dir.path(), "jobs.csv");
     fs::write(dir.path().join("jobs.csv"), jobs.replace("1160.25", "soon")).expect("written");
-    error("line 3, column finish_s: `soon` is no number");
+    error("line 3, column finish_s: `soon` is not a number");
     fs::write(dir.path().join("jobs.csv"), jobs.replace("declined", "bored")).expect("written");
-    error("line 5, column status: `bored` is no status of a job");
+    error("line 5, column status: `bored` is not a status of a job");
     fs::write(dir.path().join("jobs.csv"), jobs.replace("jct_s,", "").replace("gpus,", "")).expect("written");
     error("has no column `gpus`");
     fs::write(dir.path().join("jobs.csv"), jobs.replace("\n1,las", "\n3,las")).expect("written");
-    error("line 2, column run: `3` is no run of this folder");
+    error("line 2, column run: `3` is not a run of this folder");
     let summary = file(dir.path(), "summary.json");
     fs::write(dir.path().join("summary.json"), summary.replace("\"format\": 2", "\"format\": 7"))
         .expect("written");

@@ -4,7 +4,7 @@ use rota_core::cluster::ClusterError;
 use rota_core::simulation::SimulationError;
 use rota_core::workload::WorkloadError;
 use rota_scripts::LoadError;
-use rota_scripts::artifact::elasticflow::ArtifactError;
+use rota_scripts::artifact::{chronus, elasticflow};
 use rota_traces::error::InputError;
 
 /// A figure that cannot be reproduced.
@@ -37,14 +37,22 @@ pub enum ReproduceError {
         /// What went wrong.
         error: SimulationError,
     },
-    /// The original's driver refused.
+    /// The driver of ElasticFlow's program refused.
     #[error("{policy} on {trace}: {error}")]
-    Artifact {
+    Elasticflow {
         /// The scheduler.
         policy: &'static str,
         /// Name of the trace.
         trace: &'static str,
         /// What went wrong.
-        error: ArtifactError,
+        error: elasticflow::ArtifactError,
+    },
+    /// The driver of Chronus' program refused.
+    #[error("chronus on {trace}: {error}")]
+    Chronus {
+        /// Name of the trace.
+        trace: &'static str,
+        /// What went wrong.
+        error: chronus::ArtifactError,
     },
 }
