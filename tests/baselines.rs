@@ -1,4 +1,4 @@
-//! ElasticFlow's baselines as shipped beside the original's rules: as many deadlines met, and no longer completion times.
+//! ElasticFlow's baselines as shipped, compared with the original's rules: as many deadlines met, and no longer completion times.
 //!
 //! Margins are stated where they are used; docs/fidelity.md says where the shipped ones are behind, and why.
 
@@ -89,7 +89,7 @@ const FIGURES: [(&str, &str, i64); 4] = [
 #[test]
 fn on_the_figures_traces_the_shipped_baselines_meet_as_many_deadlines() {
     // The original is asked when a job comes, if a slot has passed; the engine at multiples of the slot. Tiresias, which
-    // meets most deadlines of short jobs, loses up to one in forty of all by that wait. With arrivals at rounds nobody does.
+    // meets most deadlines of short jobs, loses up to one in forty of all by that wait. With arrivals at rounds none does.
     const BETWEEN_ROUNDS: [f64; 3] = [0.005, 0.005, 0.025];
     for (file, inputs, slot_s) in FIGURES {
         let Some(path) = need::shared_path(file) else { return };

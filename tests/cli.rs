@@ -101,7 +101,7 @@ fn a_result_folder_holds_every_file_and_is_replaced_by_the_next() {
     let jobs = fs::read_to_string(dir.path().join("results/jobs.csv")).expect("jobs.csv");
     assert!(jobs.starts_with("run,policy,jobs_per_hour,seed,job_id,"), "{jobs}");
     assert!(jobs.contains("\n1,fifo,") && jobs.contains("\n2,las,"), "{jobs}");
-    assert_eq!(names(dir.path()), ["results"], "no half-written folder is left beside it");
+    assert_eq!(names(dir.path()), ["results"], "no half-written folder is left next to it");
 }
 
 #[test]

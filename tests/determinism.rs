@@ -1,4 +1,4 @@
-//! Same inputs, seed and version: the same bytes and the same digest, whoever runs it, however often, on how many
+//! Same inputs, seed and version: the same bytes and the same digest, wherever it runs, however often, on how many
 //! threads, and whether or not rounds are passed over.
 
 use std::fs;

@@ -62,55 +62,23 @@ const ABOVE_GREEDY: (f64, f64) = (1.02, 1.06);
 const ABOVE_PROPORTIONAL: (f64, f64) = (1.02, 1.02);
 const ABOVE_OPT: (f64, f64) = (1.1, 1.1);
 
+const fn tune(
+    against: &'static str,
+    is_static: bool,
+    n_cases: u64,
+    mean: (f64, f64),
+    worst: (f64, f64),
+) -> Margin {
+    Margin { policy: "tune", against, is_static, n_cases, mean, worst }
+}
+
 const TUNE: [Margin; 6] = [
-    Margin {
-        policy: "tune",
-        against: "greedy",
-        is_static: false,
-        n_cases: 1_800,
-        mean: ABOVE_GREEDY,
-        worst: (1.35, 1.6),
-    },
-    Margin {
-        policy: "tune",
-        against: "greedy",
-        is_static: true,
-        n_cases: 900,
-        mean: ABOVE_GREEDY,
-        worst: (1.35, 1.6),
-    },
-    Margin {
-        policy: "tune",
-        against: "proportional",
-        is_static: false,
-        n_cases: 1_800,
-        mean: ABOVE_PROPORTIONAL,
-        worst: (1.05, 1.25),
-    },
-    Margin {
-        policy: "tune",
-        against: "proportional",
-        is_static: true,
-        n_cases: 900,
-        mean: ABOVE_PROPORTIONAL,
-        worst: (1.05, 1.25),
-    },
-    Margin {
-        policy: "tune",
-        against: "opt",
-        is_static: false,
-        n_cases: 210,
-        mean: ABOVE_OPT,
-        worst: (1.3, 1.3),
-    },
-    Margin {
-        policy: "tune",
-        against: "opt",
-        is_static: true,
-        n_cases: 210,
-        mean: ABOVE_OPT,
-        worst: (1.3, 1.3),
-    },
+    tune("greedy", false, 1_800, ABOVE_GREEDY, (1.35, 1.6)),
+    tune("greedy", true, 900, ABOVE_GREEDY, (1.35, 1.6)),
+    tune("proportional", false, 1_800, ABOVE_PROPORTIONAL, (1.05, 1.25)),
+    tune("proportional", true, 900, ABOVE_PROPORTIONAL, (1.05, 1.25)),
+    tune("opt", false, 210, ABOVE_OPT, (1.3, 1.3)),
+    tune("opt", true, 210, ABOVE_OPT, (1.3, 1.3)),
 ];
 
 /// The other allocations, as measured: what greedy gains by passing hungry jobs over it may lose elsewhere.
@@ -255,7 +223,7 @@ fn skipped_rounds_change_nothing() {
 }
 
 #[test]
-fn nobody_waits_in_vain() {
+fn no_job_waits_while_it_could_run() {
     for allocation in ["proportional", "tune"] {
         for placement in PLACEMENTS {
             holds(Property::Conserves, &format!("{allocation}+{placement}"), &ORDERS, ANY, 210);
@@ -265,7 +233,7 @@ fn nobody_waits_in_vain() {
 }
 
 #[test]
-fn nobody_is_below_its_share() {
+fn no_job_is_below_its_share() {
     for allocation in ["proportional", "greedy", "tune"] {
         for placement in PLACEMENTS {
             holds(Property::Share, &format!("{allocation}+{placement}"), &ORDERS, ANY, 210);

@@ -1,4 +1,4 @@
-//! `just-in-time` beside the policies it wants to be ahead of, on drawn jobs with strict, soft and no deadlines.
+//! `just-in-time` compared with the policies it is meant to be ahead of, on drawn jobs with strict, soft and no deadlines.
 
 mod common;
 

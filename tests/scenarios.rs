@@ -1,5 +1,5 @@
 //! What the engine and the composed policies do, as text a reviewer can read. The scenarios of single scripts are
-//! beside the scripts; here are those that need several parts. `UPDATE_EXPECT=1` writes what came of them.
+//! next to the scripts; here are those that need several parts. `UPDATE_EXPECT=1` writes what came of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -123,7 +123,7 @@ impl Slurm {
         let limit = Instant::now() + PATIENCE;
         while !holds(self) {
             let log = || fs::read_to_string(self.path("daemons.log")).unwrap_or_default();
-            assert!(Instant::now() < limit, "waited in vain: {what}\n{}", log());
+            assert!(Instant::now() < limit, "timed out waiting for: {what}\n{}", log());
             std::thread::sleep(Duration::from_millis(100));
         }
     }

@@ -1,4 +1,4 @@
-//! The shipped tune beside greedy, proportional and the original's tune, on a part of the table that `rota study tune` makes
+//! The shipped tune compared with greedy, proportional and the original's tune, on a part of the table that `rota study tune` makes
 //! whole: three splits, light and heavy load, three orders, gangs and single GPUs, means over seeds. Cells outside the bounds
 //! are named one by one.
 

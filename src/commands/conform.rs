@@ -12,6 +12,7 @@ use rota_core::time::{Span, Time};
 use tempfile::TempDir;
 
 use rota_lab::conform::{self, Options};
+use rota_lab::results::MadeBy;
 use rota_lab::shared::shared_folder;
 
 /// Runs shorter than this show no progress.
@@ -38,9 +39,12 @@ pub(super) struct ConformArgs {
     /// built-in cases]
     #[arg(long, value_name = "DIR")]
     golden: Option<PathBuf>,
-    /// Write a result folder for every case, DIR/SYSTEM/CASE [default: not written]
+    /// Write a result folder for every case, DIR/SYSTEM/CASE; a folder with other results is refused [default: not written]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace other results in that folder
+    #[arg(long, requires = "out")]
+    overwrite: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -51,6 +55,9 @@ pub(super) struct ConformArgs {
 
 /// Runs the command: the report on stdout, progress on stderr, 1 if anything failed.
 pub(super) fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
+    if let Some(out) = &args.out {
+        made_by(&args).take(out, args.overwrite, &conform::SYSTEMS.map(|system| system.name))?;
+    }
     // Kept until the end: the built-in cases are unpacked into it.
     let unpacked;
     let golden = match args.golden.or_else(found_golden) {
@@ -80,6 +87,14 @@ pub(super) fn run(args: ConformArgs) -> anyhow::Result<ExitCode> {
     let report = report?;
     print!("{}", if args.json { report.to_json() } else { report.to_text() });
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The command that a folder of cases belongs to; systems are apart in it, so it is the same for each.
+fn made_by(args: &ConformArgs) -> MadeBy {
+    let mut command = "conform".to_owned();
+    command.extend(args.golden.as_ref().map(|golden| format!(" --golden {}", golden.display())));
+    command.extend(args.first_round.map(|first| format!(" --first-round {}s", first.as_secs_f64())));
+    MadeBy::new(command)
 }
 
 fn found_golden() -> Option<PathBuf> {

@@ -9,7 +9,7 @@ use rota_core::time::Time;
 use super::live::{self, HeadArgs};
 use super::rerun;
 use rota_lab::explain::{Explanation, Seen, Watch, explain};
-use rota_lab::results::{Results, RunResult};
+use rota_lab::results::{Results, RunResult, replace_file};
 
 /// Which job of which run.
 #[derive(Args, Clone, Debug)]
@@ -23,6 +23,9 @@ pub(crate) struct ExplainArgs {
     /// Use only the files in the folder: without simulating the run again, the explanation does not say what was missing when
     #[arg(long)]
     pub recorded: bool,
+    /// Also write a page with tables and pictures, for a job of a result folder [default: not written]
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
     #[command(flatten)]
     pub head: HeadArgs,
 }
@@ -37,6 +40,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
                     "`{job}` is not the number of a live job; for a simulated job, give its result folder first"
                 )
             })?;
+            if args.page.is_some() {
+                bail!("--page: a live job has no page; give the result folder of a run, then the job");
+            }
             return live::explain_job(&args.head, number);
         }
         _ => bail!("give a result folder and a job, or the number of a live job"),
@@ -49,6 +55,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
             Ok(seen) => explanation.add_decisions(seen),
             Err(why) => explanation.without_decisions(format!("{why:#}")),
         }
+    }
+    if let Some(page) = &args.page {
+        replace_file(page, explanation.to_html()?.as_bytes())?;
     }
     print!("{}", if args.head.json { explanation.to_json() } else { explanation.to_text() });
     Ok(())

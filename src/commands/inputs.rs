@@ -9,7 +9,8 @@ use rota_core::cluster::Cluster;
 use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
-use rota_traces::format::{self, Format, Home, Setting};
+use rota_traces::error::InputError;
+use rota_traces::format::{self, Format, Home, Imported, Setting};
 use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
@@ -153,13 +154,29 @@ pub(crate) struct Load {
     pub workload: Arc<Workload>,
     /// Rows that were dropped on reading.
     pub dropped: Vec<DroppedRow>,
-    /// Run times that the trace states in addition to the work, by job; only drivers of the originals use them.
+    /// Run times that the trace states in addition to the work, by job; read only where an original program runs.
     pub durations: Option<Vec<Span>>,
 }
+
+/// Reads a trace, and the run times that it states where these are asked for.
+type ReadTrace =
+    fn(&Source, Option<Format>, &Setting<'_>) -> Result<(Imported, Option<Vec<Span>>), InputError>;
 
 impl InputArgs {
     /// Reads and draws what was asked for.
     pub(crate) fn resolve(&self) -> Result<Inputs> {
+        self.resolve_by(|source, format, setting| Ok((format::read(source, format, setting)?, None)))
+    }
+
+    /// The same for the original programs, some of which go by the run times that a trace states.
+    pub(crate) fn resolve_for_originals(&self) -> Result<Inputs> {
+        self.resolve_by(|source, format, setting| {
+            let ForOriginals { imported, durations } = originals::read(source, format, setting)?;
+            Ok((imported, durations))
+        })
+    }
+
+    fn resolve_by(&self, read: ReadTrace) -> Result<Inputs> {
         let file = match &self.trace {
             Some(_) => None,
             None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
@@ -185,7 +202,7 @@ impl InputArgs {
         let (name, mut loads) = match (&self.trace, &source, &file) {
             (Some(path), Some(source), _) => {
                 files.push(trace_input(path, source)?);
-                (source.name.clone(), self.read_trace(source, format, &cluster, &profiles, &options)?)
+                (source.name.clone(), self.read_trace(read, source, format, &cluster, &profiles, &options)?)
             }
             (_, _, Some(file)) => {
                 let name = self.workload.as_deref().unwrap_or("default");
@@ -270,6 +287,7 @@ impl InputArgs {
 
     fn read_trace(
         &self,
+        read: ReadTrace,
         source: &Source,
         format: Option<Format>,
         cluster: &Cluster,
@@ -287,10 +305,10 @@ impl InputArgs {
             ),
         };
         let bad_rows = if self.skip_bad_rows { BadRows::Skip } else { BadRows::Refuse };
-        let read = |load: &f64| {
+        let at_load = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let setting = Setting { cluster, profiles, bad_rows, options };
-            let ForOriginals { imported, durations } = originals::read(source, format, &setting)?;
+            let (imported, durations) = read(source, format, &setting)?;
             Ok(Load {
                 jobs_per_hour: is_drawn.then_some(*load),
                 workload: Arc::new(imported.workload),
@@ -298,7 +316,7 @@ impl InputArgs {
                 durations,
             })
         };
-        loads.iter().map(read).collect()
+        loads.iter().map(at_load).collect()
     }
 
     fn charge_costs(&self, workload: &mut Workload) {

@@ -41,16 +41,12 @@ pub(crate) enum ReproduceCommand {
 
 /// How a figure is run.
 ///
-/// Every figure is run twice, by the original's rules and by the shipped policies, and shown beside the published numbers.
+/// Every figure is run twice, by the original's rules and by the shipped policies, and shown next to the published numbers.
 /// Each of its claims is judged by all three: it holds, does not hold, is a tie, or there is nothing to compare.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HowArgs {
-    /// A small form in less than a minute; it says how it is smaller and what it cannot show
-    #[arg(long)]
-    pub quick: bool,
-    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
-    #[arg(long, value_name = "DIR")]
-    pub traces: Vec<PathBuf>,
+    #[command(flatten)]
+    pub form: FormArgs,
     /// Set a parameter of the figure's study, as in `--set seeds=5`
     ///
     /// `compat=artifact` runs the original's rules only, `compat=none` the shipped policies only.
@@ -64,9 +60,24 @@ pub(crate) struct HowArgs {
     /// Print claims.json instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Folder for claims, plots and the page; run again to go on where it stopped [default: `reproduce-` and its name]
+    /// Folder for claims, plots and the page; run again to go on where it stopped; a folder with other results is refused
+    /// [default: `reproduce-` and its name]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+/// What one figure and all figures are run with.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FormArgs {
+    /// Run the small form of a figure, in less than a minute; it says how it is smaller and what it cannot show
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
+    #[arg(long, value_name = "DIR")]
+    pub traces: Vec<PathBuf>,
+    /// Replace other results in the folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -173,7 +184,7 @@ fn known(system: &str) -> Result<&'static Paper> {
 
 fn functional(args: &ElasticflowArgs) -> Result<ExitCode> {
     if args.live {
-        return live::functional(args.how.json, args.how.quiet);
+        return live::functional(args.how.json, args.how.form.quiet);
     }
     let report = elasticflow::functional()?;
     print!("{}", if args.how.json { report.to_json() } else { report.to_text() });

@@ -32,6 +32,7 @@ use super::inputs::{InputArgs, Inputs, Load};
 use super::plots::PlotArgs;
 use super::progress::Meter;
 use compat::Compat;
+pub(crate) use compat::runs_originals;
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report::{self, By};
@@ -203,7 +204,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
 
 /// The inputs as policies see them.
 pub(crate) fn prepared(args: &RunArgs) -> Result<Inputs> {
-    let mut inputs = args.inputs.resolve()?;
+    let mut inputs = match runs_originals(args)? {
+        true => args.inputs.resolve_for_originals()?,
+        false => args.inputs.resolve()?,
+    };
     spoil_estimates(args, &mut inputs)?;
     prioritize(args, &mut inputs);
     Ok(inputs)

@@ -21,7 +21,8 @@ use super::plots::PlotArgs;
 use super::run::parse_set;
 pub(crate) use bar::Bar;
 pub(crate) use plan::Simulate;
-use rota_lab::study::{self, Order, Shard, Study};
+use rota_lab::results::MadeBy;
+use rota_lab::study::{self, Cache, Order, Shard, Study};
 use shards::Shards;
 
 /// A study, and how to run it.
@@ -57,10 +58,13 @@ pub(crate) struct BatchArgs {
     /// The study: a .rhai file, or the name of one that comes with Rota (`rota study list`)
     #[arg(required = true, value_name = "FILE|NAME")]
     pub file: Option<String>,
-    /// Folder for tables, page and the results kept; run again with the same folder to go on where it stopped
-    /// [default: the script's name with `-study`]
+    /// Folder for tables, page and the results kept; run again with the same folder to go on where it stopped; a folder of
+    /// another study is refused [default: the script's name with `-study`]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace the tables and the page of another study in that folder; results of runs stay, and are used where they fit
+    #[arg(long)]
+    pub overwrite: bool,
     /// A small form, as the script understands it
     #[arg(long)]
     pub quick: bool,
@@ -120,10 +124,14 @@ pub(crate) enum RunsOn {
 pub(crate) fn run(args: &StudyArgs) -> Result<ExitCode> {
     match &args.command {
         None => {
+            args.batch.take_folder(args.parts.shard)?;
             let gathered = elsewhere(&args.batch, &args.parts)?;
             batch(&args.batch, args.parts.shard, &gathered)
         }
-        Some(StudyCommand::Merge { batch: args, from }) => batch(args, None, from),
+        Some(StudyCommand::Merge { batch: args, from }) => {
+            args.take_folder(None)?;
+            batch(args, None, from)
+        }
         Some(StudyCommand::List) => {
             for script in shipped::STUDIES {
                 println!("{:<14} {}", script.name, script.summary());
@@ -141,6 +149,19 @@ impl BatchArgs {
     fn out(&self) -> Result<PathBuf> {
         let name = self.name()?;
         Ok(self.out.clone().unwrap_or_else(|| default_folder(name)))
+    }
+
+    /// Refuses a folder with results of another study; an edited script is the same study, since no result of a run is lost.
+    fn take_folder(&self, shard: Option<Shard>) -> Result<()> {
+        let name = self.name()?;
+        // A script that cannot be read, or a folder of other things, must not be given a folder's mark.
+        script(name)?;
+        Cache::check(&self.out()?)?;
+        let mut command = format!("study {}", name.trim_start_matches("./"));
+        command.extend(self.quick.then_some(" --quick"));
+        command.extend(self.set.iter().map(|set| format!(" --set {set}")));
+        command.extend(shard.map(|shard| format!(" --shard {shard}")));
+        Ok(MadeBy::new(command).take(&self.out()?, self.overwrite, study::WRITTEN)?)
     }
 }
 

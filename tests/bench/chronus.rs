@@ -1,6 +1,6 @@
 //! What Chronus' leases cost, printed as tables: `cargo bench --bench chronus [-- SECTION…]`.
 //!
-//! Sections: `python` (the first 2,000 MIX2 jobs on 40 nodes, beside the original's 10.6 s of CPU time), `full` (all of
+//! Sections: `python` (the first 2,000 MIX2 jobs on 40 nodes, against the original's 10.6 s of CPU time), `full` (all of
 //! SLO, MIX1 and MIX2 on 120 nodes), `pollux` (ElasticFlow's 195 jobs that the original's port did not finish), `growth`
 //! (the model by lease length and load). All need ROTA_SHARED. CPU time of one thread; solves are timed apart.
 

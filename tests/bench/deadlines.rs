@@ -1,7 +1,7 @@
 //! What planning for deadlines costs, printed as tables: `cargo bench --bench deadlines [-- SECTION…]`.
 //!
 //! Sections: `growth` (the cost of an ElasticFlow decision against the number of running jobs, with the exponent fitted
-//! to it) and `cluster10` (a whole run beside the original program; needs ROTA_SHARED). CPU time of one thread.
+//! to it) and `cluster10` (a whole run compared with the original program; needs ROTA_SHARED). CPU time of one thread.
 
 mod measure;
 
@@ -40,7 +40,7 @@ fn a100(nodes: u32) -> Arc<Cluster> {
     Arc::new(cluster::read(&Source::new("bench.toml", text)).expect("a cluster"))
 }
 
-/// GPU-hours of an average job of ElasticFlow's generator: the load is reckoned with it.
+/// GPU-hours of an average job of ElasticFlow's generator: the load is computed with it.
 const GPU_HOURS_PER_JOB: f64 = 20.9;
 /// Work that arrives, relative to what all GPUs can do: enough that they are short and some jobs are declined.
 const LOAD: f64 = 4.0;
@@ -146,7 +146,7 @@ impl Policy for Timed<'_> {
     }
 }
 
-/// A whole run, reading included, beside what the Python took on such a machine.
+/// A whole run, reading included, compared with what the Python took on such a machine.
 fn cluster10() {
     const PYTHON_S: f64 = 11.45;
     const REPEATS: usize = 3;

@@ -68,7 +68,7 @@ fn run(cluster: &Arc<Cluster>, workload: &Arc<Workload>, policy: &mut dyn Policy
     (ledger.expect("a run without errors"), cpu_now() - began)
 }
 
-/// The originals' 1,000-job cases, reading and comparing included, beside what the Python took on such a machine.
+/// The originals' 1,000-job cases, reading and comparing included, against what the Python took on such a machine.
 fn artifact() {
     let Some(golden) = need::shared_path("golden/synergy") else { return };
     let table = std::fs::read_to_string(golden.join("cases.csv")).expect("a table of cases");

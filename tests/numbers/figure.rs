@@ -1,6 +1,6 @@
 //! A figure as it stands in a text: how it is written, and how another value would be written in its place.
 
-/// The typographic minus that documents use beside the plain one.
+/// The typographic minus that documents use besides the plain one.
 const MINUS: char = '−';
 
 /// How a figure is written.

@@ -113,7 +113,7 @@ fn memory_caches_its_part_of_the_data() {
 
 /// The same data set under a job of a second an iteration, of which only that second was measured.
 #[test]
-fn reckoned_memory_becomes_a_curve_a_demand_and_a_need_for_storage() {
+fn computed_memory_becomes_a_curve_a_demand_and_a_need_for_storage() {
     let tenths: Vec<u64> = (1..=10).map(|tenth| tenth * 10_000_000_000).collect();
     let sweep = Sweep {
         grid: Grid::new(&[1], &[10], &[1_000_000], &tenths).expect("levels"),

@@ -26,7 +26,7 @@ use rota_lab::profile::perf_file::PerfFile;
 use rota_lab::profile::rates::machine_name;
 use rota_lab::profile::sweep::Sweep;
 use rota_lab::report::write_figures;
-use rota_lab::results::replace_file;
+use rota_lab::results::{MadeBy, replace_file};
 
 /// How often a measured command is asked to report, in seconds.
 const REPORT_EVERY_S: &str = "0.02";
@@ -44,8 +44,9 @@ pub(super) fn run(args: &RunArgs) -> Result<()> {
     }
     warn_if_busy(args);
     let folder = args.folder();
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let of = subject(args, &invocation);
+    let written = ["runs.jsonl", "profile.toml", "report.html", "plots"];
+    MadeBy::of_any_version(format!("profile run -- {of}")).take(&folder, args.overwrite, &written)?;
     let (file, findings) = FindingsFile::open(&folder.join("runs.jsonl"), &of)?;
     if !findings.runs().is_empty() {
         eprintln!("continuing after {} runs in {}", findings.runs().len(), folder.display());

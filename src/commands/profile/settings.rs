@@ -35,9 +35,13 @@ pub(crate) struct RunArgs {
     /// Name of the model in the profile [default: the command's program]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Folder for profile.toml, report.html and the runs; an interrupted sweep continues there [default: profile-NAME]
+    /// Folder for profile.toml, report.html and the runs; an interrupted sweep continues there; a folder with other results is
+    /// refused [default: profile-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace other results in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Print what would be run and how long it would take, and run nothing
     #[arg(long)]
     pub dry_run: bool,

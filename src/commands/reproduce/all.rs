@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::HowArgs;
 use super::figure::{Done, folder, program, reproduce};
+use super::{FormArgs, HowArgs};
 use crate::commands::live::agent_program;
 use rota_lab::reproduce::papers::PAPERS;
 use rota_lab::reproduce::{Reproduced, gpemu as gpemu_figure, over_all_figures};
@@ -18,7 +18,7 @@ use rota_lab::results::replace_file;
 const BEGIN: &str = "<!-- claims: written by `rota reproduce all --claims` -->";
 const END: &str = "<!-- end of claims -->";
 
-/// Which form of the figures is run, and where results go.
+/// Where results go, and which form of the figures is run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AllArgs {
     /// Folder for the results, one subfolder per figure; run the command again to resume: finished figures are kept
@@ -27,28 +27,15 @@ pub(crate) struct AllArgs {
     /// Write the list of claims with their verdicts into this file, between its markers, or as a new file [default: not written]
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
-    /// Run the small form of every figure
-    #[arg(long)]
-    pub quick: bool,
-    /// Folder with the traces; may be given several times [default: the folders below $ROTA_SHARED, else ../shared]
-    #[arg(long, value_name = "DIR")]
-    pub traces: Vec<PathBuf>,
-    /// No progress
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub form: FormArgs,
 }
 
 /// Runs every figure that is not there yet; 1 when a run failed.
 pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
-    let how = HowArgs {
-        quick: args.quick,
-        traces: args.traces.clone(),
-        set: Vec::new(),
-        defects: Vec::new(),
-        json: false,
-        out: None,
-        quiet: args.quiet,
-    };
+    let FormArgs { quick, quiet, .. } = &args.form;
+    let how =
+        HowArgs { form: args.form.clone(), set: Vec::new(), defects: Vec::new(), json: false, out: None };
     if let Some(file) = &args.claims {
         // A file that cannot take the list must not cost an hour.
         with_claims(file, "")?;
@@ -57,7 +44,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
     agent_program()?;
     let figures = PAPERS.iter().flat_map(|paper| paper.figures);
     let n_minutes = figures.map(|figure| figure.full_minutes).sum::<f64>() + super::gpemu::full_minutes();
-    if !args.quiet && !args.quick {
+    if !quiet && !quick {
         eprintln!(
             "all figures take about {n_minutes:.0} minutes on two cores; an interrupted run resumes where it stopped"
         );
@@ -71,7 +58,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
         let mut run = Vec::new();
         for figure in paper.figures {
             let out = args.out.join(folder(paper, figure));
-            let kept = Reproduced::read(paper, figure, &out, &program, args.quick, &[]);
+            let kept = Reproduced::read(paper, figure, &out, &program, *quick, &[]);
             let reproduced = match kept {
                 Some(kept) => kept,
                 None => {
@@ -89,7 +76,7 @@ pub(super) fn run(args: &AllArgs) -> Result<ExitCode> {
             let _ = writeln!(list, "{verdicts}");
         }
     }
-    let deployed = super::gpemu::as_part_of_all(&args.out, &args.traces, args.quick, args.quiet)?;
+    let deployed = super::gpemu::as_part_of_all(&args.out, &args.form)?;
     let _ = write!(list, "## GPEmu\n\n{deployed}");
     println!("{deployed}");
     for failure in &failures {

@@ -22,7 +22,7 @@ use rota_lab::original::Original;
 use rota_lab::reproduce::evidence::{Column, Evidence};
 use rota_lab::reproduce::papers::{How, Needed, Paper, PaperFigure};
 use rota_lab::reproduce::{Reproduced, chronus, elasticflow, rows, with_baseline};
-use rota_lab::results::Input;
+use rota_lab::results::{Input, MadeBy};
 use rota_lab::study::{self, Order, Ran, Study, Watch};
 
 /// A comparison as on a command line.
@@ -89,10 +89,12 @@ pub(super) fn reproduce(
     let (columns, set) = to_run(&how.set)?;
     // A name that is none, or another program's, must not cost a run.
     refuse_unknown_defects(paper, &how.defects)?;
-    let located = |needed: &Needed| inputs::located(needed, &how.traces);
+    refuse_parameters(figure, how, &columns, &set)?;
+    let located = |needed: &Needed| inputs::located(needed, &how.form.traces);
     let files = figure.needs.iter().map(located).collect::<Result<Vec<_>>>()?;
-    if !how.quiet {
-        let time = if how.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
+    made_by(paper, figure, how).take(out, how.form.overwrite, WRITTEN)?;
+    if !how.form.quiet {
+        let time = if how.form.quick { "less than a minute".to_owned() } else { about(figure.full_minutes) };
         eprintln!("{}; takes {time} on two cores", paper.heading(figure));
     }
     let kept = figure.needs.iter().zip(files).map(|(needed, file)| inputs::kept(needed, file, out));
@@ -107,7 +109,7 @@ pub(super) fn reproduce(
     let defects = match figure.attributed.filter(|_| how.defects.is_empty()) {
         Some(attributed) => {
             let (folder, is_silent) = (run.study_folder(), how.is_silent());
-            let attributed = attributed.in_form(how.quick);
+            let attributed = attributed.in_form(how.form.quick);
             attribute((paper, figure), &attributed, &originals, &evidence, &folder, is_silent)?
         }
         None => Vec::new(),
@@ -115,9 +117,21 @@ pub(super) fn reproduce(
     if let Some(options) = figure.over_time.filter(|_| run.columns.contains(&Column::Shipped)) {
         run.over_time(options)?;
     }
-    let reproduced = Reproduced { paper, figure, is_quick: how.quick, evidence, defects };
+    let reproduced = Reproduced { paper, figure, is_quick: how.form.quick, evidence, defects };
     reproduced.write(out, &program()?, &how.options())?;
     Ok(Done { reproduced, failures })
+}
+
+/// What a figure leaves in its folder.
+const WRITTEN: &[&str] = &["report.html", "plots", "claims.json", "study", "over-time", "inputs"];
+
+/// The command that a figure's folder belongs to.
+fn made_by(paper: &Paper, figure: &PaperFigure, how: &HowArgs) -> MadeBy {
+    let mut command = format!("reproduce {} {}", paper.system, figure.name);
+    command.extend(how.form.quick.then_some(" --quick"));
+    command.extend(how.set.iter().map(|set| format!(" --set {set}")));
+    command.extend(how.defects.iter().map(|name| format!(" --defect {name}")));
+    MadeBy::new(command)
 }
 
 fn refuse_unknown_defects(paper: &Paper, names: &[String]) -> Result<()> {
@@ -147,6 +161,28 @@ pub(super) fn about(minutes: f64) -> String {
     }
 }
 
+/// Refuses what a figure cannot be run with, before its folder is touched; a study checks its parameters itself.
+fn refuse_parameters(figure: &PaperFigure, how: &HowArgs, columns: &[Column], set: &Pairs) -> Result<()> {
+    if matches!(figure.how, How::Study(_)) {
+        return Ok(());
+    }
+    if let Some((key, value)) = set.first() {
+        bail!("--set {key}={value}: this figure has no parameters but compat");
+    }
+    if !matches!(figure.how, How::Admission) {
+        return Ok(());
+    }
+    if !columns.contains(&Column::Shipped) {
+        bail!("--set compat=artifact: the original has no model to compare with");
+    }
+    match how.defects.first() {
+        Some(name) => {
+            bail!("--defect {name}: the original has no model to compare with, so it is not run here")
+        }
+        None => Ok(()),
+    }
+}
+
 impl HowArgs {
     /// What the user set, in words.
     fn options(&self) -> Vec<String> {
@@ -155,7 +191,7 @@ impl HowArgs {
     }
 
     fn is_silent(&self) -> bool {
-        self.quiet || self.json
+        self.form.quiet || self.json
     }
 }
 
@@ -206,7 +242,7 @@ impl FigureRun<'_> {
             let order = Order {
                 file: script.file,
                 source: script.source,
-                options: StudyOptions { is_quick: self.how.quick, set: set.clone() },
+                options: StudyOptions { is_quick: self.how.form.quick, set: set.clone() },
                 out: &out,
                 also_from: &[],
                 shard: None,
@@ -265,13 +301,6 @@ impl FigureRun<'_> {
     }
 
     fn admission(&self) -> Result<Evidence> {
-        self.refuse_parameters()?;
-        if !self.columns.contains(&Column::Shipped) {
-            bail!("--set compat=artifact: the original has no model to compare with");
-        }
-        if let Some(name) = self.how.defects.first() {
-            bail!("--defect {name}: the original has no model to compare with, so it is not run here");
-        }
         let meter = self.meter(elasticflow::n_runs());
         let rows = elasticflow::admission(&self.files, &|| {
             meter.advance(1);
@@ -282,13 +311,12 @@ impl FigureRun<'_> {
     }
 
     fn baselines(&self) -> Result<Evidence> {
-        self.refuse_parameters()?;
         let defects = match self.how.defects.as_slice() {
             [] => Defects::ALL,
             names => Defects::parse(names.iter().map(String::as_str))?,
         };
         let options = chronus::ChronusOptions {
-            is_quick: self.how.quick,
+            is_quick: self.how.form.quick,
             files: self.files.clone(),
             columns: self.columns.clone(),
             defects,
@@ -306,13 +334,6 @@ impl FigureRun<'_> {
         Meter::new(n_runs as u64, n_runs, self.how.is_silent())
     }
 
-    fn refuse_parameters(&self) -> Result<()> {
-        match self.set.first() {
-            Some((key, value)) => bail!("--set {key}={value}: this figure has no parameters but compat"),
-            None => Ok(()),
-        }
-    }
-
     /// The shipped policies over time, on a page of `rota compare`.
     fn over_time(&self, options: &str) -> Result<()> {
         let mut argv: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
@@ -320,7 +341,7 @@ impl FigureRun<'_> {
             argv.extend([format!("--{}", needed.name), file.display().to_string()]);
         }
         let out = self.out.join("over-time").display().to_string();
-        argv.extend(["--quiet".to_owned(), "--out".to_owned(), out]);
+        argv.extend(["--quiet".to_owned(), "--overwrite".to_owned(), "--out".to_owned(), out]);
         crate::commands::run::run(&Comparison::try_parse_from(&argv)?.args)
     }
 }

@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::FormArgs;
 use super::local_cluster::LocalCluster;
 use rota_lab::reproduce::gpemu::{
     ALLOCATIONS, Cell, Column, Curve, JOBS, ORDERS, ORIGIN, POINTS, Published, Study,
 };
-use rota_lab::results::{Results, RunResult, replace_file};
+use rota_lab::results::{MadeBy, Results, RunResult, replace_file};
 use rota_lab::shared::shared_folder;
 
 /// The servers of the cluster file that GPEmu's fork of Synergy deploys on.
@@ -51,9 +52,12 @@ pub(crate) struct GpemuArgs {
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Folder for the page, the plots and times.csv, every job's time
+    /// Folder for the page, the plots and times.csv, every job's time; a folder with other results is refused
     #[arg(short, long, value_name = "DIR", default_value = "reproduce-gpemu-synergy")]
     pub out: PathBuf,
+    /// Replace other results in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// No progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -80,25 +84,26 @@ pub(super) fn run(args: &GpemuArgs) -> Result<ExitCode> {
 }
 
 /// The run as part of `rota reproduce all`, in Markdown; kept in its folder, where the same program finds it again.
-pub(super) fn as_part_of_all(out: &Path, traces: &[PathBuf], quick: bool, quiet: bool) -> Result<String> {
+pub(super) fn as_part_of_all(out: &Path, form: &FormArgs) -> Result<String> {
     let out = out.join("gpemu-synergy");
     let (file, program) = (out.join(KEPT), super::figure::program()?);
     let kept = std::fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Kept>(&text).ok());
-    if let Some(kept) = kept.filter(|kept| kept.program == program && kept.is_quick == quick) {
+    if let Some(kept) = kept.filter(|kept| kept.program == program && kept.is_quick == form.quick) {
         return Ok(kept.markdown);
     }
-    let points = traces.iter().filter_map(|folder| Some(folder.join(Path::new(POINTS).file_name()?)));
+    let points = form.traces.iter().filter_map(|folder| Some(folder.join(Path::new(POINTS).file_name()?)));
     let args = GpemuArgs {
         what: What::Synergy,
-        quick,
+        quick: form.quick,
         time_scale: TIME_SCALE,
         seed: 1,
         points: points.into_iter().find(|file| file.is_file()),
         json: false,
         out,
-        quiet,
+        overwrite: form.overwrite,
+        quiet: form.quiet,
     };
-    let kept = Kept { program, is_quick: quick, markdown: reproduce(&args)?.to_markdown() };
+    let kept = Kept { program, is_quick: form.quick, markdown: reproduce(&args)?.to_markdown() };
     replace_file(&file, serde_json::to_string_pretty(&kept)?.as_bytes())?;
     Ok(kept.markdown)
 }
@@ -134,6 +139,10 @@ fn reproduce(args: &GpemuArgs) -> Result<Study> {
         }
     };
     let (published, missing) = published(args)?;
+    let quick = if args.quick { " --quick" } else { "" };
+    let command =
+        format!("reproduce gpemu synergy{quick} --time-scale {} --seed {}", args.time_scale, args.seed);
+    MadeBy::new(command).take(&args.out, args.overwrite, &["report.html", "plots", "times.csv", KEPT])?;
     if let Some(missing) = &missing {
         say(missing);
     }

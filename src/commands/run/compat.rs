@@ -1,7 +1,7 @@
 //! `--set compat=artifact`: the driver of an original program in place of the engine.
 //!
 //! How the originals behave is in `rota_scripts::artifact`; which of them a policy's name means is in [`rota_lab::original`].
-//! This file passes options on: an option that the original does not have is refused, so that nobody believes it took effect.
+//! This file passes options on: an option that the original does not have is refused, so that no user believes it took effect.
 
 use std::fmt::Write;
 
@@ -29,12 +29,21 @@ pub(super) struct Artifact {
     parameters: Parameters,
 }
 
+/// Whether an original program is to run. Any other value is refused by [`Compat::of`].
+pub(crate) fn runs_originals(args: &RunArgs) -> Result<bool> {
+    Ok(value(&parse_set(&args.set)?) == Some("artifact"))
+}
+
+/// The value of `compat`; the last one counts.
+fn value(set: &[(String, String)]) -> Option<&str> {
+    set.iter().rev().find(|(key, _)| key == "compat").map(|(_, value)| value.as_str())
+}
+
 impl Compat {
     /// What `--set` and `--defect` say, checked against the policies and the other options.
     pub(super) fn of(args: &RunArgs, policies: &[String]) -> Result<Self> {
         let set = parse_set(&args.set)?;
-        let compat = set.iter().rev().find(|(key, _)| key == "compat").map(|(_, value)| value.as_str());
-        match compat {
+        match value(&set) {
             Some("artifact") => {}
             None | Some("none") if args.defects.is_empty() => return Ok(Compat::None),
             None | Some("none") => bail!(

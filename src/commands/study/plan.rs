@@ -56,8 +56,9 @@ impl Simulate {
 
     fn planned(&self, settings: &Settings) -> Result<(Plan, Key)> {
         let args = parse(settings)?;
+        let is_original = run::runs_originals(&args)?;
         let inputs_key = format!(
-            "{:?} {} {} {:?} {:?} {}",
+            "{:?} {is_original} {} {} {:?} {:?} {}",
             args.inputs,
             args.estimate_bias,
             args.estimate_noise,
@@ -69,8 +70,7 @@ impl Simulate {
         let [policy] = args.policies.as_slice() else {
             bail!("a run needs one policy, as in `policy: \"las+tune\"`")
         };
-        let compat = args.set.iter().any(|set| set.trim() == "compat=artifact");
-        let scripts = if compat { vec![policy.clone()] } else { scripts(policy)? };
+        let scripts = if is_original { vec![policy.clone()] } else { scripts(policy)? };
         let mut parts: Vec<String> = vec![self.program.clone()];
         let options = settings.iter().filter(|(name, _)| !NAMES.contains(&name.as_str()));
         parts.extend(options.flat_map(|(name, setting)| words(name, setting)));
@@ -224,6 +224,19 @@ mod tests {
         let settings: Settings =
             settings.iter().map(|(name, setting)| ((*name).to_owned(), setting.clone())).collect();
         Simulate::new().expect("the program").plan(&settings).map(|(_, key)| key)
+    }
+
+    #[test]
+    fn inputs_are_shared_by_runs_of_the_same_kind_of_rules() {
+        let simulate = Simulate::new().expect("the program");
+        let key = |set: &str| {
+            let pair = ("compat".to_owned(), text(set));
+            let settings =
+                vec![("policy".to_owned(), text("edf")), ("set".to_owned(), Setting::Pairs(vec![pair]))];
+            simulate.plan(&settings).map(|(plan, _)| plan.inputs_key).expect("a plan")
+        };
+        assert_eq!(key("artifact"), key("artifact"));
+        assert_ne!(key("artifact"), key("none"), "originals also read the run times of a trace");
     }
 
     #[test]

@@ -53,6 +53,7 @@ impl<'a> Shards<'a> {
             "--quiet".into(),
         ];
         words.extend(self.args.quick.then(|| "--quick".to_owned()));
+        words.extend(self.args.overwrite.then(|| "--overwrite".to_owned()));
         words.extend(self.args.set.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
         words.extend(self.args.threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
         let command: Vec<String> = words.iter().map(|word| quoted(word)).collect();

@@ -1,7 +1,7 @@
 //! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
 //!
 //! `cargo bench --bench live [-- latency starts grpc memory]`; all sections together take less than three minutes.
-//! Promises are printed beside what was measured and judged by who reads: a busy machine fails no test here.
+//! Promises are printed next to what was measured, and the reader judges: a busy machine fails no test here.
 
 #[path = "../../fleet/cluster.rs"]
 #[expect(dead_code, reason = "the tests' cluster can do more than is measured")]

@@ -1,4 +1,4 @@
-//! Job starts per second with real processes, beside HyperQueue in the same run.
+//! Job starts per second with real processes, next to HyperQueue in the same run.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

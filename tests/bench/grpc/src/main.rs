@@ -38,7 +38,7 @@ async fn main() -> Result<(), Failure> {
     let folders = issue(folder.path())?;
     let quic = over_quic::serve(&folders).await?;
     let grpc = over_grpc::serve(&folders).await?;
-    println!("\n**One request beside gRPC**: a submission of one job and its answer, transport alone, TLS with certificates on");
+    println!("\n**One request compared with gRPC**: a submission of one job and its answer, transport alone, TLS with certificates on");
     println!("both sides, server and clients in one process, median of {N_RUNS} runs in turn.\n");
     println!("| connections | | p50 µs | p99 µs | requests/s |\n|---|---|---|---|---|");
     for (n_connections, n_requests) in SIZES {
