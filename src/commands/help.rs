@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Live cluster",
         &[
             "up", "head", "pki", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
-            "priority", "nodes", "drain", "top", "events", "whatif", "deploy", "replay",
+            "priority", "nodes", "drain", "top", "events", "history", "whatif", "deploy", "replay",
         ],
     ),
     ("Solver", &["solve"]),

@@ -154,7 +154,7 @@ fn held_jobs_do_not_run_until_they_are_released_and_requeued_ones_run_again() {
 
 #[test]
 fn priorities_order_the_queue_and_only_operators_raise_them() {
-    let cluster = Cluster::start(1, 1, &["--round", "1s", "--policy", "fifo+proportional"]);
+    let cluster = Cluster::start(1, 1, &["--round", "1s", "--policy", "las+proportional"]);
     cluster.issue("bob", "submit");
     cluster.rota(&[&["submit", "--array", "3"][..], &SLEEP].concat());
     until_state(&cluster, 0, "running");
@@ -163,7 +163,6 @@ fn priorities_order_the_queue_and_only_operators_raise_them() {
     cluster.rota(&["priority", "2", "7"]);
     cluster.rota(&["priority", "1", "-3"]);
     assert_eq!((field(&cluster, 2, "priority"), field(&cluster, 1, "priority")), (7.into(), (-3).into()));
-    cluster.rota(&["cancel", "0"]);
     until_state(&cluster, 2, "running");
     assert_ne!(state(&cluster, 1), "running");
     assert!(cluster.rota(&["events"]).contains("job 2 has priority 7, set by ada"));
@@ -237,4 +236,82 @@ fn a_node_drained_when_idle_lets_its_jobs_end_and_takes_no_new_ones() {
     cluster.rota(&["drain", &node, "--undo"]);
     cluster.until("jobs run there again", |cluster| of_node(cluster)["n_busy"] == 1);
     assert_eq!(of_node(&cluster)["reason"], "");
+}
+
+#[test]
+fn history_is_filtered_grouped_and_written_with_wall_clock_times() {
+    let cluster = Cluster::start(1, 2, &["--round", "1s"]);
+    cluster.issue("bob", "submit");
+    let run = |user: &str, name: &str, code: &str| {
+        let script = format!("sleep 0.2; exit {code}");
+        let args = ["submit", "--most-failures", "1", "--name", name, "--", "/bin/sh", "-c", &script];
+        cluster.try_rota_as(user, &args).expect("submitted");
+    };
+    run("ada", "good", "0");
+    run("ada", "bad", "3");
+    run("bob", "good", "0");
+    cluster.until("all have ended", |cluster| {
+        let jobs = cluster.jobs();
+        jobs.len() == 3 && jobs.iter().all(|job| job["state"] == "finished" || job["state"] == "failed")
+    });
+    let history = |user: &str, args: &[&str]| {
+        cluster.try_rota_as(user, &[&["history"][..], args].concat()).expect("shown")
+    };
+    let ids = |args: &[&str]| {
+        let rows: Vec<Value> =
+            serde_json::from_str(&history("ada", &[&["--json"][..], args].concat())).expect("JSON");
+        rows.iter().map(|row| row["job"].as_u64().expect("a number")).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[]), [0, 1, 2]);
+    assert_eq!(ids(&["--user", "bob"]), [2]);
+    assert_eq!(ids(&["--state", "failed"]), [1]);
+    assert_eq!(ids(&["--name", "good", "--tenant", "ada"]), [0]);
+    assert_eq!(ids(&["--model", "res50"]), Vec::<u64>::new());
+    assert_eq!(ids(&["--from", "1d", "--until", "2100-01-01"]), [0, 1, 2]);
+    assert_eq!(ids(&["--until", "1d"]), Vec::<u64>::new());
+    let rows: Vec<Value> = serde_json::from_str(&history("ada", &["--json"])).expect("JSON");
+    let year =
+        rows[0]["ended"].as_str().and_then(|time| time.get(..4)).and_then(|year| year.parse::<u32>().ok());
+    assert!(year >= Some(2025), "a date of the calendar: {}", rows[0]);
+    assert!(rows[0]["gpu_hours"].as_f64() > Some(0.2 / 3600.0), "{}", rows[0]);
+    let grouped = history("ada", &["--by", "user,day", "--csv"]);
+    let lines: Vec<_> = grouped.lines().collect();
+    assert_eq!(lines.first(), Some(&"user,day,jobs,gpu_hours"));
+    assert!(lines.len() >= 3 && lines.iter().any(|line| line.starts_with("bob,20")), "{grouped}");
+    let file = cluster.path("jobs.parquet");
+    assert!(history("ada", &["--out", &file]).contains("3 rows"));
+    assert!(std::fs::read(&file).expect("written").starts_with(b"PAR1"));
+    // People see their own.
+    assert!(!history("bob", &[]).contains("ada"));
+    let error = cluster.try_rota_as("bob", &["history", "--user", "ada"]).expect_err("not his");
+    assert!(error.contains("only operators"), "{error}");
+}
+
+#[test]
+fn a_job_that_leaves_nothing_leaves_no_folder() {
+    let cluster = Cluster::start(1, 1, &["--round", "1s"]);
+    assert_eq!(cluster.exit_code(&["submit", "--wait", "--", "/bin/true"]), Some(0));
+    assert_eq!(cluster.exit_code(&["submit", "--wait", "--", "/usr/bin/touch", "kept"]), Some(0));
+    let home = |job: u32| cluster.folder.path().join("node0/work").join(job.to_string());
+    cluster.until("the empty folder is gone", |_| !home(0).exists());
+    assert!(home(1).join("kept").exists(), "what a job wrote stays");
+}
+
+#[test]
+fn units_name_options_that_the_programs_have() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let agent = rota_test_support::need::agent(env!("CARGO_BIN_EXE_rota"));
+    let rota = std::path::PathBuf::from(env!("CARGO_BIN_EXE_rota"));
+    for (unit, program, command) in [
+        ("head/systemd/rota-head.service", rota, Some("head")),
+        ("agent/systemd/rota-agent.service", agent, None),
+    ] {
+        let text = std::fs::read_to_string(root.join(unit)).expect("the unit");
+        let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
+        let help = std::process::Command::new(&program).args(command).arg("--help").output().expect("help");
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        for option in start.split_whitespace().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(option), "{unit}: {option} is not an option");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use rota_core::time::Time;
 use rota_transport::access::{self, RequestKind};
 use rota_transport::identity::{Credentials, UserRole};
 use rota_transport::message::{
-    FromUser, JobChange, JobRequest, JobSelection, JobView, NodeService, PROTOCOL_VERSION, ToUser, WhichJobs,
+    FromUser, HistoryFilter, JobChange, JobRequest, JobSelection, JobView, NodeService, PROTOCOL_VERSION,
+    ToUser, WhichJobs,
 };
 use rota_transport::quic::Connector;
 use rota_transport::value::{Iterations, LongText, Name, Text};
@@ -113,6 +114,7 @@ fn about(kind: RequestKind, job: JobId) -> FromUser {
             service: NodeService::OutWhenIdle,
             reason: text("a new fan"),
         },
+        RequestKind::History => FromUser::History { filter: HistoryFilter::default() },
     }
 }
 
@@ -130,6 +132,7 @@ fn shows(answers: &[ToUser], job: JobId) -> bool {
         }
         ToUser::Log { .. } | ToUser::Text(_) | ToUser::End => true,
         ToUser::Changed(jobs) => jobs.contains(&job),
+        ToUser::History(views) => views.iter().any(|view| view.id == job),
         ToUser::Status(_) | ToUser::Submitted(_) | ToUser::Failed(_) => false,
     })
 }
@@ -145,7 +148,7 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
             assert!(refusal.contains(&format!("{user} may not {}", kind.rule().action)), "{what}");
         }
         "own jobs" => match kind {
-            RequestKind::Nodes | RequestKind::Events => {
+            RequestKind::Nodes | RequestKind::Events | RequestKind::History => {
                 assert!(!shows(&result.expect(&what), of_others), "{what}")
             }
             _ => assert!(result.expect_err(&what).contains("you have no job of this number"), "{what}"),
@@ -157,6 +160,7 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
         }
         "all jobs" => match kind {
             RequestKind::Cancel => assert!(result.is_ok(), "{what}"),
+            RequestKind::History => assert!(!result.expect(&what).is_empty(), "{kind:?}"),
             // The job is not on hold, or does not run; the request passed the table.
             RequestKind::Release | RequestKind::Requeue => {
                 assert!(result.expect_err(&what).contains("none of the jobs named"), "{what}");

@@ -109,6 +109,8 @@ kinds! {
     Priority: FromUser::Change { change: JobChange::Priority(_), .. },
     /// A node out of service with a reason, at once or when it is idle; or back.
     ServiceNode: FromUser::ServiceNode { .. },
+    /// Jobs that have ended.
+    History: FromUser::History { .. },
 }
 
 impl RequestKind {
@@ -152,6 +154,7 @@ impl RequestKind {
             RequestKind::ServiceNode => {
                 (Operate, Reach::Whole, "drain nodes with a reason", "rota drain --when-idle --reason R")
             }
+            RequestKind::History => (Submit, JOBS, "read the history of jobs", "rota history"),
         };
         Rule { least, reach, action, command }
     }
@@ -203,12 +206,12 @@ mod tests {
         let open: Vec<_> =
             RequestKind::ALL.iter().filter(|kind| kind.rule().least == UserRole::Submit).copied().collect();
         use RequestKind::{
-            Cancel, CancelSome, Events, Explain, Hold, Jobs, Logs, Nodes, Priority, Release, Requeue, Status,
-            Submit,
+            Cancel, CancelSome, Events, Explain, History, Hold, Jobs, Logs, Nodes, Priority, Release,
+            Requeue, Status, Submit,
         };
         let own = [
             Status, Submit, Cancel, Jobs, Nodes, Logs, Events, Explain, CancelSome, Hold, Release, Requeue,
-            Priority,
+            Priority, History,
         ];
         assert_eq!(open, own);
     }

@@ -30,8 +30,8 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
 use crate::clock::now_ms;
-use crate::launch::cgroup;
 use crate::launch::spec::Limits;
+use crate::launch::{cgroup, gpu_flag};
 use crate::options::{HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
 use crate::probe::machines::MachinesError;
 use crate::probe::{self, CpuPool, Node, ProbeError};
@@ -103,6 +103,9 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let listed = options.node.take_machine()?.map(|address| address.to_string());
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
+    let way = gpu_flag::find(&options.launch, node.is_emulated);
+    info!("containers are given GPUs {}", way.how);
+    options.launch.container_gpu_flag = way.flag;
     let name = credentials.identity().name.clone();
     info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
     let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);

@@ -120,6 +120,13 @@ impl Snapshot {
             && self.now < self.protected_until(row)
     }
 
+    /// Whether the job of a row runs on a node that takes no new jobs.
+    pub fn is_on_closed(&self, row: usize) -> bool {
+        let closed = &self.nodes.closed;
+        let held = &self.jobs.allocation(row).slices;
+        !closed.is_empty() && held.iter().any(|slice| closed.contains_key(&slice.node))
+    }
+
     /// From when on the running job of a row may be preempted: after the minimum run time, and when what it fetched and no
     /// cache keeps has been of use. Else jobs that take turns could fetch their data for ever and never work. What a cache
     /// keeps is not lost with the job.
@@ -130,7 +137,7 @@ impl Snapshot {
         let fetch = self.jobs.fetch(row);
         let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);
         // On a node that takes no new jobs, those that run go on until they end.
-        if !self.nodes.closed.is_empty() && held().any(|node| self.nodes.closed.contains_key(&node)) {
+        if self.is_on_closed(row) {
             return self.jobs.started(row) + Guards::NO_PREEMPTION;
         }
         let of_use = match fetch > Span::ZERO && !self.nodes_have_data(row, held()) {

@@ -48,6 +48,8 @@ pub struct JobRecord {
     pub skipped: f64,
     /// How long it has run, who holds it, what it waits for.
     pub life: JobLife,
+    /// GPU time it received, in GPU-seconds; counted when it ends.
+    pub gpu_s: f64,
 }
 
 /// How far a job has come.
@@ -73,6 +75,33 @@ impl Standing {
     /// Whether it has ended.
     pub fn is_over(self) -> bool {
         !matches!(self, Standing::Held | Standing::Active)
+    }
+
+    /// Its name in the history.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Standing::Held => "held",
+            Standing::Active => "active",
+            Standing::Finished => "finished",
+            Standing::Declined => "declined",
+            Standing::Cancelled => "cancelled",
+            Standing::Failed => "failed",
+            Standing::TimeLimit => "time-limit",
+        }
+    }
+
+    /// The standing with a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [
+            Standing::Held,
+            Standing::Active,
+            Standing::Finished,
+            Standing::Declined,
+            Standing::Cancelled,
+            Standing::Failed,
+            Standing::TimeLimit,
+        ];
+        all.into_iter().find(|standing| standing.as_str() == name)
     }
 }
 
@@ -106,6 +135,7 @@ impl ClusterState {
                     .then(|| OnHold { user: user.to_owned(), by_operator: false }),
                 ..JobLife::default()
             },
+            gpu_s: 0.0,
         });
     }
 

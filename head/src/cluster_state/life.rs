@@ -109,6 +109,7 @@ impl ClusterState {
             return None;
         }
         known.standing = Standing::Held;
+        known.gpu_s = kept.map_or(known.gpu_s, |kept| kept.service_s);
         known.life.kept = kept;
         self.held.insert(job);
         Some(Event::JobWithdrawn { job })

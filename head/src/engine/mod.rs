@@ -13,6 +13,7 @@ mod change;
 mod drain;
 mod explain;
 mod fast_forward;
+mod history;
 #[cfg(test)]
 mod overtaken;
 mod policies;

@@ -57,6 +57,8 @@ pub(crate) enum Refusal {
     OthersJobs(Text),
     #[error("priority {0}: only operators may give jobs one above 0")]
     Priority(i32),
+    #[error("a job ends as finished, failed, cancelled, declined or time-limit")]
+    NotAnEnd,
     #[error("{0} jobs: 1 to {1} can be submitted at once")]
     NumberOfJobs(usize, usize),
     #[error("job `{name}`: {fault}")]

@@ -12,7 +12,7 @@ use super::drain::drain;
 use super::refusal::Refusal;
 use super::replies::{Reply, failed};
 use super::submit::submit;
-use super::{Engine, access, explain, fast_forward, policies, views};
+use super::{Engine, access, explain, fast_forward, history, policies, views};
 use crate::roles::Person;
 use crate::state::Moment;
 
@@ -66,6 +66,7 @@ fn answer_at_once(
         FromUser::ServiceNode { node, service, reason } => {
             drain(engine, moment, person, &node, service, &reason)?
         }
+        FromUser::History { filter } => history::history(engine, person, &filter)?,
         FromUser::Events { from } => views::events(engine, person, from)?,
         FromUser::Explain { job } => {
             access::job(engine, person, job)?;

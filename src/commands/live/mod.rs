@@ -3,6 +3,7 @@
 mod change;
 mod client;
 mod head;
+mod history;
 mod pki;
 mod replay;
 mod show;
@@ -29,6 +30,7 @@ pub(crate) use up::{UpArgs, agent_program};
 pub(crate) use wait::wait as wait_for_jobs;
 
 use change::{DrainArgs, PriorityArgs, SelectionArgs};
+use history::HistoryArgs;
 
 use super::run::parse_set;
 
@@ -100,6 +102,11 @@ pub(crate) enum LiveCommand {
         #[arg(short, long)]
         follow: bool,
     },
+    /// List jobs that have ended, or their GPU-hours by user, model, day
+    #[command(
+        after_help = "Try:\n  rota history --from 7d --state failed\n  rota history --by user,day --csv\n  rota history --out jobs.parquet"
+    )]
+    History(Box<HistoryArgs>),
     /// Show what another policy would decide now
     Whatif {
         #[command(flatten)]
@@ -161,6 +168,7 @@ pub(crate) fn run(command: &LiveCommand) -> Result<ExitCode> {
         LiveCommand::Events { head, from, follow } => {
             show::events(&mut Client::new(head)?, *from, *follow, head.json)
         }
+        LiveCommand::History(args) => history::run(args),
         LiveCommand::Whatif { head, policy } => {
             let WirePolicy { policy, set, texts } = wire_policy(policy)?;
             let request = match texts.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
 }
 
 /// JSON in which a terminal finds nothing to obey: JSON itself escapes only some of the control characters.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match is_plain(c.encode_utf8(&mut [0; 4])) {

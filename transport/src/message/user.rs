@@ -4,7 +4,10 @@ use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{Epoch, JobChange, JobConditions, JobSelection, Launcher, LogLimits, NodeService, OnHeadLost};
+use super::{
+    EndedJobView, Epoch, HistoryFilter, JobChange, JobConditions, JobSelection, Launcher, LogLimits,
+    NodeService, OnHeadLost,
+};
 use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
 /// A request.
@@ -122,6 +125,11 @@ pub enum FromUser {
         service: NodeService,
         /// Why, for people; may be empty.
         reason: Text,
+    },
+    /// Show jobs that have ended, at most a page of them.
+    History {
+        /// Which of them.
+        filter: HistoryFilter,
     },
 }
 
@@ -269,6 +277,8 @@ pub enum ToUser {
     Text(LongText),
     /// The jobs that a change was made to.
     Changed(Vec<JobId>),
+    /// Some of the jobs that have ended, by ascending number.
+    History(Vec<EndedJobView>),
 }
 
 /// The state of the cluster in a few numbers.

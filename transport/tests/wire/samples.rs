@@ -314,6 +314,18 @@ pub(crate) fn from_user() -> Vec<FromUser> {
             service: NodeService::OutWhenIdle,
             reason: text("a new fan"),
         },
+        FromUser::History {
+            filter: HistoryFilter {
+                user: text("ada"),
+                tenant: text("vision"),
+                model: text("resnet50"),
+                name: text("train"),
+                state: Some(JobStateView::TimeLimit),
+                from_us: Some(1_000_000),
+                until_us: Some(2_000_000),
+                after: Some(JobId(17)),
+            },
+        },
     ]
 }
 
@@ -384,5 +396,25 @@ pub(crate) fn to_user() -> Vec<ToUser> {
         }]),
         ToUser::Text(long("because")),
         ToUser::Changed(vec![JobId(17)]),
+        ToUser::History(vec![EndedJobView {
+            id: JobId(17),
+            name: text("train"),
+            user: name("ada"),
+            tenant: text("vision"),
+            model: text("resnet50"),
+            state: JobStateView::Finished,
+            reason: text(""),
+            gpus: 4,
+            submitted_us: 1_700_000_000_000_000,
+            started_us: Some(1_700_000_001_000_000),
+            ended_us: 1_700_000_002_000_000,
+            gpu_s: 4.5,
+            done: count(10.0),
+            work: count(1000.0),
+            launches: Incarnation(3),
+            n_failures: 1,
+            n_preemptions: 2,
+            nodes: vec![text("node0")],
+        }]),
     ]
 }
