@@ -165,7 +165,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
         ],
         ..figure(
             "8a",
-            "deadlines met by 195 jobs on 64 T4s, beside Pollux",
+            "deadlines met by 195 jobs on 64 T4s, with Pollux",
             How::Study("elasticflow-8a"),
             0.3,
         )
