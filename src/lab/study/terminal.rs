@@ -47,7 +47,9 @@ pub(super) fn best_sentences(all: &[Best]) -> Vec<String> {
         counts[at].2 += usize::from(found.is_clear());
     }
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let of_each = counts.iter().map(|(name, n, n_clear)| format!("{name} in {n} (told apart from the next in {n_clear})"));
+    let of_each = counts
+        .iter()
+        .map(|(name, n, n_clear)| format!("{name} in {n} (told apart from the next in {n_clear})"));
     let of_each: Vec<String> = of_each.collect();
     vec![format!("Lowest avg JCT, by {} settings: {}", all.len(), of_each.join(", "))]
 }
