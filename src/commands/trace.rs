@@ -14,6 +14,7 @@ use rota_traces::stats::{Group, Stats, Summary};
 use rota_traces::{check, profile, stats};
 
 use super::inputs::{InputArgs, Inputs, Reading};
+use rota_lab::report::grouped;
 use rota_lab::results::replace_file;
 
 /// Speeds that ElasticFlow's tables are written with when the profiles at hand lack its models.
@@ -189,10 +190,12 @@ fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
 /// How a trace was read, as a sentence for people.
 fn told(reading: &Reading, n_jobs: usize, n_dropped: usize) -> String {
     let how = if reading.is_recognised { "recognised as" } else { "read as" };
-    let mut parts = vec![format!("{how} {}", reading.format.name()), format!("{n_jobs} jobs")];
+    let jobs = if n_jobs == 1 { "job" } else { "jobs" };
+    let n_jobs = grouped(n_jobs as u64);
+    let mut parts = vec![format!("{how} {}", reading.format.name()), format!("{n_jobs} {jobs}")];
     parts.extend(reading.clauses.iter().cloned());
     if n_dropped > 0 {
-        parts.push(format!("{n_dropped} rows make no sense and were dropped"));
+        parts.push(format!("{} rows make no sense and were dropped", grouped(n_dropped as u64)));
     }
     parts.join("; ")
 }

@@ -10,7 +10,7 @@
 //! | – | 9 | SLO: seconds after the arrival by which it must end; negative for none |
 //! | 6 | 10 | arrival, seconds |
 //!
-//! A trace has steps and no durations, so the profile set must have Gavel's throughputs (`rota profile import gavel`).
+//! A trace has steps and no durations, so the profile set must have Gavel's throughputs (`rota profile import`).
 
 use csv::StringRecord;
 use rota_core::job::Deadline;
@@ -59,7 +59,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
         let (model, batch) = job_type(row.text(0)).ok_or_else(|| row.expected(0, "a job type such as LM (batch size 10)"))?;
         let profile = setting.profiles.get(model).ok_or_else(|| {
             row.expected(0, format!(
-                "a model of {}: {}. Gavel's own are imported with `rota profile import gavel` and named with --profiles",
+                "a model of {}: {}. Gavel's own come from its throughputs: `rota profile import simulation_throughputs.json -o gavel.toml`, then --profiles gavel.toml",
                 setting.profiles.name,
                 setting.profiles.names()
             ))
@@ -111,7 +111,7 @@ mod tests {
     fn a_model_without_throughputs_is_refused_with_what_to_do() {
         let said = message(read, "g.trace", "LM (batch size 10)\tpython3\t-n\t1\t10000\t6.0\t1\n");
         assert!(said.starts_with("g.trace:1, column 1 (job type): got \"LM (batch size 10)\""), "{said}");
-        assert!(said.contains("rota profile import gavel"), "{said}");
+        assert!(said.contains("rota profile import"), "{said}");
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(super) fn unknown(source: &Source, head: &Head<'_>) -> InputError {
         let renames: Vec<String> =
             close.iter().map(|(own, theirs)| format!("`{theirs}` may be its `{own}`")).collect();
         return wrong(format!(
-            "is no known format, but close to Rota's own table: {}. If so, say --map {}",
+            "is not in a known format, but close to Rota's own table: {}. If so, say --map {}",
             renames.join(", "),
             pairs.join(",")
         ));
