@@ -115,7 +115,7 @@ mod tests {
             let table: &[(&str, usize)] = match script.role {
                 Role::Policy => &ORDERS,
                 Role::Allocation => &ALLOCATIONS,
-                Role::Admission | Role::Placement | Role::Study => continue,
+                Role::Admission | Role::Placement | Role::Model | Role::Study => continue,
             };
             assert!(table.iter().any(|(name, _)| *name == script.name), "{} has none", script.name);
         }
