@@ -72,7 +72,8 @@ shipped! {
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
         "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "gandiva" "tiresias" "tiresias-gittins" "themis"
-        "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill";
+        "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill"
+        "fair-share" "mlfq" "srsf-aging";
     Admission "admission": "elasticflow-admission" "edf-admission" "chronus-admission" "quota" "load-limit";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
