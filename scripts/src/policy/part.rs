@@ -29,8 +29,8 @@ pub enum Stage {
 }
 
 /// How stages are written, for messages.
-pub(crate) const STAGE_SIGNATURES: &str = "fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(view), fn decide(view), \
-     fn level_model(problem), fn lease_model(problem)";
+pub(crate) const STAGE_SIGNATURES: &str =
+    "fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(view), fn decide(view)";
 
 impl Stage {
     /// Every stage.
