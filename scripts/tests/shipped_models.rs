@@ -528,6 +528,14 @@ fn an_answer_that_is_no_plan_is_an_error_of_the_model() {
 }
 
 #[test]
+fn a_model_that_never_ends_is_stopped_and_named() {
+    let endless = ("let m = milp();", "let m = milp(); loop { problem.gpus; }");
+    let said = edited("chronus+lease-model", "lease-model", endless, LEASES).expect("a policy").join("\n");
+    assert!(said.contains("used more than 10000000 operations"), "{said}");
+    assert!(said.contains("lease-model.rhai"), "{said}");
+}
+
+#[test]
 fn a_model_that_no_part_asks_for_is_refused() {
     let why = |name: &str| ScriptPolicy::load(name, Limits::default()).err().map(|error| error.to_string());
     assert_eq!(

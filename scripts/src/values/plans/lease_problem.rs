@@ -70,18 +70,20 @@ impl LeaseProblemValue {
         &self.0.problem.rows
     }
 
-    fn each(&self, value: impl Fn(&LeaseRow) -> f64) -> Array {
-        self.rows().iter().map(|row| Dynamic::from(value(row))).collect()
+    fn each(&self, value: impl Fn(&LeaseRow) -> f64) -> Outcome<Array> {
+        self.0.session.meter().charge(self.rows().len())?;
+        Ok(self.rows().iter().map(|row| Dynamic::from(value(row))).collect())
     }
 
     /// The job of each row, counted from 0: its rows are adjacent, and the first has level 0.
-    fn jobs(&self) -> Array {
+    fn jobs(&self) -> Outcome<Array> {
+        self.0.session.meter().charge(self.rows().len())?;
         let mut n_jobs = 0;
         let jobs = self.rows().iter().map(|row| {
             n_jobs += i64::from(row.level == 0);
             Dynamic::from(n_jobs - 1)
         });
-        jobs.collect()
+        Ok(jobs.collect())
     }
 
     fn start(&self) -> Outcome<Dynamic> {
@@ -93,10 +95,11 @@ impl LeaseProblemValue {
         Matrix::compute(&self.0.session, sides, values).map(Dynamic::from)
     }
 
-    fn start_holds(&self) -> Dynamic {
-        let Some(plan) = &self.0.start else { return Dynamic::UNIT };
+    fn start_holds(&self) -> Outcome<Dynamic> {
+        let Some(plan) = &self.0.start else { return Ok(Dynamic::UNIT) };
+        self.0.session.meter().charge(self.rows().len())?;
         let held = plan.chosen.iter().map(|chosen| Dynamic::from(f64::from(u8::from(*chosen))));
-        Dynamic::from_array(held.collect())
+        Ok(Dynamic::from_array(held.collect()))
     }
 
     /// The plan that a model returned: a row that runs is the step its job is held to.
@@ -162,9 +165,10 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .register_get("job", |problem: &mut LeaseProblemValue| problem.jobs());
     registrar.field(OWNER, "capacity: Array", "GPUs of each lease.").register_get(
         "capacity",
-        |problem: &mut LeaseProblemValue| -> Array {
-            let problem = &problem.0.problem;
-            problem.capacity.iter().take(problem.n_leases()).map(|gpus| Dynamic::from(*gpus)).collect()
+        |problem: &mut LeaseProblemValue| -> Outcome<Array> {
+            let Inner { problem, session, .. } = &*problem.0;
+            session.meter().charge(problem.n_leases())?;
+            Ok(problem.capacity.iter().take(problem.n_leases()).map(|gpus| Dynamic::from(*gpus)).collect())
         },
     );
     registrar.field(OWNER, "most_gpus: float", "GPUs of the largest lease, at least 1.").register_get(

@@ -74,8 +74,9 @@ impl LevelProblem {
         Matrix::compute(&self.0.session, sides, (0..n_rows * n_levels).map(at))
     }
 
-    fn each(&self, value: impl Fn(&LevelClass) -> f64) -> Array {
-        self.0.problem.classes.iter().map(|class| Dynamic::from(value(class))).collect()
+    fn each(&self, value: impl Fn(&LevelClass) -> f64) -> Outcome<Array> {
+        self.0.session.meter().charge(self.0.problem.classes.len())?;
+        Ok(self.0.problem.classes.iter().map(|class| Dynamic::from(value(class))).collect())
     }
 
     /// Everybody at the proportional share, which is the first level; nothing if another one beats it.
