@@ -14,6 +14,9 @@ use crate::values::milp::matrix::Matrix;
 use crate::values::milp::shape::{Set, Sides};
 use crate::values::type_label;
 
+/// For each class its levels in use and how many jobs run at each.
+type Counts = Vec<Vec<(usize, u32)>>;
+
 /// Kinds of jobs, and the levels worth offering to them.
 #[derive(Clone, Debug)]
 pub(crate) struct LevelProblem(Arc<Inner>);
@@ -94,7 +97,7 @@ impl LevelProblem {
     }
 
     /// How many jobs of each class have which level, from what a model returned.
-    fn read(&self, answer: &Dynamic) -> Outcome<Option<Vec<Vec<(usize, u32)>>>> {
+    fn read(&self, answer: &Dynamic) -> Outcome<Option<Counts>> {
         if answer.is_unit() {
             return Ok(None);
         }
