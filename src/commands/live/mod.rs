@@ -102,7 +102,7 @@ pub(crate) enum LiveCommand {
         #[arg(short, long)]
         follow: bool,
     },
-    /// List jobs that have ended, or their GPU-hours by user, model, day
+    /// List jobs that have ended, or GPU-hours by user, model, day
     #[command(
         after_help = "Try:\n  rota history --from 7d --state failed\n  rota history --by user,day --csv\n  rota history --out jobs.parquet"
     )]
