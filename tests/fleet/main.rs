@@ -11,6 +11,7 @@ mod joining;
 mod journal;
 mod memory;
 mod network;
+mod operate;
 mod oracle;
 mod profile;
 mod relay;
