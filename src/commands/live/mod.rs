@@ -46,7 +46,9 @@ pub(crate) enum LiveCommand {
     /// Create the certificate authority, issue and revoke certificates
     #[command(subcommand)]
     Pki(PkiCommand),
-    /// Get your certificate from a head, with a one-time token of `rota pki token`, or renew the one you have
+    /// Get a certificate with a one-time token, or renew yours
+    ///
+    /// The token is one of `rota pki token`; the head must run with --pki. The key is drawn here and never leaves this machine.
     Join(JoinArgs),
     /// Submit a job
     #[command(
