@@ -20,13 +20,13 @@ impl ClusterState {
                 None
             }
             Record::JobSubmitted { job } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 self.held.remove(job);
                 known.standing = Standing::Active;
                 Some(Event::JobSubmitted(Arc::clone(&known.spec)))
             }
             Record::JobStarted { job, incarnation } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
                     known.ran_on = known.last_launch.1.first().copied();
@@ -37,7 +37,7 @@ impl ClusterState {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobPaced { job, pace } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 let factor = bounded(*pace) / known.pace;
                 known.pace = bounded(*pace);
                 let profile = Arc::new(known.spec.profile.at_pace(factor));
@@ -54,13 +54,13 @@ impl ClusterState {
             }
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
                 let done = self.keep(*job, *done)?;
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.n_failures += u32::from(*is_failure);
                 known.reason.clone_from(reason);
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
             Record::JobFinished { job, incarnation, done } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
                 Some(Event::JobFinished { job: *job, incarnation: *incarnation })
@@ -105,7 +105,7 @@ impl ClusterState {
             }
             Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
-                    let known = self.jobs.get_mut(job.index());
+                    let known = self.jobs.get_mut(job);
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
                         known.skipped += done;
                     }
@@ -131,13 +131,13 @@ impl ClusterState {
 
     /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         known.done = known.done.max(done);
         Some(known.done)
     }
 
     fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         (!was_held).then_some(Event::JobCancelled { job })
@@ -151,13 +151,13 @@ impl ClusterState {
     fn note_order(&mut self, now: Time, order: &Command) {
         match order {
             Command::Decline { job, reason } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);
                 }
             }
             Command::Start { job, incarnation, allocation } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
                     known.skipped = 0.0;
@@ -165,7 +165,7 @@ impl ClusterState {
                 }
             }
             Command::Stop { job, cause: StopCause::Preempted | StopCause::NodeLost, .. } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     known.n_preemptions += 1;
                 }
             }

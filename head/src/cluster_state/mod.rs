@@ -56,8 +56,10 @@ pub struct CurrentPolicy {
 #[derive(Debug)]
 pub struct ClusterState {
     scheduler: Scheduler,
-    /// By number.
-    jobs: Vec<JobRecord>,
+    /// By number; numbers may be left out.
+    jobs: BTreeMap<JobId, JobRecord>,
+    /// The number of the next job.
+    next_job: JobId,
     /// Jobs that were received and have not reached the scheduler.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
@@ -85,7 +87,8 @@ impl ClusterState {
         scheduler.name_tenants(&tenants);
         Ok(ClusterState {
             scheduler,
-            jobs: Vec::new(),
+            jobs: BTreeMap::new(),
+            next_job: JobId(0),
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
@@ -154,13 +157,18 @@ impl ClusterState {
     }
 
     /// Every job, by number.
-    pub fn jobs(&self) -> &[JobRecord] {
+    pub fn jobs(&self) -> &BTreeMap<JobId, JobRecord> {
         &self.jobs
     }
 
     /// A job by number.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
-        self.jobs.get(id.index())
+        self.jobs.get(&id)
+    }
+
+    /// The number that the next job gets.
+    pub fn next_job(&self) -> JobId {
+        self.next_job
     }
 
     /// Jobs that were received and have not reached the scheduler.

@@ -68,9 +68,9 @@ pub(super) fn jobs(engine: &Engine, person: &Person, which: &WhichJobs) -> Resul
         WhichJobs::All => true,
         WhichJobs::These(these) => these.contains(id),
     };
-    let all = engine.state.cluster().jobs().iter().enumerate().map(|(index, job)| (JobId::from(index), job));
+    let all = engine.state.cluster().jobs().iter();
     let views: Vec<_> =
-        all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, id, job)).collect();
+        all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, *id, job)).collect();
     let mut answers: Vec<_> = views.chunks(PER_MESSAGE).map(|some| ToUser::Jobs(some.to_vec())).collect();
     answers.push(ToUser::End);
     Ok(answers)

@@ -241,7 +241,7 @@ impl World {
     }
 
     fn submit(&mut self, gpus: u32) {
-        let job = JobId::from(self.state.cluster.jobs().len());
+        let job = self.state.cluster.next_job();
         let request = Box::new(JobRequest {
             name: Text::cut("j"),
             tenant: Text::cut(""),
