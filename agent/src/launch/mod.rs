@@ -173,6 +173,7 @@ pub(crate) mod tests {
             waits_for_go: false,
             keeps_progress: false,
             log: LogCaps::default(),
+            origin: None,
         }
     }
 }

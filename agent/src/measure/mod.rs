@@ -129,6 +129,7 @@ impl Prepared {
             waits_for_go: false,
             keeps_progress: true,
             log: LogCaps::default(),
+            origin: None,
         };
         dir.set_launch(&launch)?;
         Ok(Prepared { launch, dir, watches_memory, warnings })

@@ -70,6 +70,7 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
         waits_for_go: false,
         keeps_progress: false,
         log: LogCaps::default(),
+        origin: None,
     }
 }
 

@@ -6,6 +6,7 @@ use rota_core::event::{Command, Event, StopCause};
 use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::Time;
+use rota_transport::message::JobEnd;
 
 use super::{ClusterState, CurrentPolicy, Standing};
 use crate::pace::bounded;
@@ -114,7 +115,27 @@ impl ClusterState {
             }
             // The policy is asked again at once, with the memory of its last accepted plan.
             Record::PlanOvertaken { .. } => self.wake(now),
+            Record::NumbersSkipped { first_job, first_launch } => {
+                self.next_job = self.next_job.max(*first_job);
+                self.scheduler.skip_launches(*first_launch);
+                None
+            }
+            Record::JobRecalled { job, end, .. } => {
+                let standing = match end {
+                    JobEnd::None => return None,
+                    JobEnd::Finished => Standing::Finished,
+                    JobEnd::Cancelled => Standing::Cancelled,
+                    JobEnd::Failed => Standing::Failed,
+                };
+                let known = self.jobs.get_mut(job).filter(|known| !known.standing.is_over())?;
+                if standing == Standing::Finished {
+                    known.done = known.done.max(known.spec.estimated_work);
+                }
+                self.end(now, *job, standing, "ended before the state was restored".into())
+            }
             Record::HeadStarted { .. }
+            | Record::RestoreAccepted { .. }
+            | Record::JobAdopted { .. }
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }

@@ -12,6 +12,7 @@ pub use jobs::{JobRecord, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rota_core::allocation::Allocation;
 use rota_core::check::{CheckedPlan, PlanViolation, check};
 use rota_core::cluster::Cluster;
 use rota_core::event::{Command, Event};
@@ -114,6 +115,9 @@ impl ClusterState {
                 Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
             };
         }
+        if let Record::JobAdopted { job, incarnation, allocation } = record {
+            return self.adopt(now, *job, *incarnation, allocation);
+        }
         let event = self.fold(now, record);
         let mut orders = Vec::new();
         if let Some(event) = &event
@@ -133,6 +137,18 @@ impl ClusterState {
         let plan = PlanRecord::from(&decision);
         let applied = self.commit(now, decision.checked, &memory);
         (Record::Planned { round, plan, memory }, applied)
+    }
+
+    /// Takes over a launch that runs already; the orders are those that would have led to it.
+    fn adopt(&mut self, now: Time, job: JobId, incarnation: Incarnation, allocation: &Allocation) -> Applied {
+        match self.scheduler.adopt(now, job, incarnation, allocation) {
+            Ok(orders) => {
+                self.changed.get_or_insert(now);
+                self.note_orders(now, &orders);
+                Applied { orders, ..Applied::default() }
+            }
+            Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
+        }
     }
 
     fn commit(&mut self, now: Time, checked: CheckedPlan, memory: &str) -> Applied {
@@ -164,6 +180,11 @@ impl ClusterState {
     /// A job by number.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
         self.jobs.get(&id)
+    }
+
+    /// The least number of launches to come.
+    pub fn first_launch(&self) -> Incarnation {
+        self.scheduler.jobs().launch_after(Incarnation(0))
     }
 
     /// The number that the next job gets.

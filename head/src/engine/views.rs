@@ -54,7 +54,8 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
 
 /// What is wrong with the head. A failing disk is reported before a failing policy: without a disk nothing is decided.
 fn trouble(engine: &Engine) -> String {
-    engine.disk_trouble.clone().unwrap_or_else(|| engine.decider.trouble())
+    let later = engine.state.later_state().map(str::to_owned);
+    engine.disk_trouble.clone().or(later).unwrap_or_else(|| engine.decider.trouble())
 }
 
 /// The jobs asked for, in as many messages as they need.

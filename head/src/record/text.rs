@@ -1,5 +1,7 @@
 //! Records in words: their kind as the journal names it, and a sentence for people.
 
+use rota_transport::message::JobEnd;
+
 use super::Record;
 
 impl Record {
@@ -32,6 +34,10 @@ impl Record {
             Record::TimeJumped { .. } => "time-jumped",
             Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
+            Record::RestoreAccepted { .. } => "restore-accepted",
+            Record::NumbersSkipped { .. } => "numbers-skipped",
+            Record::JobAdopted { .. } => "job-adopted",
+            Record::JobRecalled { .. } => "job-recalled",
         }
     }
 
@@ -88,6 +94,25 @@ impl Record {
             }
             Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+            Record::RestoreAccepted { lineage } => {
+                format!("an operator accepted this state, restored from an older copy: lineage {lineage}")
+            }
+            Record::NumbersSkipped { first_job, first_launch } => {
+                format!("jobs are numbered from {first_job} on, launches from {first_launch} on")
+            }
+            Record::JobAdopted { job, incarnation, allocation } => {
+                let n_gpus = allocation.n_gpus();
+                format!("job {job} was found running on {n_gpus} GPUs and goes on, launch {incarnation}")
+            }
+            Record::JobRecalled { job, incarnation, end } => {
+                let how = match end {
+                    JobEnd::None => "was stopped",
+                    JobEnd::Finished => "was finished",
+                    JobEnd::Cancelled => "was cancelled",
+                    JobEnd::Failed => "was given up",
+                };
+                format!("job {job} {how} before the restore, as its node remembers (launch {incarnation})")
+            }
         }
     }
 
@@ -104,7 +129,9 @@ impl Record {
             | Record::JobRequeued { job, .. }
             | Record::JobFinished { job, .. }
             | Record::JobCancelled { job, .. }
-            | Record::JobFailed { job, .. } => Some(*job),
+            | Record::JobFailed { job, .. }
+            | Record::JobAdopted { job, .. }
+            | Record::JobRecalled { job, .. } => Some(*job),
             Record::HeadStarted { .. }
             | Record::NodeJoined { .. }
             | Record::NodeLost { .. }
@@ -119,7 +146,9 @@ impl Record {
             | Record::PlanOvertaken { .. }
             | Record::TimeJumped { .. }
             | Record::Acted { .. }
-            | Record::Noted { .. } => None,
+            | Record::Noted { .. }
+            | Record::RestoreAccepted { .. }
+            | Record::NumbersSkipped { .. } => None,
         }
     }
 }

@@ -73,6 +73,10 @@ pub(crate) struct HeadRunArgs {
     /// Seconds of the jobs' time in one real second, for emulated jobs
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
+    /// Accept that the state was restored from an older copy, or replaced: agents that know a later state obey this head again, numbers
+    /// of jobs are not given twice, what runs is taken over or stopped. For one start; see docs/live.md
+    #[arg(long)]
+    pub accept_restore: bool,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
@@ -115,6 +119,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         },
         least_gap: args.least_gap,
         wait_for: args.wait_for,
+        accepts_restore: args.accept_restore,
         copies_checkpoints: args.copy_checkpoints,
         terms: Terms {
             lease: args.lease,

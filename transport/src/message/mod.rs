@@ -1,15 +1,17 @@
 //! The messages. Enums are append-only: a new variant goes to the end, a field never changes its position, and
 //! `tests/wire` holds the bytes of every message, so that a mistake is a failing test and not a broken cluster.
 //!
-//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
-//! `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
+//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job, `history`
+//! which state of a head an agent serves, `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
+mod history;
 mod launch;
 mod to_agent;
 mod to_head;
 mod user;
 
+pub use history::*;
 pub use launch::*;
 pub use to_agent::*;
 pub use to_head::*;
@@ -19,7 +21,7 @@ use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};
 
 /// The version of all messages. Peers with different versions refuse each other; the ALPN carries it too.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// One launch of one job. A job never has two live launches, and a later one has a larger incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
