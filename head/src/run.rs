@@ -21,6 +21,7 @@ use crate::roles::RolesFile;
 use crate::serve;
 use crate::settings::HeadSettings;
 use crate::state::{Past, State, StateSettings};
+use crate::store::history::EndedJob;
 use crate::store::{Store, StoreError, Write};
 
 /// How many inputs may be queued for the engine.
@@ -33,6 +34,9 @@ const DECIDER_STACK_BYTES: usize = 64 << 20;
 const JOB_MARGIN: u32 = 10_000;
 /// The same for numbers of launches.
 const LAUNCH_MARGIN: u32 = 100;
+
+/// The key under which it is noted that every ended job is in the history.
+const HAS_HISTORY: &str = "has_history";
 
 /// Runs a head until a user or a signal ends it.
 pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
@@ -55,8 +59,14 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
         cluster.apply(moment.now, record);
     }
     let records = [started].into_iter().chain(noted).chain(restored);
-    let writes: Vec<_> = records.map(|record| Write::Record(moment.now, record)).collect();
+    let mut writes: Vec<_> = records.map(|record| Write::Record(moment.now, record)).collect();
+    // Earlier versions had no history: its rows come from their journal, once.
+    if store.meta(HAS_HISTORY)?.is_none() {
+        let rows = cluster.jobs().iter().filter_map(|(id, job)| EndedJob::of(*id, job, &cluster));
+        writes.extend(rows.map(|row| Write::Ended(Box::new(row))));
+    }
     store.commit(&writes)?;
+    store.set_meta(HAS_HISTORY, "1")?;
     let first = first_policy(settings, &cluster)?;
     let copies_checkpoints = settings.copies_checkpoints;
     let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };

@@ -116,7 +116,10 @@ impl ClusterState {
             // The policy is asked again at once, with the memory of its last accepted plan.
             Record::PlanOvertaken { .. } => self.wake(now),
             Record::NumbersSkipped { first_job, first_launch } => {
-                self.next_job = self.next_job.max(*first_job);
+                if *first_job > self.next_job {
+                    self.skipped_jobs.push((self.next_job, *first_job));
+                    self.next_job = *first_job;
+                }
                 self.scheduler.skip_launches(*first_launch);
                 None
             }

@@ -38,6 +38,8 @@ pub struct Applied {
     /// Why a plan in the journal was left out: it does not fit the state that the records before it add up to. The live
     /// head writes no such plan, so the journal was damaged or edited.
     pub refused: Option<PlanViolation>,
+    /// Jobs that ended by it.
+    pub ended: Vec<JobId>,
 }
 
 /// The policy that decides.
@@ -61,6 +63,8 @@ pub struct ClusterState {
     jobs: BTreeMap<JobId, JobRecord>,
     /// The number of the next job.
     next_job: JobId,
+    /// Numbers that were left out because a lost state may have given them: the first, and the one after the last.
+    skipped_jobs: Vec<(JobId, JobId)>,
     /// Jobs that were received and have not reached the scheduler.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
@@ -90,6 +94,7 @@ impl ClusterState {
             scheduler,
             jobs: BTreeMap::new(),
             next_job: JobId(0),
+            skipped_jobs: Vec::new(),
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
@@ -119,6 +124,15 @@ impl ClusterState {
             return self.adopt(now, *job, *incarnation, allocation);
         }
         let event = self.fold(now, record);
+        let mut ended = Vec::new();
+        if let Record::JobFinished { job, .. }
+        | Record::JobCancelled { job, .. }
+        | Record::JobFailed { job, .. }
+        | Record::JobRecalled { job, .. } = record
+        {
+            self.count_gpu_time(now, *job);
+            ended.extend(self.job(*job).map(|_| *job));
+        }
         let mut orders = Vec::new();
         if let Some(event) = &event
             && self.scheduler.handle(now, event, &mut orders) == Impact::Changed
@@ -128,7 +142,17 @@ impl ClusterState {
             self.is_woken |= !matches!(event, Event::JobStopped { .. });
         }
         self.note_orders(now, &orders);
-        Applied { event, orders, refused: None }
+        ended.extend(declined(&orders));
+        Applied { event, orders, refused: None, ended }
+    }
+
+    /// Notes the GPU time of a job that ends, while the scheduler still knows it.
+    fn count_gpu_time(&mut self, now: Time, job: JobId) {
+        let table = self.scheduler.jobs();
+        let gpu_s = table.row(job).map(|row| table.service_at(row, now));
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(&job)) {
+            known.gpu_s = gpu_s;
+        }
     }
 
     /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
@@ -159,7 +183,8 @@ impl ClusterState {
             self.changed.get_or_insert(now);
         }
         self.note_orders(now, &orders);
-        Applied { orders, ..Applied::default() }
+        let ended = declined(&orders).collect();
+        Applied { orders, ended, ..Applied::default() }
     }
 
     /// What a policy sees at this moment.
@@ -185,6 +210,11 @@ impl ClusterState {
     /// The least number of launches to come.
     pub fn first_launch(&self) -> Incarnation {
         self.scheduler.jobs().launch_after(Incarnation(0))
+    }
+
+    /// Whether a job that is not known may have been one of a lost state.
+    pub fn may_be_lost(&self, job: JobId) -> bool {
+        self.skipped_jobs.iter().any(|(first, past)| (*first..*past).contains(&job))
     }
 
     /// The number that the next job gets.
@@ -268,4 +298,11 @@ impl ClusterState {
         let jobs = self.scheduler.jobs();
         jobs.row(id).map_or_else(|| self.job(id).map_or(0.0, |job| job.done), |row| jobs.done(row))
     }
+}
+
+fn declined(orders: &[Command]) -> impl Iterator<Item = JobId> {
+    orders.iter().filter_map(|order| match order {
+        Command::Decline { job, .. } => Some(*job),
+        _ => None,
+    })
 }

@@ -238,7 +238,7 @@ impl World {
         self.state.outbox.take_sends();
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
-            Write::Seen(..) | Write::Instance(..) | Write::Replaced(..) => None,
+            Write::Seen(..) | Write::Ended(_) | Write::Instance(..) | Write::Replaced(..) => None,
         }));
         self.state.cluster.scheduler().assert_sane();
     }

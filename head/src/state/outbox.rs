@@ -7,6 +7,7 @@ use rota_transport::value::{Name, Text};
 
 use crate::record::Record;
 use crate::store::Write;
+use crate::store::history::EndedJob;
 
 /// A piece of a job's output, or the agent's reason why there is none.
 pub(crate) type LogAnswer = Result<LogChunk, Text>;
@@ -37,6 +38,11 @@ impl Outbox {
     /// This state takes the place of another one, once this is written.
     pub(super) fn replaced(&mut self, lineage: Lineage) {
         self.writes.push(Write::Replaced(lineage));
+    }
+
+    /// A job has ended.
+    pub(super) fn ended(&mut self, job: EndedJob) {
+        self.writes.push(Write::Ended(Box::new(job)));
     }
 
     pub(super) fn send(&mut self, name: &Name, message: ToAgent) {

@@ -161,9 +161,8 @@ impl State {
         if self.cluster.job(job).is_none() {
             let origin =
                 origin.ok_or("its job is not known, and its node does not remember what was asked for")?;
-            // Numbers from here on are given to new jobs.
-            if job >= self.cluster.next_job() {
-                return Err("its number is not one of a lost state".into());
+            if !self.cluster.may_be_lost(job) {
+                return Err("its job has ended".into());
             }
             let request = origin.request;
             let ascends = request.levels.windows(2).all(|pair| pair.first() < pair.last());
