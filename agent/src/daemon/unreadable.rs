@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::launch::account::RunAs;
 use crate::launch::spec::{
     Attempt, Gang, Grant, LaunchSpec, LauncherKind, Limits, LogCaps, OnHeadLost, Work,
 };
@@ -39,6 +40,7 @@ pub(super) fn stand_in(attempt: Attempt, run_dir: &Path, node: &Node, held: &Ran
             mem_bytes: 0,
             storage_bps: 0,
             limits: Limits::Told,
+            hidden: Vec::new(),
         },
         work: Work { iterations: 0.0, done: 0.0, rate: 0.0, delay_s: 0.0, time_scale: 1.0 },
         checkpoint_dir: PathBuf::new(),
@@ -49,6 +51,9 @@ pub(super) fn stand_in(attempt: Attempt, run_dir: &Path, node: &Node, held: &Ran
         grace_ms: 0,
         waits_for_go: false,
         keeps_progress: false,
+        run_as: RunAs::Agent,
+        makes_directory: false,
+        makes_checkpoint_dir: false,
         log: LogCaps::default(),
         origin: None,
     };
