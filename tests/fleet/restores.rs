@@ -47,10 +47,10 @@ fn an_older_copy_of_the_state_is_not_obeyed_until_it_is_accepted_and_then_nothin
     let mut cluster = Cluster::start(2, 4, &[&LEASE[..], &["--policy", "fifo+no-preempt"]].concat());
     let (ends, stays) = (witness(&cluster, 6), witness(&cluster, 45));
     cluster.until("both run", |cluster| runs(cluster, ends) && runs(cluster, stays));
-    cluster.kill_head();
+    // While the head runs.
     let copy = cluster.folder.path().join("copy");
-    copy_state(&cluster.folder.path().join("head"), &copy);
-    cluster.start_head();
+    let said = cluster.rota(&["head", "backup", &cluster.path("copy"), "--state", &cluster.path("head")]);
+    assert!(said.contains("epoch 1"), "{said}");
     // None of this is in the copy: an end, a job that comes and goes, a job that stays.
     let (passes, comes) = (witness(&cluster, 1), witness(&cluster, 45));
     cluster.until("one has come and gone, one stays", |cluster| {
@@ -127,4 +127,41 @@ fn a_job_that_waits_in_the_copy_and_runs_in_truth_goes_on_and_a_gang_too() {
     let ranks = std::fs::read_to_string(cluster.path("gang")).expect("written");
     assert_eq!(ranks.lines().count(), 2, "each rank began once:\n{ranks}");
     assert_no_doubles(&cluster, 1);
+}
+
+#[test]
+fn a_damaged_state_is_examined_repaired_and_used_again() {
+    let mut cluster = Cluster::start(1, 2, &LEASE);
+    let first = witness(&cluster, 1);
+    cluster.until("it is done", |cluster| job(cluster, first)["state"] == "finished");
+    let state = cluster.path("head");
+    let fsck = |cluster: &Cluster, more: &[&str]| {
+        cluster.try_rota(&[&["head", "fsck", "--state", &state][..], more].concat())
+    };
+    assert!(fsck(&cluster, &[]).is_ok_and(|said| said.contains("0 faults")), "while the head runs");
+    let error = fsck(&cluster, &["--repair"]).expect_err("a head uses it");
+    assert!(error.contains("another head uses this state directory"), "{error}");
+    cluster.kill_head();
+    // As a bad disk would: the last records are gone, and something else is in the middle of the file.
+    let database =
+        rusqlite::Connection::open(cluster.folder.path().join("head/head.sqlite")).expect("opened");
+    let last: i64 = database.query_row("SELECT max(id) FROM journal", [], |row| row.get(0)).expect("lines");
+    database.execute("UPDATE journal SET body = 'rubbish' WHERE id = ?1", [last - 2]).expect("changed");
+    drop(database);
+    let error = fsck(&cluster, &[]).expect_err("damaged");
+    assert!(
+        error.contains(&format!("good up to line {}", last - 3)) && error.contains("--repair"),
+        "{error}"
+    );
+    let said = fsck(&cluster, &["--repair"]).expect("repaired");
+    assert!(
+        said.contains(&format!("journal line {}", last - 2)) && said.contains("--accept-restore"),
+        "{said}"
+    );
+    assert!(fsck(&cluster, &[]).is_ok_and(|said| said.contains("0 faults")));
+    cluster.start_head_with(&["--accept-restore"]);
+    cluster.until("it is ready", |cluster| cluster.status()["is_ready"] == true);
+    let second = witness(&cluster, 1);
+    cluster.until("it works", |cluster| job(cluster, second)["state"] == "finished");
+    assert!(second > first + 1_000 && n_begun(&cluster, first) == 1, "{}", oracle(&cluster));
 }
