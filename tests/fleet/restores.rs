@@ -165,3 +165,18 @@ fn a_damaged_state_is_examined_repaired_and_used_again() {
     cluster.until("it works", |cluster| job(cluster, second)["state"] == "finished");
     assert!(second > first + 1_000 && n_begun(&cluster, first) == 1, "{}", oracle(&cluster));
 }
+
+#[test]
+fn jobs_that_ended_while_no_head_was_there_are_over_though_the_copy_does_not_know_them() {
+    let mut cluster = Cluster::start(1, 2, &LEASE);
+    let copy = cluster.folder.path().join("copy");
+    cluster.rota(&["head", "backup", &cluster.path("copy"), "--state", &cluster.path("head")]);
+    let unknown = witness(&cluster, 4);
+    cluster.until("it runs", |cluster| runs(cluster, unknown));
+    cluster.kill_head();
+    cluster.until("it has ended", |cluster| has_ended(cluster, unknown));
+    restore(&cluster, &copy);
+    cluster.start_head_with(&["--accept-restore"]);
+    cluster.until("it is known again", |cluster| job(cluster, unknown)["state"] == "finished");
+    assert_eq!(n_begun(&cluster, unknown), 1, "{}", oracle(&cluster));
+}

@@ -68,6 +68,11 @@ impl Launches {
         self.0.remove(&attempt);
     }
 
+    /// Whether a launch of a job is known.
+    pub(super) fn has_job(&self, job: u32) -> bool {
+        self.0.keys().any(|attempt| attempt.job == job)
+    }
+
     /// How many have not ended.
     pub(super) fn n_live(&self) -> usize {
         self.0.values().filter(|live| !live.has_ended()).count()
@@ -84,10 +89,9 @@ impl Launches {
         alive.flat_map(|live| live.spec.grant.gpus.as_slice().iter().copied()).collect()
     }
 
-    /// Where those that have not ended come from, as far as their records say.
+    /// Where they come from, as far as their records say.
     pub(super) fn origins(&self) -> Vec<Origin> {
-        let alive = self.0.values().filter(|live| !live.has_ended());
-        alive.filter_map(|live| live.spec.origin.as_deref().cloned()).collect()
+        self.0.values().filter_map(|live| live.spec.origin.as_deref().cloned()).collect()
     }
 
     /// All launches as an inventory shows them.

@@ -9,6 +9,7 @@
 
 mod admission;
 mod agents;
+mod conditions;
 mod copies;
 #[cfg(test)]
 mod hostile_agents;
@@ -251,14 +252,6 @@ impl State {
             return None;
         }
         self.agents.order(moment.real, node, task, &mut self.outbox)
-    }
-
-    /// Jobs that were held until the head was ready reach the scheduler.
-    pub(crate) fn release_held(&mut self, moment: Moment) {
-        let held: Vec<_> = self.cluster.held().iter().copied().collect();
-        for job in held {
-            self.record(moment, Record::JobSubmitted { job });
-        }
     }
 
     /// Credits launches with iterations for time that was skipped; those whose work is done end here.

@@ -3,8 +3,8 @@
 use rota_core::allocation::Slice;
 use rota_core::ids::{JobId, NodeId};
 use rota_transport::message::{
-    Attempt, AttemptInfo, AttemptState, ExitCause, ExitHow, Exited, Fact, JobEnd, KeepWork, OrderId, Outcome,
-    Rendezvous, Task,
+    Attempt, AttemptInfo, AttemptState, Exit, ExitCause, ExitHow, Exited, Fact, JobEnd, KeepWork, OrderId,
+    Outcome, Rendezvous, Task,
 };
 use rota_transport::value::{LongText, Name};
 
@@ -76,6 +76,12 @@ impl State {
     pub(super) fn take_attempt(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo) {
         let attempt = info.attempt;
         let is_ours = self.launches.get(attempt).is_some_and(|live| live.ranks.contains_key(&node));
+        if !is_ours
+            && self.agents.is_replaced(node)
+            && let AttemptState::Exited(exit) = &info.state
+        {
+            return self.recall_exit(moment, node, info, is_success(exit));
+        }
         if !is_ours {
             // Unknown here, or its job runs elsewhere: it has to end, and its end be reported.
             let slice = Slice {
@@ -146,7 +152,7 @@ impl State {
         match self.cluster.job(job).map(|job| job.standing) {
             Some(Standing::Finished) => JobEnd::Finished,
             Some(Standing::Cancelled) => JobEnd::Cancelled,
-            Some(Standing::Failed) => JobEnd::Failed,
+            Some(Standing::Failed | Standing::TimeLimit) => JobEnd::Failed,
             Some(Standing::Held | Standing::Active | Standing::Declined) | None => JobEnd::None,
         }
     }
@@ -162,7 +168,7 @@ impl State {
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
         live.is_refused |= exited.exit.cause == ExitCause::Refused;
-        let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
+        let is_done = is_success(&exited.exit);
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
@@ -170,6 +176,10 @@ impl State {
             let is_failure = matches!(cause, ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused);
             let reason = format!("on {node_name} it {}", exit_text(exited));
             self.fail(moment, attempt, reason, is_failure);
+        }
+        if let Some(code) = exit_code(&exited.exit).filter(|_| !is_done && !was_ordered) {
+            let Attempt { job, incarnation } = attempt;
+            self.record(moment, Record::JobExited { job, incarnation, code });
         }
         self.rank_gone(attempt, node, is_done);
         self.conclude(moment, attempt);
@@ -237,6 +247,21 @@ impl State {
     fn is_gang(&self, attempt: Attempt) -> bool {
         self.launches.get(attempt).is_some_and(|live| live.ranks.len() > 1)
     }
+}
+
+/// What a shell would call the exit code of a rank that failed by itself.
+fn exit_code(exit: &Exit) -> Option<i32> {
+    let is_own = matches!(exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+    match &exit.how {
+        ExitHow::Code(code) if is_own => Some(*code),
+        ExitHow::Signal(signal) if is_own => Some(signal.saturating_add(128)),
+        _ => None,
+    }
+}
+
+/// Whether a rank has done its work.
+fn is_success(exit: &Exit) -> bool {
+    exit.how == ExitHow::Code(0) && exit.cause == ExitCause::Itself
 }
 
 fn exit_text(exited: &Exited) -> String {

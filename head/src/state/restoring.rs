@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use rota_core::allocation::Allocation;
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::time::Time;
-use rota_transport::message::{Attempt, AttemptState, JobEnd, KeepWork, Origin, RecalledJob};
+use rota_transport::message::{
+    Attempt, AttemptInfo, AttemptState, JobEnd, KeepWork, Origin, RecalledJob, Task,
+};
 use rota_transport::value::is_plain;
 
 use super::launches::{LaunchPhase, Rank};
@@ -29,6 +31,8 @@ pub(crate) struct Restoring {
     unknown: BTreeMap<Attempt, BTreeMap<NodeId, AttemptState>>,
     origins: BTreeMap<Attempt, Origin>,
     ended: BTreeMap<JobId, RecalledJob>,
+    /// Ranks of launches that are gone, and have done their work.
+    n_done: BTreeMap<Attempt, u32>,
 }
 
 impl Restoring {
@@ -83,6 +87,39 @@ impl State {
         }
     }
 
+    /// A launch that a lost state had ordered ended before its agent came back: its job is over, or waits again.
+    pub(super) fn recall_exit(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo, is_done: bool) {
+        let attempt = info.attempt;
+        let origin = self.restoring.origins.get(&attempt).cloned();
+        let n_nodes = origin.as_ref().map_or(1, |origin| origin.n_nodes);
+        let mut end = JobEnd::None;
+        match self.take_job_in(moment, attempt, origin) {
+            Ok(()) if is_done => {
+                let n_done = self.restoring.n_done.entry(attempt).or_default();
+                *n_done += 1;
+                if *n_done == n_nodes {
+                    end = JobEnd::Finished;
+                    let launch = attempt.incarnation.0;
+                    self.restoring.ended.insert(attempt.job, RecalledJob { job: attempt.job, launch, end });
+                }
+            }
+            Ok(()) => {
+                let (job, incarnation, done) = (attempt.job, attempt.incarnation, info.checkpointed.count());
+                if self.cluster.job(job).is_some_and(|known| known.done < done) {
+                    self.record(moment, Record::JobCheckpointed { job, incarnation, done });
+                }
+            }
+            Err(why) if self.cluster.job(attempt.job).is_none() => {
+                let name = self.cluster.node_name(node).to_owned();
+                let text = format!("{attempt} has ended on {name} and cannot be taken over: {why}");
+                tracing::warn!("{text}");
+                self.record(moment, Record::Noted { text });
+            }
+            Err(_) => {}
+        }
+        self.order(moment, node, Task::Forget { attempt, end });
+    }
+
     /// Decides about all that agents have reported and this state does not know. Once the wait is over, after every
     /// inventory: agents may come back late.
     pub(super) fn settle_restored(&mut self, moment: Moment) {
@@ -99,6 +136,7 @@ impl State {
             }
         }
         self.restoring.origins.clear();
+        self.restoring.n_done.clear();
     }
 
     /// A job that ended since the copy was made is over.

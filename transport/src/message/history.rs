@@ -1,118 +1,78 @@
-//! Which state of which head an agent serves. A state that was restored from an older copy, or is another one altogether, is
-//! told from the one that an agent knows by three numbers: its lineage, the start of the head, and how far its journal is.
-//!
-//! Every start of a head draws a number, and within a start the journal only grows. So an agent's mark names one prefix of one
-//! history, and a head whose history does not begin with it has not written what the agent has seen.
+//! Jobs that have ended, as people ask for them and see them. Times are those of the wall clock.
 
-use rota_core::ids::JobId;
+use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, JobRequest};
-use crate::value::Name;
+use super::JobStateView;
+use crate::value::{Iterations, Name, Text};
 
-/// A random number drawn when a state folder is made, and again when an operator accepts a restored one. 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Lineage(pub u64);
+/// Which jobs that have ended are wanted; what is empty or absent does not narrow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryFilter {
+    /// Whose they were.
+    pub user: Text,
+    /// Whom they counted for.
+    pub tenant: Text,
+    /// Their model.
+    pub model: Text,
+    /// Their name.
+    pub name: Text,
+    /// How they ended.
+    pub state: Option<JobStateView>,
+    /// Ended at this time or later, in microseconds since 1970.
+    pub from_us: Option<i64>,
+    /// Ended before this time, in microseconds since 1970.
+    pub until_us: Option<i64>,
+    /// Only jobs with a higher number: the last of the page before.
+    pub after: Option<JobId>,
+}
 
-impl Lineage {
-    /// None: of an agent that never served a head.
-    pub const NONE: Lineage = Lineage(0);
-
-    /// One that nobody else has.
-    pub fn draw() -> Self {
-        Lineage(rand::random_range(1..=u64::MAX >> 1))
+impl Default for HistoryFilter {
+    /// All of them.
+    fn default() -> Self {
+        let none = || Text::cut("");
+        let (user, tenant, model, name) = (none(), none(), none(), none());
+        HistoryFilter { user, tenant, model, name, state: None, from_us: None, until_us: None, after: None }
     }
 }
 
-impl std::fmt::Display for Lineage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// A random number drawn at every start of a head. 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StartId(pub u64);
-
-impl StartId {
-    /// One that no other start has.
-    pub fn draw() -> Self {
-        StartId(rand::random_range(1..=u64::MAX >> 1))
-    }
-}
-
-/// A random number drawn when an agent's run directory is made: another one under the same name is another agent, or the
-/// same one without what it knew. 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct InstanceId(pub u64);
-
-impl InstanceId {
-    /// One that no other run directory has.
-    pub fn draw() -> Self {
-        InstanceId(rand::random_range(1..=u64::MAX >> 1))
-    }
-}
-
-/// How far a state has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StateMark {
-    /// Which state.
-    pub lineage: Lineage,
-    /// The start of the head that said so.
-    pub start: StartId,
-    /// The last line of its journal.
-    pub journal: u64,
-}
-
-/// What an agent knows of the state it serves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Knowledge {
-    /// The state as its head last described it.
-    pub mark: StateMark,
-    /// One more than the highest job number it has seen; 0 if it has seen none.
-    pub n_jobs: u32,
-    /// The highest launch number of any job it has seen.
-    pub last_launch: u32,
-}
-
-/// How a job ended, as the head tells agents: an older copy of the head's state does not know it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobEnd {
-    /// It has not: it was stopped, and may be launched again.
-    #[default]
-    None,
-    /// Its work is done.
-    Finished,
-    /// A user cancelled it.
-    Cancelled,
-    /// It was given up after too many failures.
-    Failed,
-}
-
-/// A job that an agent remembers, though its launches are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecalledJob {
-    /// Its number.
-    pub job: JobId,
-    /// The last launch of it that ended there.
-    pub launch: u32,
-    /// How the job ended.
-    pub end: JobEnd,
-}
-
-/// Where a launch comes from: enough for a head that has never heard of the job to take it in.
+/// A job that has ended. Times are in microseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The launch.
-    pub attempt: Attempt,
-    /// Who submitted the job.
+pub struct EndedJobView {
+    /// The number that the head gave it when it was submitted.
+    pub id: JobId,
+    /// The name it was submitted with.
+    pub name: Text,
+    /// Who submitted it.
     pub user: Name,
-    /// What they asked for.
-    pub request: JobRequest,
-    /// On how many nodes the launch runs.
-    pub n_nodes: u32,
+    /// Whom it counted for.
+    pub tenant: Text,
+    /// Name of the profile it ran by; empty when it had none.
+    pub model: Text,
+    /// How it ended.
+    pub state: JobStateView,
+    /// Why it ended so; empty if there is nothing to add.
+    pub reason: Text,
+    /// GPUs asked for.
+    pub gpus: u32,
+    /// When it was submitted.
+    pub submitted_us: i64,
+    /// When it first ran.
+    pub started_us: Option<i64>,
+    /// When it ended.
+    pub ended_us: i64,
+    /// GPU time that it received, in GPU-seconds.
+    pub gpu_s: f64,
+    /// Iterations done.
+    pub done: Iterations,
+    /// Iterations in all; 0 if nobody said.
+    pub work: Iterations,
+    /// How often it was launched.
+    pub launches: Incarnation,
+    /// How often it failed.
+    pub n_failures: u32,
+    /// How often it was stopped in favour of others.
+    pub n_preemptions: u32,
+    /// Names of the nodes of its last launch.
+    pub nodes: Vec<Text>,
 }

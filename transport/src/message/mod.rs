@@ -1,18 +1,23 @@
 //! The messages. Enums are append-only: a new variant goes to the end, a field never changes its position, and
 //! `tests/wire` holds the bytes of every message, so that a mistake is a failing test and not a broken cluster.
 //!
-//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job, `history`
-//! which state of a head an agent serves, `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
+//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
+//! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
+//! jobs that have ended, `lineage` which state of a head an agent serves. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
+mod change;
 mod history;
 mod launch;
+mod lineage;
 mod to_agent;
 mod to_head;
 mod user;
 
+pub use change::*;
 pub use history::*;
 pub use launch::*;
+pub use lineage::*;
 pub use to_agent::*;
 pub use to_head::*;
 pub use user::*;
