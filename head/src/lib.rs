@@ -24,6 +24,7 @@ mod decider;
 mod engine;
 mod error;
 pub mod fsck;
+mod joining;
 pub mod ledger;
 pub mod pace;
 mod record;
