@@ -77,15 +77,20 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
     })?;
     let path = state.join("head.sqlite");
     let database = open(&path)?;
-    let (before, lines_after) = look(&database);
+    let (before, lines) = look(&database);
     if before.is_usable {
         return Ok(None);
     }
     let new_folder = state.join("repaired");
     let _ = std::fs::remove_dir_all(&new_folder);
-    let lost_tables = rebuild(&database, &new_folder, before.last_good)?;
-    let lines = write_lines(state, before.last_good, &lines_after)?;
+    let n_good = lines.partition_point(|line| line.id <= before.last_good);
+    let (good, rest) = lines.split_at(n_good);
+    let lost_tables = rebuild(&database, &new_folder, before.last_good, good)?;
+    let lines = write_lines(state, before.last_good, rest)?;
     drop(database);
+    let rebuilt = new_folder.join("head.sqlite");
+    let synced = std::fs::File::open(&rebuilt).and_then(|file| file.sync_all());
+    synced.map_err(|error| file_error(&rebuilt, error))?;
     let aside = (1..).map(|n| state.join(format!("head.sqlite.damaged-{n}"))).find(|path| !path.exists());
     let aside = aside.unwrap_or_else(|| state.join("head.sqlite.damaged"));
     let rename = |from: PathBuf, to: PathBuf| match std::fs::rename(&from, &to) {
@@ -96,7 +101,7 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
         let with = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
         rename(with(&path), with(&aside))?;
     }
-    rename(new_folder.join("head.sqlite"), path)?;
+    rename(rebuilt, path)?;
     let _ = std::fs::remove_dir_all(&new_folder);
     Ok(Some(Repaired { before, aside, lines, lost_tables }))
 }
@@ -118,7 +123,7 @@ struct Line {
     body: String,
 }
 
-/// Examines a database. Also returns the lines after the last good one, as far as they can be read.
+/// Examines a database. Also returns its lines, as far as they can be read.
 fn look(database: &Connection) -> (Examined, Vec<Line>) {
     let mut found = Examined { faults: integrity(database), is_usable: true, ..Examined::default() };
     let (lines, fault) = read(database);
@@ -139,8 +144,7 @@ fn look(database: &Connection) -> (Examined, Vec<Line>) {
     found.last_good = records.last().map_or(0, |(id, _, _)| *id);
     apply_all(&records, &mut found);
     found.faults.extend(trouble);
-    let last_good = found.last_good;
-    (found, lines.into_iter().filter(|line| line.id > last_good).collect())
+    (found, lines)
 }
 
 /// What the database's own check says.
@@ -217,16 +221,27 @@ fn apply_all(records: &[(u64, Time, Record)], found: &mut Examined) {
 }
 
 /// Makes a new database of what is good. Returns the tables that could not be kept.
-fn rebuild(database: &Connection, folder: &Path, last_good: u64) -> Result<Vec<String>, StoreError> {
+fn rebuild(
+    database: &Connection,
+    folder: &Path,
+    last_good: u64,
+    good: &[Line],
+) -> Result<Vec<String>, StoreError> {
     // Opening makes the tables of this version.
     drop(Store::open(folder)?);
     let path = folder.join("head.sqlite");
     let wrong = |error| StoreError::Database { path: path.clone(), error };
     let old = database.path().unwrap_or_default().to_owned();
     let new = open(&path)?;
+    new.pragma_update(None, "synchronous", "OFF").map_err(wrong)?;
     new.execute("ATTACH DATABASE ?1 AS old", [old]).map_err(wrong)?;
-    new.execute("INSERT INTO journal SELECT * FROM old.journal WHERE id <= ?1", params![last_good as i64])
-        .map_err(wrong)?;
+    // Not copied by the database: it would stumble over the damage that reading stopped at.
+    for line in good {
+        let values = params![line.id as i64, line.time.0, line.kind, line.body];
+        new.prepare_cached("INSERT INTO journal (id, time_us, kind, body) VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut insert| insert.execute(values))
+            .map_err(wrong)?;
+    }
     let tables = |schema: &str| -> Result<Vec<(String, String)>, rusqlite::Error> {
         let query =
             format!("SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table' AND sql IS NOT NULL");
