@@ -11,6 +11,7 @@ pub(crate) mod variant;
 use std::sync::Arc;
 
 use rhai::Engine;
+use rota_core::check::is_sound;
 use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
@@ -207,7 +208,8 @@ impl ScriptPolicy {
         match result {
             Ok(mut plan) => {
                 plan.notes = notes;
-                if self.keeps_running() {
+                // What cannot be carried out is refused as it is.
+                if self.keeps_running() && is_sound(&session.snapshot, &plan) {
                     guards::mend(&session.snapshot, &mut plan);
                 }
                 Ok(plan)
