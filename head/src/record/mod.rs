@@ -240,6 +240,11 @@ pub enum Record {
         /// A sentence as `rota events` shows it.
         text: String,
     },
+    /// A changed text of the policy's scripts is not used, and the old one stays in use. It stands until a policy is set.
+    PolicyRefused {
+        /// What is wrong with the new text, as people read it.
+        reason: String,
+    },
 }
 
 /// What a node has.

@@ -32,6 +32,7 @@ impl Record {
             Record::TimeJumped { .. } => "time-jumped",
             Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
+            Record::PolicyRefused { .. } => "policy-refused",
         }
     }
 
@@ -88,6 +89,7 @@ impl Record {
             }
             Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+            Record::PolicyRefused { reason } => reason.clone(),
         }
     }
 
@@ -119,7 +121,8 @@ impl Record {
             | Record::PlanOvertaken { .. }
             | Record::TimeJumped { .. }
             | Record::Acted { .. }
-            | Record::Noted { .. } => None,
+            | Record::Noted { .. }
+            | Record::PolicyRefused { .. } => None,
         }
     }
 }

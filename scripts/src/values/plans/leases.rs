@@ -65,7 +65,7 @@ impl LeasesValue {
         let limits = solving::limits(session.meter(), gap, nodes);
         let options = TermOptions { goal, most_rows, limits };
         let solved = {
-            let mut solver = session.shared.solving.solver();
+            let mut solver = session.shared.solving.solver("the solver of `term`");
             Arc::make_mut(&mut self.book).term(&session.snapshot, &options, &mut **solver)
         };
         match solved {

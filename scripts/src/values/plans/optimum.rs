@@ -25,7 +25,7 @@ impl View {
         session.meter().charge(queue.rows.len() + session.snapshot.cluster.nodes().len())?;
         let mut room = session.take_room();
         let found = {
-            let mut solver = session.shared.solving.solver();
+            let mut solver = session.shared.solving.solver("the solver of `optimum`");
             optimum(&session.snapshot, &queue.rows, &mut room, &mut **solver, &settings)
         };
         session.give_room(room);
