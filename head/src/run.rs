@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Listener;
@@ -19,6 +20,7 @@ use crate::roles::RolesFile;
 use crate::serve;
 use crate::settings::HeadSettings;
 use crate::state::{State, StateSettings};
+use crate::store::history::EndedJob;
 use crate::store::{Store, StoreError, Write};
 
 /// How many inputs may be queued for the engine.
@@ -30,6 +32,9 @@ const DEFAULT_POLICY: &str = "las+tune";
 const LEAST_LIMIT: Duration = Duration::from_secs(2);
 /// ... and at most this long, because new jobs wait for it.
 const MOST_LIMIT: Duration = Duration::from_secs(60);
+
+/// The key under which it is noted that every ended job is in the history.
+const HAS_HISTORY: &str = "has_history";
 
 /// Runs a head until a user or a signal ends it.
 pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
@@ -46,9 +51,16 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let rules = Some(Box::new(settings.rules.clone()));
     let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into(), rules };
     let noted = folded.refused.into_iter().map(|text| Record::Noted { text });
-    let writes: Vec<_> =
+    let mut writes: Vec<_> =
         [started].into_iter().chain(noted).map(|record| Write::Record(moment.now, record)).collect();
+    // Earlier versions had no history: its rows come from their journal, once.
+    if store.meta(HAS_HISTORY)?.is_none() {
+        let ended = (0_u32..).zip(cluster.jobs());
+        let rows = ended.filter_map(|(id, job)| EndedJob::of(JobId(id), job, &cluster));
+        writes.extend(rows.map(|row| Write::Ended(Box::new(row))));
+    }
     store.commit(&writes)?;
+    store.set_meta(HAS_HISTORY, "1")?;
     let first = first_policy(settings, &cluster)?;
     let copies_checkpoints = settings.copies_checkpoints;
     let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };
@@ -196,7 +208,6 @@ fn start_time(store: &Store, last: Time, scale: f64) -> Result<Time, StoreError>
 
 #[cfg(test)]
 mod tests {
-    use rota_core::ids::JobId;
     use rota_core::plan::Plan;
 
     use super::*;
