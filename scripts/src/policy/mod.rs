@@ -172,6 +172,7 @@ impl ScriptPolicy {
         let mut copy = Self::compile(&self.name, &self.texts(), limits, Some(Arc::clone(trace)))?;
         copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
         copy.memories.clone_from(&self.memories);
+        copy.shared.solving.announce_like(&self.shared.solving);
         Ok(copy)
     }
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rota_solvers::{Highs, Limits, Solver};
@@ -24,7 +24,7 @@ pub(crate) fn limits(meter: &Meter, gap: f64, nodes: u64) -> Limits {
 }
 
 /// Is told where a solver is called, and nothing (an empty text) when it has answered.
-type Announce = Box<dyn Fn(&str) + Send + Sync>;
+type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The solver of one engine.
 pub(crate) struct Solving {
@@ -47,6 +47,12 @@ impl Solving {
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn Solver + Send>> {
         self.solver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the same as another about its calls.
+    pub(crate) fn announce_like(&self, other: &Solving) {
+        let announce = other.announce.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        *self.announce.lock().unwrap_or_else(PoisonError::into_inner) = announce;
     }
 
     fn announce(&self, place: &str) {
@@ -98,6 +104,6 @@ impl ScriptPolicy {
     /// the solver has answered.
     pub fn announce_solves(&mut self, announce: impl Fn(&str) + Send + Sync + 'static) {
         *self.shared.solving.announce.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Box::new(announce));
+            Some(Arc::new(announce));
     }
 }
