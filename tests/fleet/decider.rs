@@ -107,7 +107,7 @@ fn a_solver_that_does_not_end_is_killed_and_named_while_jobs_and_nodes_go_on() {
         trouble.contains("had not decided after 2 s") && trouble.contains(SOLVES)
     });
     assert_eq!(cluster.jobs()[first]["state"], "running", "what runs goes on");
-    assert_eq!(cluster.jobs()[second]["state"], "waiting");
+    assert_ne!(cluster.jobs()[second]["state"], "running", "nobody decided that it runs");
     let events = cluster.rota(&["events"]);
     assert!(events.contains("policy-failed") && events.contains(SOLVES), "{events}");
     let error = cluster.try_rota(&["policy", "set", &script]).expect_err("a dry run takes too long");
