@@ -26,7 +26,7 @@ pub(super) enum Task {
     /// A policy was tried: use it from now on, or say why not.
     Use {
         ticket: Option<u64>,
-        result: Result<Tried, PolicyUseError>,
+        result: Result<Box<Tried>, PolicyUseError>,
     },
 }
 
@@ -56,7 +56,7 @@ pub(super) fn run(settings: ChildSettings, tasks: &mpsc::Receiver<Task>, last: &
             Task::Use { ticket, result } => {
                 let result = result.map(|tried| {
                     let chosen = tried.chosen.clone();
-                    policy = Some(InUse::new(settings.clone(), tried, policy.take()));
+                    policy = Some(InUse::new(settings.clone(), *tried, policy.take()));
                     chosen
                 });
                 tell(Answer::Chosen { ticket, result });

@@ -52,7 +52,7 @@ pub(super) fn run(
             Err(mpsc::RecvTimeoutError::Disconnected) => return,
         };
         if let Some((ticket, result)) = found
-            && tasks.send(Task::Use { ticket, result }).is_err()
+            && tasks.send(Task::Use { ticket, result: result.map(Box::new) }).is_err()
         {
             return;
         }
