@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_solvers::{Highs, Limits, Solver};
+use rota_solvers::{Highs, Limits, Model, Solution, Solver, Start};
 
 use crate::language::limits::Meter;
 use crate::policy::ScriptPolicy;
@@ -85,6 +85,15 @@ impl DerefMut for Called<'_> {
 impl Drop for Called<'_> {
     fn drop(&mut self) {
         self.solving.announce("");
+    }
+}
+
+/// The solver for native code that lets scripts run between its solves: it is held for one solve at a time.
+pub(crate) struct OneByOne<'a>(pub(crate) &'a Solving);
+
+impl Solver for OneByOne<'_> {
+    fn solve(&mut self, model: &Model, limits: &Limits, start: Start<'_>) -> Solution {
+        self.0.solver("the solver of a native model").solve(model, limits, start)
     }
 }
 
