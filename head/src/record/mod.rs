@@ -315,6 +315,11 @@ pub enum Record {
         /// The user who asked for it.
         user: String,
     },
+    /// A changed text of the policy's scripts is not used, and the old one stays in use. It stands until a policy is set.
+    PolicyRefused {
+        /// What is wrong with the new text, as people read it.
+        reason: String,
+    },
     /// An operator accepted a state that was restored from an older copy.
     RestoreAccepted {
         /// The lineage that begins with it, as agents name it.

@@ -43,6 +43,7 @@ impl Record {
             Record::JobPrioritized { .. } => "job-prioritized",
             Record::NodeClosed { .. } => "node-closed",
             Record::NodeOpened { .. } => "node-opened",
+            Record::PolicyRefused { .. } => "policy-refused",
             Record::RestoreAccepted { .. } => "restore-accepted",
             Record::NumbersSkipped { .. } => "numbers-skipped",
             Record::JobAdopted { .. } => "job-adopted",
@@ -120,6 +121,7 @@ impl Record {
                 format!("node {node} takes no new jobs, closed by {user}{}", because(reason))
             }
             Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
+            Record::PolicyRefused { reason } => reason.clone(),
             Record::RestoreAccepted { lineage } => {
                 format!("an operator accepted this state, restored from an older copy: lineage {lineage}")
             }
@@ -182,6 +184,7 @@ impl Record {
             | Record::Noted { .. }
             | Record::NodeClosed { .. }
             | Record::NodeOpened { .. }
+            | Record::PolicyRefused { .. }
             | Record::RestoreAccepted { .. }
             | Record::NumbersSkipped { .. } => None,
         }
