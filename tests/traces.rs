@@ -17,17 +17,23 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_table_of_ones_own_is_mapped_simulated_and_run_again() {
     let dir = tempfile::tempdir().expect("a folder");
-    let table = "id,submitted,n,hours,team\na,2026-01-31 07:00:00,1,1.5,vision\nb,2026-01-31 07:10:00,4,0.5,nlp\n";
+    let table =
+        "id,submitted,n,hours,team\na,2026-01-31 07:00:00,1,1.5,vision\nb,2026-01-31 07:10:00,4,0.5,nlp\n";
     fs::write(dir.path().join("mine.csv"), table).expect("written");
     let guess = rota(dir.path(), &["trace", "import", "mine.csv"]);
     assert_eq!(guess.status.code(), Some(1));
-    assert!(text(&guess.stderr).contains("say --map job_id=id,arrival_s=submitted"), "{}", text(&guess.stderr));
+    assert!(
+        text(&guess.stderr).contains("say --map job_id=id,arrival_s=submitted"),
+        "{}",
+        text(&guess.stderr)
+    );
     let map = "job_id=id,arrival_s=submitted:date,gpus=n,duration_s=hours:h,tenant=team";
     let import = rota(dir.path(), &["trace", "import", "mine.csv", "--map", map]);
     assert_eq!(text(&import.stderr), "mine.csv: recognised as rota; 2 jobs\n");
     let expected = "job_id,arrival_s,gpus,iterations,tenant\na,0,1,5400,vision\nb,600,4,1800,nlp\n";
     assert_eq!(text(&import.stdout), expected);
-    let run = rota(dir.path(), &["simulate", "-p", "fifo", "--trace", "mine.csv", "--map", map, "--out", "out"]);
+    let run =
+        rota(dir.path(), &["simulate", "-p", "fifo", "--trace", "mine.csv", "--map", map, "--out", "out"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
     let again = rota(dir.path(), &["explain", "out", "b"]);
     assert!(again.status.success(), "it simulates the run again, with the map: {}", text(&again.stderr));
@@ -37,7 +43,8 @@ fn a_table_of_ones_own_is_mapped_simulated_and_run_again() {
 fn a_check_lists_every_row_that_makes_no_sense() {
     let dir = tempfile::tempdir().expect("a folder");
     let rows = "a,0,1,5\r\na,1,1,5\r\n\r\nb,-1,1,5\r\nc,1,1,1e18\r\nd,1,4000,5\r\n";
-    fs::write(dir.path().join("t.csv"), format!("job_id,arrival_s,gpus,duration_s\r\n{rows}")).expect("written");
+    fs::write(dir.path().join("t.csv"), format!("job_id,arrival_s,gpus,duration_s\r\n{rows}"))
+        .expect("written");
     let output = rota(dir.path(), &["trace", "check", "t.csv", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -48,7 +55,11 @@ fn a_check_lists_every_row_that_makes_no_sense() {
     assert_eq!(severities, ["unreadable", "unreadable", "unreadable", "impossible"]);
     fs::write(dir.path().join("empty.csv"), "job_id,arrival_s,gpus,duration_s\n").expect("written");
     let empty = rota(dir.path(), &["trace", "stats", "empty.csv"]);
-    assert!(!empty.status.success() && text(&empty.stderr).contains("at least one job"), "{}", text(&empty.stderr));
+    assert!(
+        !empty.status.success() && text(&empty.stderr).contains("at least one job"),
+        "{}",
+        text(&empty.stderr)
+    );
 }
 
 /// Every file below the public traces is read, or refused for a reason that says what it is.
@@ -77,7 +88,11 @@ fn every_public_file_is_read_or_refused_for_a_stated_reason() {
             Ok("shockwave; 120 jobs"),
         ),
         ("sia/workloads/philly/workload-1.csv", &[], Err("has no durations")),
-        ("alibaba-gpu-v2023-openb/openb_pod_list_default.csv", &[], Ok("openb; 6,203 jobs; 1088 rows left out: asks for no GPU")),
+        (
+            "alibaba-gpu-v2023-openb/openb_pod_list_default.csv",
+            &[],
+            Ok("openb; 6,203 jobs; 1088 rows left out: asks for no GPU"),
+        ),
         ("alibaba-gpu-v2023-openb/openb_node_list_gpu_node.csv", &[], Err("a list of nodes")),
         ("alibaba-pai-v2020/philly_runtime.csv", &[], Err("run times without arrivals")),
         ("alibaba-pai-v2020/job_1_norm.csv", &[], Err("measured mini-batch times")),
@@ -96,10 +111,16 @@ fn every_public_file_is_read_or_refused_for_a_stated_reason() {
         let said = text(&output.stderr);
         match expected {
             Ok(part) => {
-                assert!(output.status.success() && said.contains(&format!("recognised as {part}")), "{file}: {said}");
+                assert!(
+                    output.status.success() && said.contains(&format!("recognised as {part}")),
+                    "{file}: {said}"
+                );
                 let again = rota(dir.path(), &["trace", "import", "jobs.csv", "-o", "again.csv"]);
                 let again = text(&again.stderr);
-                assert!(again.contains("recognised as rota") || again.contains("expected a model of"), "{file}: {again}");
+                assert!(
+                    again.contains("recognised as rota") || again.contains("expected a model of"),
+                    "{file}: {again}"
+                );
             }
             Err(part) => assert!(!output.status.success() && said.contains(part), "{file}: {said}"),
         }

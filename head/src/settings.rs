@@ -23,6 +23,8 @@ pub struct HeadSettings {
     pub pki: Option<PathBuf>,
     /// The folder of scripts that people may choose by name.
     pub policies: Option<PathBuf>,
+    /// The most memory that a process may use in which a policy decides.
+    pub policy_memory_bytes: u64,
     /// The policy of a new state directory, or a change of it: name and parameters.
     pub policy: Option<(String, Vec<(String, String)>)>,
     /// What decisions depend on; written to the journal at every start.
@@ -33,6 +35,8 @@ pub struct HeadSettings {
     pub wait_for: usize,
     /// Lease and heartbeat that it gives its agents.
     pub terms: Terms,
+    /// Whether an operator accepts that the state was restored from an older copy, or is another one than agents know.
+    pub accepts_restore: bool,
     /// Whether checkpoints are copied to the node that a job moves to.
     pub copies_checkpoints: bool,
 }

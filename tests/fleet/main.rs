@@ -2,11 +2,13 @@
 
 mod accounts;
 mod cluster;
+mod decider;
 mod deploy;
 mod elastic;
 mod faults;
 mod first_job;
 mod gpemu;
+mod identities;
 mod joining;
 mod journal;
 mod memory;
@@ -15,6 +17,7 @@ mod operate;
 mod oracle;
 mod profile;
 mod relay;
+mod restores;
 mod roles;
 mod strangers;
 mod study;
