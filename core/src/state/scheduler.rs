@@ -20,6 +20,8 @@ pub struct Scheduler {
     cluster: Arc<Cluster>,
     nodes: Arc<NodeStates>,
     jobs: Arc<JobTable>,
+    /// Jobs that no policy is to see for now.
+    parked: JobTable,
     guards: Arc<Guards>,
     round: Span,
     tenants: Arc<Vec<String>>,
@@ -42,6 +44,7 @@ impl Scheduler {
             cluster,
             nodes: Arc::new(nodes),
             jobs: Arc::default(),
+            parked: JobTable::default(),
             guards: Arc::new(guards),
             round,
             tenants: Arc::default(),
@@ -53,9 +56,32 @@ impl Scheduler {
         self.tenants = Arc::new(names.to_vec());
     }
 
-    /// The jobs that have not ended.
+    /// The jobs that have not ended, parked ones apart.
     pub fn jobs(&self) -> &JobTable {
         &self.jobs
+    }
+
+    /// Jobs that are put aside: no policy sees them until they are resumed.
+    pub fn parked(&self) -> &JobTable {
+        &self.parked
+    }
+
+    /// Puts a job aside that does not run. It keeps its number of launches and what it has done.
+    pub fn park(&mut self, job: JobId) -> Impact {
+        match self.jobs.row(job) {
+            Some(row) if self.jobs.phase(row) != JobPhase::Running => {
+                Arc::make_mut(&mut self.jobs).move_to(row, &mut self.parked);
+                Impact::Changed
+            }
+            _ => Impact::Same,
+        }
+    }
+
+    /// Takes back a job that was put aside.
+    pub fn resume(&mut self, job: JobId) -> Impact {
+        let Some(row) = self.parked.row(job) else { return Impact::Same };
+        self.parked.move_to(row, Arc::make_mut(&mut self.jobs));
+        Impact::Changed
     }
 
     /// The cluster.
@@ -94,7 +120,8 @@ impl Scheduler {
                     Arc::make_mut(&mut self.jobs).remove(row);
                     Impact::Changed
                 }
-                _ => Impact::Same,
+                Some(_) => Impact::Same,
+                None => self.end_parked(*job),
             },
             Event::JobRequeued { job, incarnation, done } => match self.current(*job, *incarnation) {
                 Some(row) if self.jobs.phase(row) == JobPhase::Running => {
@@ -116,11 +143,14 @@ impl Scheduler {
             },
             Event::NodeLost { node } => self.lose(now, *node, orders),
             Event::NodeReturned { node } => {
-                match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
+                let nodes = Arc::make_mut(&mut self.nodes);
+                let was_cut_off = nodes.cut_off.remove(node);
+                match nodes.is_up.get_mut(node.index()) {
                     Some(is_up) if !*is_up => {
                         *is_up = true;
                         Impact::Changed
                     }
+                    _ if was_cut_off => Impact::Changed,
                     _ => Impact::Same,
                 }
             }
@@ -177,7 +207,7 @@ impl Scheduler {
     }
 
     fn cancel(&mut self, job: JobId, orders: &mut Vec<Command>) -> Impact {
-        let Some(row) = self.jobs.row(job) else { return Impact::Same };
+        let Some(row) = self.jobs.row(job) else { return self.end_parked(job) };
         if self.jobs.phase(row) == JobPhase::Running {
             orders.push(Command::Stop {
                 job,
@@ -189,12 +219,20 @@ impl Scheduler {
         Impact::Changed
     }
 
+    /// A job ends while it is put aside.
+    fn end_parked(&mut self, job: JobId) -> Impact {
+        let Some(row) = self.parked.row(job) else { return Impact::Same };
+        self.parked.remove(row);
+        Impact::Changed
+    }
+
     /// A gang that lost one node is stopped on all.
     fn lose(&mut self, now: Time, node: NodeId, orders: &mut Vec<Command>) -> Impact {
         match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
             Some(is_up) if *is_up => *is_up = false,
             _ => return Impact::Same,
         }
+        Arc::make_mut(&mut self.nodes).cut_off.remove(&node);
         self.stop_all(now, |slice| slice.node == node, orders);
         Impact::Changed
     }
@@ -229,6 +267,31 @@ impl Scheduler {
         }
     }
 
+    /// A node cannot be reached: what runs there goes on, and nothing is started there until it returns or is lost.
+    pub fn cut_off(&mut self, node: NodeId) -> Impact {
+        let is_up = self.nodes.is_up.get(node.index()) == Some(&true);
+        match is_up && Arc::make_mut(&mut self.nodes).cut_off.insert(node) {
+            true => Impact::Changed,
+            false => Impact::Same,
+        }
+    }
+
+    /// The nodes as policies see them: of a node that is cut off, only GPUs that jobs hold can be used.
+    fn nodes_to_see(&self) -> Arc<NodeStates> {
+        if self.nodes.cut_off.is_empty() {
+            return Arc::clone(&self.nodes);
+        }
+        let mut seen = (*self.nodes).clone();
+        for node in &self.nodes.cut_off {
+            let of_node = |row: usize| self.jobs.allocation(row).slices.iter().filter(|s| s.node == *node);
+            let held = (0..self.jobs.len()).flat_map(of_node).fold(GpuSet::NONE, |sum, s| sum.or(s.gpus));
+            let all = GpuSet::first(self.cluster.node(*node).map_or(0, |node| node.n_gpus));
+            let bad = seen.bad_gpus.entry(*node).or_insert(GpuSet::NONE);
+            *bad = bad.or(all.without(held));
+        }
+        Arc::new(seen)
+    }
+
     /// From now on, a job that has run for less is not preempted.
     pub fn set_min_run(&mut self, min_run: Span) {
         if self.guards.min_run != min_run {
@@ -244,7 +307,7 @@ impl Scheduler {
             round: self.round,
             jobs: Arc::clone(&self.jobs),
             cluster: Arc::clone(&self.cluster),
-            nodes: Arc::clone(&self.nodes),
+            nodes: self.nodes_to_see(),
             guards: Arc::clone(&self.guards),
             tenants: Arc::clone(&self.tenants),
         }
