@@ -97,6 +97,8 @@ kinds! {
     SetPolicyText: FromUser::SetPolicyText { .. },
     /// What another policy would do, with its text.
     WhatIfText: FromUser::WhatIfText { .. },
+    /// A node that cannot be reached, given up.
+    GiveUp: FromUser::GiveUp { .. },
 }
 
 impl RequestKind {
@@ -128,6 +130,9 @@ impl RequestKind {
             }
             RequestKind::WhatIfText => {
                 (Operate, Reach::Whole, "try a policy and send its text", "rota whatif -p FILE")
+            }
+            RequestKind::GiveUp => {
+                (Operate, Reach::Whole, "give up a node that cannot be reached", "rota give-up")
             }
         };
         Rule { least, reach, action, command }

@@ -239,6 +239,7 @@ async fn a_head_of_a_lower_epoch_is_not_obeyed_even_after_a_restart() {
         lease: Wait::new(LEASE).expect("a time"),
         heartbeat: Wait::new(Span::from_secs(1)).expect("a time"),
         reports_seen: Sequence(0),
+        stop_after: None,
     };
     let ghost = launch(attempt(1, 1), &sh("echo obeyed"));
     let order = Order { id: OrderId(1), epoch: Epoch(4), task: Task::Launch(Box::new(ghost)) };

@@ -19,7 +19,7 @@ use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};
 
 /// The version of all messages. Peers with different versions refuse each other; the ALPN carries it too.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// One launch of one job. A job never has two live launches, and a later one has a larger incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -36,6 +36,9 @@ pub struct Welcome {
     pub heartbeat: Wait,
     /// The last report of this boot that is in the journal.
     pub reports_seen: Sequence,
+    /// Without an answer for this long, counted in the same way, launches are asked to stop, unless their owners want them
+    /// kept. None: they go on until the head is back.
+    pub stop_after: Option<Wait>,
 }
 
 /// Something to do.

@@ -105,6 +105,8 @@ pub struct AttemptInfo {
     pub checkpointed: Iterations,
     /// Which launch order made it.
     pub launch: LaunchId,
+    /// Nodes that the whole launch was ordered on.
+    pub n_nodes: u32,
 }
 
 /// How far a launch has come.
@@ -157,6 +159,8 @@ pub enum ExitCause {
     GangBroken,
     /// It used more than it was given, and the kernel or the agent ended it.
     OverLimit,
+    /// Its work was done: it said so, or it was told to stop and ended with success instead.
+    Done,
 }
 
 /// A sign of life.

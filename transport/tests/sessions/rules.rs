@@ -65,6 +65,7 @@ fn welcome(epoch: u64) -> ToAgent {
         lease: Wait::cut(Span::from_secs(20)),
         heartbeat: Wait::cut(Span::from_secs(2)),
         reports_seen: Sequence(0),
+        stop_after: None,
     })
 }
 

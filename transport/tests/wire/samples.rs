@@ -137,6 +137,7 @@ pub(crate) fn to_head() -> Vec<ToHead> {
                 iterations: count(9.0),
                 checkpointed: count(8.0),
                 launch: 77,
+                n_nodes: 1,
             }],
             rack: 2,
             is_emulated: true,
@@ -227,6 +228,7 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
             lease: wait(20),
             heartbeat: wait(2),
             reports_seen: Sequence(6),
+            stop_after: None,
         }),
         ToAgent::Refused(text("protocol 2, this head speaks 1")),
         ToAgent::Acknowledge(Sequence(7)),
@@ -293,6 +295,7 @@ pub(crate) fn from_user() -> Vec<FromUser> {
             texts: vec![(text("mine.rhai"), long("fn order(jobs, now) { rank(jobs.arrival) }"))],
         },
         FromUser::WhatIfText { policy: text("mine.rhai"), set, texts: vec![(text("mine.rhai"), long(""))] },
+        FromUser::GiveUp { node: name("node0") },
     ]
 }
 
