@@ -7,7 +7,7 @@ use rota_transport::value::{LongText, MOST_LOG_BYTES, Name};
 
 use super::refusal::Refusal;
 use super::replies::{Reply, failed};
-use super::submit::submit;
+use super::submit::Submission;
 use super::{Engine, access, explain, fast_forward, policies, views};
 use crate::record::Record;
 use crate::roles::Person;
@@ -18,7 +18,15 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
     if let Err(refusal) = access::check(person, request.kind()) {
         return engine.replies.push(reply, vec![failed(&refusal.to_string())]);
     }
+    let is_free = access::needs_no_disk(request.kind());
+    if let Some(why) = engine.disk_trouble.clone().filter(|_| !is_free) {
+        return engine.replies.push(reply, vec![failed(&Refusal::Disk(why).to_string())]);
+    }
     let answers = match request {
+        FromUser::Submit { jobs, key } => {
+            let person = person.clone();
+            return engine.submissions.push(Submission { person, jobs, key, reply });
+        }
         FromUser::SetPolicy { .. }
         | FromUser::SetPolicyText { .. }
         | FromUser::ReloadPolicy
@@ -32,7 +40,11 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
         }
         request => answer_at_once(engine, moment, person, request),
     };
-    engine.replies.push(reply, answers.unwrap_or_else(|refusal| vec![failed(&refusal.to_string())]));
+    let answers = answers.unwrap_or_else(|refusal| vec![failed(&refusal.to_string())]);
+    match is_free {
+        true => engine.replies.push_free(reply, answers),
+        false => engine.replies.push(reply, answers),
+    }
 }
 
 fn answer_at_once(
@@ -46,7 +58,6 @@ fn answer_at_once(
             return Err(Refusal::Protocol { theirs: protocol, ours: PROTOCOL_VERSION });
         }
         FromUser::Status { .. } => vec![ToUser::Status(views::status(engine, moment)), ToUser::End],
-        FromUser::Submit { jobs, key } => submit(engine, moment, person, jobs, key)?,
         FromUser::Cancel { jobs } => cancel(engine, moment, person, &jobs)?,
         FromUser::Jobs { which } => views::jobs(engine, person, &which)?,
         FromUser::Nodes => vec![ToUser::Nodes(views::nodes(engine, person)), ToUser::End],
@@ -67,6 +78,7 @@ fn answer_at_once(
             let moment = fast_forward::fast_forward(engine, moment, &person.name, until, n_iterations)?;
             vec![ToUser::Status(views::status(engine, moment)), ToUser::End]
         }
+        FromUser::GiveUp { node } => give_up(engine, moment, person, &node)?,
         FromUser::StopAll => {
             engine.note_act(moment, person, "stopped all jobs and the head");
             engine.wind_down(moment);
@@ -78,7 +90,8 @@ fn answer_at_once(
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. }
-        | FromUser::Logs { .. } => unreachable!("answered when the decider or an agent has"),
+        | FromUser::Submit { .. }
+        | FromUser::Logs { .. } => unreachable!("answered later"),
     })
 }
 
@@ -94,9 +107,8 @@ fn cancel(
             return Err(Refusal::JobHasEnded(*job));
         }
     }
-    for job in jobs {
-        engine.state.record(moment, Record::JobCancelled { job: *job, user: person.name.to_string() });
-    }
+    let cancelled = |job: &JobId| Record::JobCancelled { job: *job, user: person.name.to_string() };
+    engine.change(moment, jobs.iter().map(cancelled).collect())?;
     Ok(vec![ToUser::End])
 }
 
@@ -115,11 +127,28 @@ fn drain(
         _ => {}
     }
     let user = user.to_string();
-    engine.state.record(moment, Record::NodeDrained { node, is_drained, user });
     let is_there = engine.state.agents().get(name).is_some_and(|agent| agent.is_known());
-    if !is_drained && is_there {
-        engine.state.record(moment, Record::NodeReturned { node });
+    let returned = (!is_drained && is_there).then_some(Record::NodeReturned { node });
+    let drained = Record::NodeDrained { node, is_drained, user };
+    engine.change(moment, [drained].into_iter().chain(returned).collect())?;
+    Ok(vec![ToUser::End])
+}
+
+/// Gives up a node that cannot be reached: its jobs are started elsewhere, whatever may still run there.
+fn give_up(
+    engine: &mut Engine,
+    moment: Moment,
+    person: &Person,
+    name: &Name,
+) -> Result<Vec<ToUser>, Refusal> {
+    let agent = engine.state.agents().get(name).filter(|agent| agent.node().is_some());
+    let agent = agent.ok_or_else(|| Refusal::NoSuchNode(name.clone()))?;
+    if agent.is_known() && !agent.is_silent() {
+        return Err(Refusal::IsConnected(name.clone()));
     }
+    let acted = engine.act(person, &format!("gave up {name}"));
+    engine.change(moment, vec![acted])?;
+    engine.state.give_up(moment, name, &person.name);
     Ok(vec![ToUser::End])
 }
 
@@ -139,6 +168,10 @@ fn fetch_log(
     let away = Refusal::OutputOutOfReach { job, node: cluster.node_name(node).to_owned() };
     if !engine.state.agents().is_open(node) {
         return Err(away);
+    }
+    // An order that may not be sent yet would hold this one back.
+    if let Some(why) = engine.disk_trouble.clone().filter(|_| engine.state.has_orders(node)) {
+        return Err(Refusal::Disk(why));
     }
     let task = Task::ReadLog { attempt, offset, n_bytes: MOST_LOG_BYTES as u32 };
     let order = engine.state.order(moment, node, task).ok_or(away)?;

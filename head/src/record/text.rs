@@ -32,6 +32,8 @@ impl Record {
             Record::TimeJumped { .. } => "time-jumped",
             Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
+            Record::JobResumed { .. } => "job-resumed",
+            Record::NodeCutOff { .. } => "node-cut-off",
         }
     }
 
@@ -56,8 +58,12 @@ impl Record {
             Record::JobStopped { job, done, .. } => {
                 format!("job {job} has stopped with {done:.1} iterations")
             }
-            Record::JobRequeued { job, done, reason, .. } => {
-                format!("job {job} waits again with {done:.1} iterations: {reason}")
+            Record::JobRequeued { job, done, reason, not_before, .. } => {
+                let when = match not_before {
+                    Some(time) => format!("; it is tried again at {:.0} s", time.as_secs_f64()),
+                    None => String::new(),
+                };
+                format!("job {job} waits again with {done:.1} iterations: {reason}{when}")
             }
             Record::JobFinished { job, done, .. } => format!("job {job} is finished, {done:.1} iterations"),
             Record::JobCancelled { job, user } => format!("job {job} was cancelled by {user}"),
@@ -88,6 +94,8 @@ impl Record {
             }
             Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+            Record::JobResumed { job } => format!("job {job} may be tried again"),
+            Record::NodeCutOff { node, reason } => format!("node {node} cannot be reached: {reason}"),
         }
     }
 
@@ -104,10 +112,12 @@ impl Record {
             | Record::JobRequeued { job, .. }
             | Record::JobFinished { job, .. }
             | Record::JobCancelled { job, .. }
-            | Record::JobFailed { job, .. } => Some(*job),
+            | Record::JobFailed { job, .. }
+            | Record::JobResumed { job } => Some(*job),
             Record::HeadStarted { .. }
             | Record::NodeJoined { .. }
             | Record::NodeLost { .. }
+            | Record::NodeCutOff { .. }
             | Record::NodeReturned { .. }
             | Record::NodeDrained { .. }
             | Record::GpuLost { .. }

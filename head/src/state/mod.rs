@@ -19,13 +19,14 @@ mod progress;
 mod reports;
 
 pub(crate) use agents::{Agent, Agents};
-pub(crate) use launches::{LaunchPhase, Launches, LiveLaunch};
+pub(crate) use launches::{Blame, LaunchPhase, Launches, LiveLaunch};
 pub(crate) use outbox::Outbox;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use rota_core::allocation::Allocation;
 use rota_core::event::Command;
-use rota_core::ids::NodeId;
+use rota_core::ids::{JobId, NodeId};
 use rota_core::round::Decision;
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
@@ -33,7 +34,7 @@ use rota_transport::message::{Attempt, Epoch, KeepWork, OrderId, Task, ToHead};
 use rota_transport::session::{HeadOutput, SeenReports, SessionError, Terms};
 use rota_transport::value::{Name, TimeScale};
 
-use crate::cluster_state::ClusterState;
+use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::record::Record;
 use crate::store::Write;
 use copies::Copies;
@@ -126,6 +127,12 @@ impl State {
         self.follow(moment, orders);
     }
 
+    /// The same for a record that is in the journal already.
+    pub(crate) fn follow_record(&mut self, moment: Moment, record: &Record) {
+        let orders = self.cluster.apply(moment.now, record).orders;
+        self.follow(moment, orders);
+    }
+
     /// The same for a plan that was accepted at this moment.
     pub(crate) fn plan(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
         let (record, applied) = self.cluster.plan(moment.now, round, decision, memory);
@@ -172,9 +179,13 @@ impl State {
 
     /// Time has passed.
     pub(crate) fn tick(&mut self, moment: Moment) {
+        for job in self.cluster.resumable(moment.now) {
+            self.record(moment, Record::JobResumed { job });
+        }
         for name in self.agents.names() {
             let outputs = self.agents.tick(moment.real, &name);
             self.take_outputs(moment, &name, outputs);
+            self.lose_if_over(moment, &name);
         }
     }
 
@@ -190,6 +201,11 @@ impl State {
                 self.agents.acknowledge(name, *seen, &mut self.outbox);
             }
         }
+    }
+
+    /// Whether a node's agent has orders that it has not answered.
+    pub(crate) fn has_orders(&self, node: NodeId) -> bool {
+        self.agents.has_orders(node)
     }
 
     /// Gives a node's agent an order; none if no agent keeps the node.
@@ -249,7 +265,7 @@ impl State {
                         agent.fell_silent(moment.now);
                     }
                 }
-                HeadOutput::LeaseOver => self.lose(moment, name),
+                HeadOutput::LeaseOver => self.cut_off(moment, name),
             }
         }
     }
@@ -272,6 +288,17 @@ fn expected_launches(cluster: &ClusterState) -> Launches {
         (live.begun, live.skipped) =
             cluster.job(attempt.job).map_or((0.0, 0.0), |job| (job.done, job.skipped));
         launches.insert(attempt, live);
+    }
+    // Those that were ordered to stop may not have got the order, or may end with success.
+    let active = |job: &&(usize, &JobRecord)| job.1.standing == Standing::Active;
+    for (index, job) in cluster.jobs().iter().enumerate().filter(|job| active(&job)) {
+        for (incarnation, nodes) in &job.leaving {
+            let mut live = LiveLaunch::new(Allocation::default());
+            live.phase = LaunchPhase::Stopping;
+            live.ranks = nodes.iter().map(|node| (*node, Rank::Ordered)).collect();
+            (live.begun, live.checkpointed) = (job.done, job.done);
+            launches.insert(Attempt { job: JobId::from(index), incarnation: *incarnation }, live);
+        }
     }
     launches
 }

@@ -8,7 +8,7 @@ use rota_transport::message::{
 };
 use rota_transport::value::{LongText, Name};
 
-use super::launches::{LaunchPhase, Rank};
+use super::launches::{Blame, LaunchPhase, Rank};
 use super::{Moment, State};
 use crate::record::Record;
 
@@ -28,12 +28,12 @@ impl State {
                 self.rank_is(moment, launch.attempt, node, Rank::Prepared(port));
             }
             (Task::Launch(launch), Outcome::Failed(why)) => {
-                self.fail(moment, launch.attempt, format!("{name} could not start it: {why}"), true);
+                self.fail(moment, launch.attempt, format!("{name} could not start it: {why}"), Blame::Node);
                 self.rank_gone(launch.attempt, node, false);
                 self.conclude(moment, launch.attempt);
             }
             (Task::Go { attempt, .. }, Outcome::Failed(why)) => {
-                self.fail(moment, *attempt, format!("{name} could not start it: {why}"), true);
+                self.fail(moment, *attempt, format!("{name} could not start it: {why}"), Blame::Node);
             }
             (Task::ReadLog { .. }, Outcome::Failed(why)) => {
                 self.outbox.log(name, order, Err(why));
@@ -69,45 +69,45 @@ impl State {
     /// Takes a launch that a node says it has.
     pub(super) fn take_attempt(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo) {
         let attempt = info.attempt;
+        let is_known = self.launches.get(attempt).is_some();
         let is_ours = self.launches.get(attempt).is_some_and(|live| live.ranks.contains_key(&node));
+        let live = self.launches.entry(attempt);
         if !is_ours {
             // Unknown here, or its job runs elsewhere: it has to end, and its end be reported.
-            let slice = Slice {
-                node,
-                gpus: info.gpus.set(),
-                share: info.share.thousandths(),
-                host: info.host.host(),
-            };
-            let live = self.launches.entry(attempt);
             live.phase = LaunchPhase::Stopping;
-            live.allocation.slices.push(slice);
             live.ranks.insert(node, Rank::Up);
-            if !matches!(info.state, AttemptState::Exited(_)) {
-                self.order_stop(moment, attempt, node, KeepWork::Yes);
-            }
+        }
+        // What it holds is known only now if it was being stopped when this head started.
+        if live.slice(node).is_none() {
+            let (gpus, share) = (info.gpus.set(), info.share.thousandths());
+            live.allocation.slices.push(Slice { node, gpus, share, host: info.host.host() });
+        }
+        // An earlier head may not have sent the order.
+        let is_to_stop = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
+        if is_to_stop && matches!(info.state, AttemptState::Prepared | AttemptState::Running) {
+            self.order_stop(moment, attempt, node, KeepWork::Yes);
         }
         if let Some(live) = self.launches.get_mut(attempt) {
             live.iterations = live.iterations.max(info.iterations.count());
             live.checkpointed = live.checkpointed.max(info.checkpointed.count());
         }
         match &info.state {
-            AttemptState::Exited(exit) => self.exited(
-                moment,
-                node,
-                &Exited {
-                    attempt,
-                    exit: exit.clone(),
-                    iterations: info.iterations,
-                    checkpointed: info.checkpointed,
-                    tail: LongText::cut(""),
-                },
-            ),
+            AttemptState::Exited(exit) => {
+                let mut exit = exit.clone();
+                // The success of one node says nothing of a launch whose other nodes are not known any more.
+                if !is_known && !self.may_finish(attempt, info.n_nodes) {
+                    exit.cause = ExitCause::Ordered;
+                }
+                let (iterations, checkpointed, tail) =
+                    (info.iterations, info.checkpointed, LongText::cut(""));
+                self.exited(moment, node, &Exited { attempt, exit, iterations, checkpointed, tail });
+            }
             AttemptState::Running if is_ours => self.rank_is(moment, attempt, node, Rank::Up),
             // An earlier head prepared it, and it is no longer known when it was to start.
             AttemptState::Prepared
                 if is_ours && info.epoch < self.agents.epoch() && self.is_gang(attempt) =>
             {
-                self.fail(moment, attempt, "was prepared by an earlier head".into(), false);
+                self.fail(moment, attempt, "was prepared by an earlier head".into(), Blame::Nobody);
             }
             AttemptState::Running | AttemptState::Stopping | AttemptState::Prepared => {}
         }
@@ -122,13 +122,21 @@ impl State {
         };
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
-        let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
+        let is_done = match exited.exit.cause {
+            ExitCause::Done => true,
+            ExitCause::Itself => exited.exit.how == ExitHow::Code(0),
+            _ => false,
+        };
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
-            let is_failure = matches!(exited.exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+            let blame = match (&exited.exit.cause, &exited.exit.how) {
+                (ExitCause::Itself | ExitCause::OverLimit, ExitHow::Unknown(_)) => Blame::Node,
+                (ExitCause::Itself | ExitCause::OverLimit, _) => Blame::Job,
+                _ => Blame::Nobody,
+            };
             let reason = format!("on {node_name} it {}", exit_text(exited));
-            self.fail(moment, attempt, reason, is_failure);
+            self.fail(moment, attempt, reason, blame);
         }
         self.rank_gone(attempt, node, is_done);
         self.order(moment, node, Task::Forget { attempt });
@@ -192,6 +200,13 @@ impl State {
         }
     }
 
+    /// Whether a launch that is not known any more was one of its job's, on one node: if it ended with success while its
+    /// node was away, the job is finished.
+    fn may_finish(&self, attempt: Attempt, n_nodes: u32) -> bool {
+        let launched = self.cluster.job(attempt.job).map_or(0, |job| job.last_launch.0.0);
+        n_nodes == 1 && (1..=launched).contains(&attempt.incarnation.0)
+    }
+
     fn is_gang(&self, attempt: Attempt) -> bool {
         self.launches.get(attempt).is_some_and(|live| live.ranks.len() > 1)
     }
@@ -205,7 +220,7 @@ fn exit_text(exited: &Exited) -> String {
         ExitHow::Unknown(why) => format!("is gone: {why}"),
     };
     match exited.exit.cause {
-        ExitCause::Itself | ExitCause::Ordered => how,
+        ExitCause::Itself | ExitCause::Ordered | ExitCause::Done => how,
         ExitCause::LeaseOver => format!("{how}, when the agent's lease was over"),
         ExitCause::GangBroken => format!("{how}, because another rank died"),
         ExitCause::OverLimit => format!("{how}, because it used more than it was given"),
