@@ -2,13 +2,16 @@
 
 mod cluster;
 mod deploy;
+mod disk;
 mod elastic;
+mod ends;
 mod faults;
 mod gpemu;
 mod journal;
 mod memory;
 mod network;
 mod oracle;
+mod patience;
 mod profile;
 mod relay;
 mod roles;
@@ -73,18 +76,7 @@ fn commands_answer_and_refuse_in_plain_words() {
     // Half of the node's GPUs, and half of its CPUs, though nobody said what the job needs.
     assert_eq!(cluster.rota(&["logs", "0"]), "rank 0 of 1 with 12 CPUs\n");
     assert!(cluster.rota(&["explain", "0"]).contains("finished"));
-    let error = cluster.try_rota(&[
-        "submit",
-        "--gpus",
-        "1",
-        "--time",
-        "1m",
-        "--wait",
-        "--most-failures",
-        "1",
-        "--",
-        "/bin/false",
-    ]);
+    let error = cluster.try_rota(&["submit", "--gpus", "1", "--time", "1m", "--wait", "--", "/bin/false"]);
     assert!(error.as_ref().is_err_and(|e| e.contains("ended with code 1")), "{error:?}");
     cluster.rota(&["submit", "--gpus", "99", "--time", "1m", "--", "/bin/true"]);
     cluster.until("too large a job is declined", |cluster| cluster.jobs()[2]["state"] == "declined");

@@ -101,6 +101,7 @@ fn about(kind: RequestKind, job: JobId) -> FromUser {
         RequestKind::WhatIfText => {
             FromUser::WhatIfText { policy: text("mine.rhai"), set: Vec::new(), texts: script() }
         }
+        RequestKind::GiveUp => FromUser::GiveUp { node: Name::new("nowhere").expect("a name") },
     }
 }
 
