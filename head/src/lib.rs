@@ -42,4 +42,5 @@ pub use roles::RolesError;
 pub use rules::{ProfileText, Rules};
 pub use run::run;
 pub use settings::HeadSettings;
+pub use store::history::{EndedJob, HistoryFilter, Reader};
 pub use store::{Store, StoreError, read_journal};

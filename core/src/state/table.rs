@@ -270,6 +270,15 @@ impl JobTable {
         self.columns.done[row]
     }
 
+    /// GPU time that the job of a row has received until `now`, in GPU-seconds.
+    pub fn service_at(&self, row: usize, now: Time) -> f64 {
+        let pace = &self.paces[row];
+        match self.phases[row] {
+            JobPhase::Running => pace.service + (now - pace.from).as_secs_f64().max(0.0) * pace.gpus,
+            JobPhase::Asking | JobPhase::Waiting => self.columns.service[row],
+        }
+    }
+
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let row = self.len();

@@ -51,6 +51,8 @@ pub struct JobRecord {
     pub ran_on: Option<NodeId>,
     /// Iterations that its last launch was credited with when time was skipped.
     pub skipped: f64,
+    /// GPU time it received, in GPU-seconds; counted when it ends.
+    pub gpu_s: f64,
 }
 
 impl JobRecord {
@@ -88,6 +90,31 @@ impl Standing {
     pub fn is_over(self) -> bool {
         !matches!(self, Standing::Held | Standing::Active)
     }
+
+    /// Its name in the history.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Standing::Held => "held",
+            Standing::Active => "active",
+            Standing::Finished => "finished",
+            Standing::Declined => "declined",
+            Standing::Cancelled => "cancelled",
+            Standing::Failed => "failed",
+        }
+    }
+
+    /// The standing with a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [
+            Standing::Held,
+            Standing::Active,
+            Standing::Finished,
+            Standing::Declined,
+            Standing::Cancelled,
+            Standing::Failed,
+        ];
+        all.into_iter().find(|standing| standing.as_str() == name)
+    }
 }
 
 impl ClusterState {
@@ -114,6 +141,7 @@ impl ClusterState {
             last_launch: (Incarnation(0), Vec::new()),
             ran_on: None,
             skipped: 0.0,
+            gpu_s: 0.0,
         });
     }
 

@@ -37,6 +37,8 @@ pub struct Applied {
     /// Why a plan in the journal was left out: it does not fit the state that the records before it add up to. The live
     /// head writes no such plan, so the journal was damaged or edited.
     pub refused: Option<PlanViolation>,
+    /// Jobs that ended by it.
+    pub ended: Vec<JobId>,
 }
 
 /// The policy that decides.
@@ -112,6 +114,14 @@ impl ClusterState {
             };
         }
         let event = self.fold(now, record);
+        let mut ended = Vec::new();
+        if let Record::JobFinished { job, .. }
+        | Record::JobCancelled { job, .. }
+        | Record::JobFailed { job, .. } = record
+        {
+            self.count_gpu_time(now, *job);
+            ended.extend(self.job(*job).map(|_| *job));
+        }
         let mut orders = Vec::new();
         if let Some(event) = &event
             && self.scheduler.handle(now, event, &mut orders) == Impact::Changed
@@ -122,7 +132,17 @@ impl ClusterState {
         }
         self.set_aside(now, record);
         self.note_orders(now, &orders);
-        Applied { event, orders, refused: None }
+        ended.extend(declined(&orders));
+        Applied { event, orders, refused: None, ended }
+    }
+
+    /// Notes the GPU time of a job that ends, while the scheduler still knows it.
+    fn count_gpu_time(&mut self, now: Time, job: JobId) {
+        let table = self.scheduler.jobs();
+        let gpu_s = table.row(job).map(|row| table.service_at(row, now));
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(job.index())) {
+            known.gpu_s = gpu_s;
+        }
     }
 
     /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
@@ -141,7 +161,8 @@ impl ClusterState {
             self.changed.get_or_insert(now);
         }
         self.note_orders(now, &orders);
-        Applied { orders, ..Applied::default() }
+        let ended = declined(&orders).collect();
+        Applied { orders, ended, ..Applied::default() }
     }
 
     /// What a policy sees at this moment.
@@ -255,4 +276,11 @@ impl ClusterState {
         let known = tables.into_iter().find_map(|jobs| jobs.row(id).map(|row| jobs.done(row)));
         known.unwrap_or_else(|| self.job(id).map_or(0.0, |job| job.done))
     }
+}
+
+fn declined(orders: &[Command]) -> impl Iterator<Item = JobId> {
+    orders.iter().filter_map(|order| match order {
+        Command::Decline { job, .. } => Some(*job),
+        _ => None,
+    })
 }

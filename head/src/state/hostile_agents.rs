@@ -235,7 +235,7 @@ impl World {
         self.state.outbox.take_sends();
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
-            Write::Seen(..) => None,
+            Write::Seen(..) | Write::Ended(_) => None,
         }));
         self.state.cluster.scheduler().assert_sane();
     }

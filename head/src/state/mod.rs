@@ -37,6 +37,7 @@ use rota_transport::value::{Name, TimeScale};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::record::Record;
 use crate::store::Write;
+use crate::store::history::EndedJob;
 use copies::Copies;
 use launches::Rank;
 
@@ -122,9 +123,18 @@ impl State {
 
     /// Applies a record, queues it for the journal, and carries out the commands that follow from it.
     pub(crate) fn record(&mut self, moment: Moment, record: Record) {
-        let orders = self.cluster.apply(moment.now, &record).orders;
+        let applied = self.cluster.apply(moment.now, &record);
         self.outbox.record(moment.now, record);
-        self.follow(moment, orders);
+        self.note_ended(&applied.ended);
+        self.follow(moment, applied.orders);
+    }
+
+    /// Jobs have ended: the history gets a row for each.
+    fn note_ended(&mut self, ended: &[JobId]) {
+        for id in ended {
+            let row = self.cluster.job(*id).and_then(|job| EndedJob::of(*id, job, &self.cluster));
+            row.into_iter().for_each(|row| self.outbox.ended(row));
+        }
     }
 
     /// The same for a record that is in the journal already.
@@ -137,6 +147,7 @@ impl State {
     pub(crate) fn plan(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
         let (record, applied) = self.cluster.plan(moment.now, round, decision, memory);
         self.outbox.record(moment.now, record);
+        self.note_ended(&applied.ended);
         self.follow(moment, applied.orders);
     }
 
@@ -150,8 +161,10 @@ impl State {
                 records.extend(self.carry_out(moment, order));
             }
             let Some(record) = records.pop_front() else { return };
-            orders = self.cluster.apply(moment.now, &record).orders;
+            let applied = self.cluster.apply(moment.now, &record);
             self.outbox.record(moment.now, record);
+            self.note_ended(&applied.ended);
+            orders = applied.orders;
         }
     }
 
