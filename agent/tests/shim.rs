@@ -283,8 +283,9 @@ fn a_job_that_promised_to_stop_is_done_when_it_says_so_or_has_done_all_its_itera
     {
         let mut launch = spec("trap '' TERM; while [ ! -e $ROTA_CHECKPOINT_DIR/end ]; do sleep 0.05; done");
         launch.work = Work { iterations: 100.0, done: 0.0, rate: 0.0, delay_s: 0.0, time_scale: 1.0 };
-        std::fs::create_dir_all(&launch.checkpoint_dir).expect("made");
-        let end = launch.checkpoint_dir.join("end");
+        let folder = tempfile::tempdir().expect("a folder");
+        folder.path().clone_into(&mut launch.checkpoint_dir);
+        let end = folder.path().join("end");
         let mut launched = Launched::new(launch);
         launched.until(&ShimPhase::Running);
         let mut control = launched.control();
@@ -300,7 +301,6 @@ fn a_job_that_promised_to_stop_is_done_when_it_says_so_or_has_done_all_its_itera
         std::fs::write(&end, "").expect("written");
         let (exit, _) = launched.end();
         assert_eq!((exit.how, exit.cause), (ExitHow::Code(0), cause), "{reports} iterations, {says_done}");
-        std::fs::remove_file(&end).expect("removed");
     }
 }
 

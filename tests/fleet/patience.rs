@@ -11,8 +11,9 @@ use crate::cluster::Cluster;
 /// What a command of ada complains about when the head is somewhere else.
 fn complaint(cluster: &Cluster, head: &str, args: &[&str]) -> String {
     let since = Instant::now();
-    let error =
-        cluster.try_rota(&[args, &["--head", head, "--timeout", "1s"]].concat()).expect_err("no answer");
+    let (command, rest) = args.split_at(1);
+    let limit = ["--head", head, "--timeout", "1s"];
+    let error = cluster.try_rota(&[command, &limit, rest].concat()).expect_err("no answer");
     assert!(since.elapsed() < Duration::from_secs(60), "it took {:?}: {error}", since.elapsed());
     assert!(error.contains(head) && error.contains("1 s"), "{error}");
     error

@@ -138,8 +138,8 @@ impl ClusterState {
 
     /// Notes the GPU time of a job that ends, while the scheduler still knows it.
     fn count_gpu_time(&mut self, now: Time, job: JobId) {
-        let table = self.scheduler.jobs();
-        let gpu_s = table.row(job).map(|row| table.service_at(row, now));
+        let tables = [self.scheduler.jobs(), self.scheduler.parked()];
+        let gpu_s = tables.into_iter().find_map(|jobs| jobs.row(job).map(|row| jobs.service_at(row, now)));
         if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(job.index())) {
             known.gpu_s = gpu_s;
         }

@@ -20,12 +20,16 @@ const WRITE_AGAIN_AFTER: Span = Span(500_000);
 impl Engine {
     /// Writes one batch to the disk, then sends what depended on it.
     pub(super) fn write_and_send(&mut self) {
-        if self.state.outbox().writes().is_empty() {
+        if self.state.outbox().writes().is_empty() && self.disk_trouble.is_none() {
             return self.send_all();
         }
         let is_too_early = self.disk_trouble.is_some() && self.clock.moment().real < self.next_write;
         if !is_too_early && self.write().is_ok() {
-            return self.send_all();
+            self.send_all();
+            for (name, (link, message)) in std::mem::take(&mut self.postponed) {
+                self.take(Input::FromAgent { name, link, message });
+            }
+            return;
         }
         for (name, message) in self.state.outbox().take_sends() {
             // What is held back here is sent again later: agents have not confirmed it.
@@ -53,9 +57,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes what waits to be written.
+    /// Refuses if the disk does: for changes that have to be done before they can be written.
+    pub(super) fn prove_disk(&mut self) -> Result<(), Refusal> {
+        self.write().map_err(|error| Refusal::Disk(error.to_string()))
+    }
+
+    /// Writes what waits to be written, or, if nothing does, something of no meaning.
     fn write(&mut self) -> Result<(), StoreError> {
-        if let Err(error) = self.store.commit(self.state.outbox().writes()) {
+        let written = match self.state.outbox().writes() {
+            [] => self.store.set_meta("proven_us", &self.clock.moment().now.0.to_string()),
+            writes => self.store.commit(writes),
+        };
+        if let Err(error) = written {
             if self.disk_trouble.is_none() {
                 tracing::error!("the journal cannot be written, nothing is ordered until it can: {error}");
             }
@@ -67,9 +80,6 @@ impl Engine {
         self.state.written(&writes);
         if self.disk_trouble.take().is_some() {
             tracing::info!("the journal can be written again");
-            for (name, (link, message)) in std::mem::take(&mut self.postponed) {
-                self.take(Input::FromAgent { name, link, message });
-            }
         }
         Ok(())
     }

@@ -43,7 +43,8 @@ pub(super) fn take_in(engine: &mut Engine) {
             accepted.push((reply, known.clone()));
             continue;
         }
-        match check(engine, &person, jobs) {
+        let disk = engine.disk_trouble.clone().map_or(Ok(()), |why| Err(Refusal::Disk(why)));
+        match disk.and_then(|()| check(engine, &person, jobs)) {
             Ok(jobs) => {
                 let mut ids = Vec::new();
                 for request in jobs.into_iter().map(Box::new) {

@@ -139,8 +139,9 @@ impl State {
 
     /// The same for a record that is in the journal already.
     pub(crate) fn follow_record(&mut self, moment: Moment, record: &Record) {
-        let orders = self.cluster.apply(moment.now, record).orders;
-        self.follow(moment, orders);
+        let applied = self.cluster.apply(moment.now, record);
+        self.note_ended(&applied.ended);
+        self.follow(moment, applied.orders);
     }
 
     /// The same for a plan that was accepted at this moment.

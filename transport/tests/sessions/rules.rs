@@ -100,7 +100,7 @@ fn another_protocol_is_refused_with_what_to_do() {
     let [HeadOutput::Send(ToAgent::Refused(why))] = &out[..] else { panic!("{out:?}") };
     assert_eq!(
         why.as_str(),
-        "this agent speaks protocol 99, the head 1: update the head, or install the older agent"
+        "this agent speaks protocol 99, the head 2: update the head, or install the older agent"
     );
     let mut out = Vec::new();
     head(1).handle(Time::ZERO, hello(0, "node0"), &mut out).expect_err("refused");
@@ -110,7 +110,8 @@ fn another_protocol_is_refused_with_what_to_do() {
 
 #[test]
 fn an_agent_cannot_take_the_name_of_another() {
-    let error = head(1).handle(Time::ZERO, hello(1, "node1"), &mut Vec::new()).expect_err("refused");
+    let error =
+        head(1).handle(Time::ZERO, hello(PROTOCOL_VERSION, "node1"), &mut Vec::new()).expect_err("refused");
     assert_eq!(error.to_string(), "the agent calls itself node1, its certificate says node0");
 }
 
@@ -131,7 +132,7 @@ fn an_older_head_is_not_obeyed() {
     let mut out = Vec::new();
     let ahead = Hello {
         epoch: Epoch(9),
-        ..match hello(1, "node0") {
+        ..match hello(PROTOCOL_VERSION, "node0") {
             ToHead::Hello(hello) => hello,
             _ => unreachable!("a hello was made"),
         }
@@ -192,7 +193,7 @@ fn a_lease_counts_from_the_heartbeat_that_was_answered() {
 fn a_silent_agent_is_noticed_before_its_lease_is_over() {
     let mut head = head(1);
     let mut out = Vec::new();
-    head.handle(Time::ZERO, hello(1, "node0"), &mut out).expect("welcome");
+    head.handle(Time::ZERO, hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
     out.clear();
     head.tick(Time::from_secs_f64(5.9), &mut out);
     assert_eq!(out, []);
@@ -207,12 +208,12 @@ fn a_silent_agent_is_noticed_before_its_lease_is_over() {
 fn orders_without_an_outcome_are_handed_back_when_the_agent_forgot_them() {
     let mut head = head(1);
     let mut out = Vec::new();
-    head.handle(Time::ZERO, hello(1, "node0"), &mut out).expect("welcome");
+    head.handle(Time::ZERO, hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
     head.order(Time::ZERO, launch(1), &mut out);
     head.disconnected();
     head.connected();
     out.clear();
-    let ToHead::Hello(again) = hello(1, "node0") else { unreachable!("a hello was made") };
+    let ToHead::Hello(again) = hello(PROTOCOL_VERSION, "node0") else { unreachable!("a hello was made") };
     head.handle(Time::ZERO, ToHead::Hello(Hello { boot: BootId(2), ..again }), &mut out).expect("welcome");
     let Some(HeadOutput::Joined { forgotten, .. }) =
         out.iter().find(|o| matches!(o, HeadOutput::Joined { .. }))
