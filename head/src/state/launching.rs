@@ -207,6 +207,8 @@ impl State {
         }
         match live.phase {
             LaunchPhase::Stopping => Some(Record::JobStopped { job, incarnation, done }),
+            // Every node would say the same, and go on saying it.
+            LaunchPhase::Failing { reason, .. } if live.is_refused => Some(Record::JobFailed { job, reason }),
             LaunchPhase::Failing { reason, blame } => {
                 self.requeue_or_give_up(moment, attempt, done, reason, blame)
             }

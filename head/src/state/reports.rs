@@ -122,6 +122,7 @@ impl State {
         };
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
+        live.is_refused |= exited.exit.cause == ExitCause::Refused;
         let is_done = match exited.exit.cause {
             ExitCause::Done => true,
             ExitCause::Itself => exited.exit.how == ExitHow::Code(0),
@@ -132,7 +133,7 @@ impl State {
             let node_name = self.cluster.node_name(node);
             let blame = match (&exited.exit.cause, &exited.exit.how) {
                 (ExitCause::Itself | ExitCause::OverLimit, ExitHow::Unknown(_)) => Blame::Node,
-                (ExitCause::Itself | ExitCause::OverLimit, _) => Blame::Job,
+                (ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused, _) => Blame::Job,
                 _ => Blame::Nobody,
             };
             let reason = format!("on {node_name} it {}", exit_text(exited));
@@ -224,5 +225,6 @@ fn exit_text(exited: &Exited) -> String {
         ExitCause::LeaseOver => format!("{how}, when the agent's lease was over"),
         ExitCause::GangBroken => format!("{how}, because another rank died"),
         ExitCause::OverLimit => format!("{how}, because it used more than it was given"),
+        ExitCause::Refused => how,
     }
 }

@@ -159,6 +159,8 @@ pub enum ExitCause {
     GangBroken,
     /// It used more than it was given, and the kernel or the agent ended it.
     OverLimit,
+    /// The node refuses it, and would again: its owner has no account there.
+    Refused,
     /// Its work was done: it said so, or it was told to stop and ended with success instead.
     Done,
 }
