@@ -34,7 +34,7 @@ mod settings;
 mod state;
 mod store;
 
-pub use cluster_state::{Applied, ClusterState, CurrentPolicy, JobRecord, Standing};
+pub use cluster_state::{Applied, ClusterState, CurrentPolicy, JobLife, JobRecord, OnHold, Standing};
 pub use decider::{DecideError, PolicyUseError};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};

@@ -17,8 +17,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Live cluster",
         &[
-            "up", "head", "pki", "submit", "jobs", "logs", "cancel", "nodes", "drain", "give-up", "top",
-            "events", "whatif", "deploy", "replay",
+            "up", "head", "pki", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
+            "priority", "nodes", "drain", "give-up", "top", "events", "history", "whatif", "deploy",
+            "replay",
         ],
     ),
     ("Solver", &["solve"]),

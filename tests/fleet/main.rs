@@ -11,6 +11,7 @@ mod gpemu;
 mod journal;
 mod memory;
 mod network;
+mod operate;
 mod oracle;
 mod patience;
 mod profile;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
+use crate::event::KeptJob;
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
 use crate::resources::Host;
@@ -486,6 +487,28 @@ impl JobTable {
         std::mem::take(&mut self.allocations[row])
     }
 
+    /// What is to be kept of a job that is about to leave and may come back.
+    pub(crate) fn kept(&mut self, row: usize, now: Time) -> KeptJob {
+        self.count_row(row, now);
+        KeptJob {
+            incarnation: self.incarnations[row],
+            done: self.columns.done[row],
+            attained_s: self.columns.attained[row],
+            service_s: self.columns.service[row],
+            preemptions: self.columns.preemptions[row],
+        }
+    }
+
+    /// The job of a row, just inserted, was here before.
+    pub(crate) fn restore(&mut self, row: usize, now: Time, kept: &KeptJob) {
+        self.incarnations[row] = kept.incarnation;
+        self.columns.attained[row] = kept.attained_s;
+        self.columns.service[row] = kept.service_s;
+        self.columns.preemptions[row] = kept.preemptions;
+        self.columns.since[row] = now.as_secs_f64();
+        self.report_done(row, now, kept.done);
+    }
+
     /// Reported progress replaces the estimate.
     pub(crate) fn report_done(&mut self, row: usize, now: Time, done: f64) {
         self.count_row(row, now);
@@ -504,6 +527,7 @@ impl JobTable {
         self.count_row(row, now);
         let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
         let (work, done) = (self.columns.work[row], self.columns.done[row]);
+        self.columns.priority[row] = f64::from(spec.priority);
         self.columns.duration[row] = work * fair_s_per_iteration;
         self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
         let pace = &mut self.paces[row];

@@ -2,12 +2,14 @@
 //!
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
-//! each record does, `jobs` what is kept of a job.
+//! each record does, `jobs` what is kept of a job, `life` what else happens to one.
 
 mod fold;
 mod jobs;
+mod life;
 
 pub use jobs::{JobRecord, Standing};
+pub use life::{JobLife, OnHold};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,12 +62,18 @@ pub struct ClusterState {
     scheduler: Scheduler,
     /// By number.
     jobs: Vec<JobRecord>,
-    /// Jobs that were received and have not reached the scheduler.
+    /// Jobs that were received and have not reached the scheduler, or were taken out of it.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
     nodes: Vec<String>,
     /// Nodes that an operator took out of service.
     drained: Vec<NodeId>,
+    /// Nodes that take no new jobs.
+    closed: BTreeSet<NodeId>,
+    /// Why nodes are drained or closed, as operators put it.
+    drain_reasons: BTreeMap<NodeId, String>,
+    /// When running jobs reach their time limits.
+    limits: BTreeSet<(Time, JobId)>,
     policy: CurrentPolicy,
     /// Decisions asked for so far.
     n_rounds: u64,
@@ -91,6 +99,9 @@ impl ClusterState {
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
+            closed: BTreeSet::new(),
+            drain_reasons: BTreeMap::new(),
+            limits: BTreeSet::new(),
             policy: CurrentPolicy::default(),
             n_rounds: 0,
             changed: None,
@@ -117,7 +128,9 @@ impl ClusterState {
         let mut ended = Vec::new();
         if let Record::JobFinished { job, .. }
         | Record::JobCancelled { job, .. }
-        | Record::JobFailed { job, .. } = record
+        | Record::JobFailed { job, .. }
+        | Record::JobTimedOut { job, .. }
+        | Record::JobDeclined { job, .. } = record
         {
             self.count_gpu_time(now, *job);
             ended.extend(self.job(*job).map(|_| *job));
@@ -185,6 +198,10 @@ impl ClusterState {
         self.jobs.get(id.index())
     }
 
+    fn job_mut(&mut self, id: JobId) -> Option<&mut JobRecord> {
+        self.jobs.get_mut(id.index())
+    }
+
     /// Jobs that were received and have not reached the scheduler.
     pub fn held(&self) -> &BTreeSet<JobId> {
         &self.held
@@ -218,6 +235,16 @@ impl ClusterState {
     /// Whether an operator took a node out of service.
     pub fn is_drained(&self, node: NodeId) -> bool {
         self.drained.contains(&node)
+    }
+
+    /// Nodes that take no new jobs.
+    pub fn closed(&self) -> &BTreeSet<NodeId> {
+        &self.closed
+    }
+
+    /// Why a node is drained or takes no new jobs; empty if nobody said.
+    pub fn drain_reason(&self, node: NodeId) -> &str {
+        self.drain_reasons.get(&node).map_or("", String::as_str)
     }
 
     /// The policy that decides, with its memory.

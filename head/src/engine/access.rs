@@ -47,6 +47,7 @@ pub(super) fn needs_no_disk(kind: RequestKind) -> bool {
             | RequestKind::WhatIfText
             | RequestKind::Journal
             | RequestKind::Rules
+            | RequestKind::History
             | RequestKind::Shutdown
     )
 }

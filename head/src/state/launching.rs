@@ -12,7 +12,6 @@ use rota_transport::value::Wait;
 
 use super::launches::{Blame, LaunchPhase, LiveLaunch, Rank};
 use super::{Moment, State, launch_orders};
-use crate::cluster_state::Standing;
 use crate::record::Record;
 
 /// How often nodes may fail to run a job before it is given up.
@@ -128,7 +127,7 @@ impl State {
         if live.is_unordered() {
             self.launches.remove(attempt);
             let Attempt { job, incarnation } = attempt;
-            let known = self.cluster.job(job).filter(|job| job.standing == Standing::Active)?;
+            let known = self.cluster.job(job).filter(|job| !job.standing.is_over())?;
             return Some(Record::JobStopped { job, incarnation, done: known.done });
         }
         let was_failing = matches!(live.phase, LaunchPhase::Failing { .. });
@@ -194,7 +193,7 @@ impl State {
     fn end_of(&mut self, moment: Moment, attempt: Attempt) -> Option<Record> {
         let live = self.launches.take_gone(attempt)?;
         let Attempt { job, incarnation } = attempt;
-        self.cluster.job(job).filter(|job| job.standing == Standing::Active)?;
+        self.cluster.job(job).filter(|job| !job.standing.is_over())?;
         let done = live.checkpointed + live.skipped;
         if live.is_done() {
             // It may have been launched again meanwhile, if its node was away: that launch has nothing left to do.

@@ -7,6 +7,7 @@
 //! `progress` take in what agents say; `launching` and `copies` give orders, which `launch_orders` builds.
 
 mod agents;
+mod conditions;
 mod copies;
 #[cfg(test)]
 mod hostile_agents;
@@ -34,7 +35,7 @@ use rota_transport::message::{Attempt, Epoch, KeepWork, OrderId, Task, ToHead};
 use rota_transport::session::{HeadOutput, SeenReports, SessionError, Terms};
 use rota_transport::value::{Name, TimeScale};
 
-use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::cluster_state::ClusterState;
 use crate::record::Record;
 use crate::store::Write;
 use crate::store::history::EndedJob;
@@ -227,14 +228,6 @@ impl State {
         self.agents.order(moment.real, node, task, &mut self.outbox)
     }
 
-    /// Jobs that were held until the head was ready reach the scheduler.
-    pub(crate) fn release_held(&mut self, moment: Moment) {
-        let held: Vec<_> = self.cluster.held().iter().copied().collect();
-        for job in held {
-            self.record(moment, Record::JobSubmitted { job });
-        }
-    }
-
     /// Credits launches with iterations for time that was skipped; those whose work is done end here.
     pub(crate) fn credit(&mut self, moment: Moment, user: &Name, credited: Vec<(Attempt, f64)>) {
         let jobs = credited.iter().map(|(attempt, done)| (attempt.job, attempt.incarnation, *done)).collect();
@@ -304,8 +297,7 @@ fn expected_launches(cluster: &ClusterState) -> Launches {
         launches.insert(attempt, live);
     }
     // Those that were ordered to stop may not have got the order, or may end with success.
-    let active = |job: &&(usize, &JobRecord)| job.1.standing == Standing::Active;
-    for (index, job) in cluster.jobs().iter().enumerate().filter(|job| active(&job)) {
+    for (index, job) in cluster.jobs().iter().enumerate().filter(|(_, job)| !job.standing.is_over()) {
         for (incarnation, nodes) in &job.leaving {
             let mut live = LiveLaunch::new(Allocation::default());
             live.phase = LaunchPhase::Stopping;
