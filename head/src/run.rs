@@ -15,6 +15,7 @@ use crate::cluster_state::ClusterState;
 use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
+use crate::joining::JoinDesk;
 use crate::record::Record;
 use crate::roles::RolesFile;
 use crate::serve;
@@ -103,13 +104,14 @@ async fn attend(
     inputs: mpsc::Sender<Input>,
     received: mpsc::Receiver<Input>,
 ) -> Result<(), HeadError> {
-    let listener = Arc::new(Listener::bind(settings.listen, credentials)?);
+    let desk = settings.pki.clone().map(JoinDesk::new).transpose()?.map(Arc::new);
+    let listener = Arc::new(Listener::bind_with(settings.listen, credentials, desk.is_some())?);
     if let Some(warning) = listener.warning() {
         tracing::warn!("{warning}");
     }
     let address = listener.address().ok_or(HeadError::NoAddress)?;
     tracing::info!("head listens at {address}, state in {}", settings.state.display());
-    let door = tokio::spawn(serve::serve(Arc::clone(&listener), roles, inputs.clone()));
+    let door = tokio::spawn(serve::serve(Arc::clone(&listener), roles, desk, inputs.clone()));
     let signals = tokio::spawn(async move {
         match signal().await {
             Ok(name) => {

@@ -138,6 +138,7 @@ fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
 /// Options with a value: its name in `config.toml`, and on the command line.
 const OPTIONS: &[(&str, &str)] = &[
     ("format", "--format"),
+    ("map", "--map"),
     ("jobs", "--jobs"),
     ("durations", "--durations"),
     ("arrivals", "--arrivals"),

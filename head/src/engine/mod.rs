@@ -83,7 +83,12 @@ pub(crate) enum Input {
     },
     Decider(Answer),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
-    CertificatesChanged,
+    CertificatesChanged {
+        /// What peers are told.
+        why: &'static str,
+    },
+    /// Something that an operator should know.
+    Noted(String),
     /// The file of roles was read again.
     RolesChanged(Result<Roles, RolesError>),
     Shutdown,
@@ -234,10 +239,13 @@ impl Engine {
                 users::answer(self, moment, &person, request, reply);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
-            Input::CertificatesChanged => {
+            Input::CertificatesChanged { why } => {
                 for link in self.links.values() {
-                    link.peer.close("certificates were revoked: connect again");
+                    link.peer.close(why);
                 }
+            }
+            Input::Noted(text) => {
+                self.state.record(moment, Record::Noted { text });
             }
             Input::RolesChanged(found) => self.roles_changed(moment, found),
             Input::Shutdown => self.is_over = true,
