@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use rota_core::ids::JobId;
 use rota_transport::message::{FromUser, JobChange, WhichJobs};
-use rota_transport::value::{Lines, LongText, Text, shown};
+use rota_transport::value::{Lines, LongText, Name, Text, shown};
 
 pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
