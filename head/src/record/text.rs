@@ -41,6 +41,7 @@ impl Record {
             Record::JobPrioritized { .. } => "job-prioritized",
             Record::NodeClosed { .. } => "node-closed",
             Record::NodeOpened { .. } => "node-opened",
+            Record::PolicyRefused { .. } => "policy-refused",
             Record::JobResumed { .. } => "job-resumed",
             Record::NodeCutOff { .. } => "node-cut-off",
         }
@@ -120,6 +121,7 @@ impl Record {
                 format!("node {node} takes no new jobs, closed by {user}{}", because(reason))
             }
             Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
+            Record::PolicyRefused { reason } => reason.clone(),
             Record::JobResumed { job } => format!("job {job} may be tried again"),
             Record::NodeCutOff { node, reason } => format!("node {node} cannot be reached: {reason}"),
         }
@@ -164,7 +166,8 @@ impl Record {
             | Record::Acted { .. }
             | Record::Noted { .. }
             | Record::NodeClosed { .. }
-            | Record::NodeOpened { .. } => None,
+            | Record::NodeOpened { .. }
+            | Record::PolicyRefused { .. } => None,
         }
     }
 }

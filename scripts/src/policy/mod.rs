@@ -12,6 +12,7 @@ pub(crate) mod variant;
 use std::sync::Arc;
 
 use rhai::Engine;
+use rota_core::check::is_sound;
 use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
@@ -173,6 +174,7 @@ impl ScriptPolicy {
         let mut copy = Self::compile(&self.name, &self.texts(), limits, Some(Arc::clone(trace)))?;
         copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
         copy.memories.clone_from(&self.memories);
+        copy.shared.solving.announce_like(&self.shared.solving);
         Ok(copy)
     }
 
@@ -209,7 +211,8 @@ impl ScriptPolicy {
         match result {
             Ok(mut plan) => {
                 plan.notes = notes;
-                if self.keeps_running() {
+                // What cannot be carried out is refused as it is.
+                if self.keeps_running() && is_sound(&session.snapshot, &plan) {
                     guards::mend(&session.snapshot, &mut plan);
                 }
                 Ok(plan)
