@@ -7,6 +7,7 @@ use rota_core::ids::{Incarnation, JobId};
 use rota_core::job::JobSpec;
 use rota_core::scheduler::Impact;
 use rota_core::time::Time;
+use rota_transport::message::JobEnd;
 
 use super::{ClusterState, CurrentPolicy, Standing};
 use crate::pace::bounded;
@@ -23,7 +24,7 @@ impl ClusterState {
             Record::JobSubmitted { job } => self.hand_over(*job),
             Record::JobStarted { job, incarnation } => {
                 self.begins_to_run(now, *job);
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
                     known.ran_on = known.last_launch.1.first().copied();
@@ -34,7 +35,7 @@ impl ClusterState {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobPaced { job, pace } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 let factor = bounded(*pace) / known.pace;
                 known.pace = bounded(*pace);
                 let profile = Arc::new(known.spec.profile.at_pace(factor));
@@ -55,7 +56,7 @@ impl ClusterState {
                 self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 self.has_left(*job, *incarnation);
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.n_failures += u32::from(*is_failure);
                 known.n_troubles += u32::from(!is_failure && not_before.is_some());
                 known.not_before = *not_before;
@@ -66,7 +67,7 @@ impl ClusterState {
                 self.stops_running(now, *job);
                 self.held.remove(job);
                 self.tell_dependents(*job, Standing::Finished);
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
                 known.leaving.clear();
@@ -115,7 +116,7 @@ impl ClusterState {
             }
             Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
-                    let known = self.jobs.get_mut(job.index());
+                    let known = self.jobs.get_mut(job);
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
                         known.skipped += done;
                     }
@@ -128,7 +129,30 @@ impl ClusterState {
             }
             // The policy is asked again at once, with the memory of its last accepted plan.
             Record::PlanOvertaken { .. } => self.wake(now),
+            Record::NumbersSkipped { first_job, first_launch } => {
+                if *first_job > self.next_job {
+                    self.skipped_jobs.push((self.next_job, *first_job));
+                    self.next_job = *first_job;
+                }
+                self.scheduler.skip_launches(*first_launch);
+                None
+            }
+            Record::JobRecalled { job, end, .. } => {
+                let standing = match end {
+                    JobEnd::None => return None,
+                    JobEnd::Finished => Standing::Finished,
+                    JobEnd::Cancelled => Standing::Cancelled,
+                    JobEnd::Failed => Standing::Failed,
+                };
+                let known = self.jobs.get_mut(job).filter(|known| !known.standing.is_over())?;
+                if standing == Standing::Finished {
+                    known.done = known.done.max(known.spec.estimated_work);
+                }
+                self.end(now, *job, standing, "ended before the state was restored".into())
+            }
             Record::HeadStarted { .. }
+            | Record::RestoreAccepted { .. }
+            | Record::JobAdopted { .. }
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }
@@ -153,7 +177,7 @@ impl ClusterState {
         let impact = match record {
             Record::JobRequeued { job, not_before: Some(_), .. } => self.scheduler.park(*job),
             Record::JobResumed { job } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     known.not_before = None;
                 }
                 self.scheduler.resume(*job)
@@ -168,7 +192,7 @@ impl ClusterState {
 
     /// A launch that was ordered to stop is gone.
     fn has_left(&mut self, job: JobId, incarnation: Incarnation) {
-        if let Some(known) = self.jobs.get_mut(job.index()) {
+        if let Some(known) = self.jobs.get_mut(&job) {
             known.leaving.retain(|(launch, _)| *launch != incarnation);
         }
     }
@@ -182,7 +206,7 @@ impl ClusterState {
 
     /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         known.done = known.done.max(done);
         Some(known.done)
     }
@@ -190,7 +214,7 @@ impl ClusterState {
     pub(super) fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
         self.stops_running(now, job);
         self.tell_dependents(job, standing);
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         known.leaving.clear();
@@ -206,13 +230,13 @@ impl ClusterState {
         match order {
             Command::Decline { job, reason } => {
                 self.tell_dependents(*job, Standing::Declined);
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);
                 }
             }
             Command::Start { job, incarnation, allocation } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
                     known.skipped = 0.0;
@@ -220,7 +244,7 @@ impl ClusterState {
                 }
             }
             Command::Stop { job, incarnation, cause } if *cause != StopCause::Cancelled => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     known.n_preemptions += u32::from(*cause != StopCause::Withdrawn);
                     if known.last_launch.0 == *incarnation {
                         known.leaving.push(known.last_launch.clone());

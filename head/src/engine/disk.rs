@@ -94,9 +94,12 @@ impl Engine {
                 self.postponed.insert(name.clone(), (link, message));
                 None
             }
-            ToHead::Hello(_) | ToHead::Heartbeat(_) | ToHead::OrderDone(_) | ToHead::LogChunk(_) => {
-                Some(message)
-            }
+            ToHead::Hello(_)
+            | ToHead::Heartbeat(_)
+            | ToHead::OrderDone(_)
+            | ToHead::LogChunk(_)
+            | ToHead::Recalled(_)
+            | ToHead::Origin(_) => Some(message),
         }
     }
 
@@ -107,7 +110,8 @@ impl Engine {
         self.replies.send_all();
     }
 
-    fn send(&self, name: &Name, message: ToAgent) {
+    fn send(&self, name: &Name, mut message: ToAgent) {
+        message.stamp(self.store.position());
         let Some(link) = self.links.get(name) else { return };
         if link.sender.try_send(message).is_err() {
             tracing::warn!("{name} does not keep up with what it is sent: its connection is closed");

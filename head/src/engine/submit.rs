@@ -33,7 +33,7 @@ pub(super) fn take_in(engine: &mut Engine) {
     let moment = engine.clock.moment();
     let (mut records, mut accepted) = (Vec::new(), Vec::new());
     let mut taken: BTreeMap<(String, u64), Vec<JobId>> = BTreeMap::new();
-    let mut next = engine.state.cluster().jobs().len();
+    let mut next = engine.state.cluster().next_job();
     for Submission { person, jobs, key, reply } in submissions {
         let user = person.name.to_string();
         if let Some(known) = engine.state.cluster().answered(&user, key) {
@@ -50,8 +50,8 @@ pub(super) fn take_in(engine: &mut Engine) {
             Ok(jobs) => {
                 let mut ids = Vec::new();
                 for request in jobs.into_iter().map(Box::new) {
-                    let job = JobId::from(next);
-                    next += 1;
+                    let job = next;
+                    next = JobId(job.0.saturating_add(1));
                     ids.push(job);
                     records.push(Record::JobReceived { job, user: user.clone(), key, request });
                 }
