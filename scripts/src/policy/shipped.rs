@@ -72,7 +72,8 @@ shipped! {
         "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill";
     Admission "admission": "elasticflow-admission" "edf-admission" "chronus-admission" "quota" "load-limit";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
-    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
+    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search"
+        "spread" "fgd";
 }
 
 shipped! {

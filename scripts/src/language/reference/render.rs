@@ -51,7 +51,8 @@ defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 | `fn admit(job, view)` | a Verdict: `accept()`, `decline(\"why\")`, `wait()`; asked for each job that arrived, in order of arrival |
 | `fn order(jobs, now)` | a Queue, usually from `rank`, or an array of jobs |
 | `fn allocate(view)` | a Fill (from `view.fill`) or a Plan |
-| `fn place(view)` | a Placement |
+| `fn place(job, nodes)` | a Placement, usually from `rank` over columns of nodes; asked once when the policy decides for the first time, it cannot use `this` |
+| `fn place(view)` | the same, asked in every round, for placements that depend on more than the job and the nodes (`place_by`, `by_score`) |
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
@@ -113,12 +114,10 @@ pub fn definitions() -> String {
         let _ = write!(text, "\n/// {}\n{line}\n", entry.doc);
     }
     for stage in Stage::ALL {
-        let _ = write!(
-            text,
-            "\n/// A stage of a policy: define it.\nfn {}({});\n",
-            stage.name(),
-            stage.arguments().join(", ")
-        );
+        for form in stage.forms() {
+            let (name, arguments) = (stage.name(), form.join(", "));
+            let _ = write!(text, "\n/// A stage of a policy: define it.\nfn {name}({arguments});\n");
+        }
     }
     text
 }
