@@ -244,7 +244,8 @@ impl World {
             let (racks, gpus) = (self.between(1, 3), self.of(&[1, 2, 3, 4, 4, 8]));
             let nodes = racks * self.between(1, 3);
             let (cpus, mem) = (gpus * self.between(2, 5) + self.between(0, 1), gpus * self.of(&[20, 40]));
-            let kind = format!("{nodes} nodes, {gpus} gpus, {cpus} cpus, {mem} GB, 60 GB cache, {racks} racks");
+            let kind =
+                format!("{nodes} nodes, {gpus} gpus, {cpus} cpus, {mem} GB, 60 GB cache, {racks} racks");
             writeln!(self.text, "cluster {kind}").expect("text");
         }
         self.text.push_str("data small 20 GB\ndata large 45 GB\n");

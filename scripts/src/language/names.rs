@@ -184,7 +184,9 @@ impl<'a> Checker<'a> {
             Some("NodeColumn") => "node",
             _ => return,
         };
-        let hint = format!("it holds one number for each {what}: choose {what} by {what} with `where(condition, a, b)`");
+        let hint = format!(
+            "it holds one number for each {what}: choose {what} by {what} with `where(condition, a, b)`"
+        );
         let kind = if what == "job" { "Column" } else { "NodeColumn" };
         self.report(expr.position(), format!("a {kind} is not a condition"), Some(hint));
     }

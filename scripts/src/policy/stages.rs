@@ -125,7 +125,8 @@ impl ScriptPolicy {
             true => self.call_without_memory(part, Stage::Place, gang_and_nodes())?,
             false => self.call(part, Stage::Place, (View(Arc::clone(session)),))?,
         };
-        let expected = if by_nodes { "a Placement, such as rank(nodes.id)" } else { "a Placement, such as first_fit()" };
+        let expected =
+            if by_nodes { "a Placement, such as rank(nodes.id)" } else { "a Placement, such as first_fit()" };
         let placement = value
             .clone()
             .try_cast::<Placement>()

@@ -311,7 +311,8 @@ fn widest_rack(cluster: &Cluster) -> f64 {
 fn node_column(column: &mut Vec<f64>, field: NodeField, room: &Room, ask: &Ask<'_>, candidates: &Candidates) {
     let nodes = candidates.nodes.iter();
     let all = room.cluster().nodes();
-    let of_node = |number: fn(&Node) -> f64| move |(node, ..): &(NodeId, GpuSet, Host)| number(&all[node.index()]);
+    let of_node =
+        |number: fn(&Node) -> f64| move |(node, ..): &(NodeId, GpuSet, Host)| number(&all[node.index()]);
     match field {
         NodeField::Id => column.extend(nodes.map(|(node, ..)| f64::from(node.0))),
         NodeField::Rack => column.extend(nodes.map(of_node(|node| f64::from(node.rack)))),

@@ -209,7 +209,8 @@ impl Ranked<'_> {
             group_of[*n] = *groups.entry(bits).or_insert(n_groups);
         }
         nodes.sort_unstable_by(|a, b| group_of[*a].cmp(&group_of[*b]).then_with(|| keys.compare(*a, *b)));
-        let found = nodes.chunk_by(|a, b| group_of[*a] == group_of[*b]).filter_map(|nodes| self.gather(ask, nodes));
+        let found =
+            nodes.chunk_by(|a, b| group_of[*a] == group_of[*b]).filter_map(|nodes| self.gather(ask, nodes));
         found.reduce(|best, spots| if spots.len() < best.len() { spots } else { best })
     }
 

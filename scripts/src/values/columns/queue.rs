@@ -132,10 +132,11 @@ fn register_rank(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         // Columns only is the common case and found at once; any mix with numbers takes the second way.
         for kind in [TypeId::of::<Column>(), TypeId::of::<Dynamic>()] {
             let shared = Arc::clone(shared);
-            registrar.engine().register_raw_fn("rank", vec![kind; n_keys], move |_, args| {
-                let keys: Array = args.iter_mut().map(|arg| arg.take()).collect();
+            registrar.engine().register_raw_fn("rank", vec![kind; n_keys], move |ctx, args| {
+                // Copied: the first may be a variable, which the script goes on using.
+                let keys: Array = args.iter().map(|arg| arg.flatten_clone()).collect();
                 match node_rank::is_of_nodes(&keys) {
-                    true => node_rank::rank(keys).map(Dynamic::from),
+                    true => node_rank::rank(&ctx, keys).map(Dynamic::from),
                     false => rank_values(&shared, keys).map(Dynamic::from),
                 }
             });

@@ -12,7 +12,7 @@ use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 
 /// Operations that one placement may be made of.
-const MAX_OPERATIONS: usize = 512;
+const MAX_OPERATIONS: usize = 1024;
 
 /// What a script has done with the columns of one placement.
 pub(crate) type Recording = Arc<Mutex<Vec<Operation>>>;
@@ -138,7 +138,11 @@ fn nodes(registrar: &mut Registrar<'_>) {
         ("id", NodeField::Id, "The node's number."),
         ("rack", NodeField::Rack, "The number of its rack or switch."),
         ("gpus", NodeField::Gpus, "GPUs it has."),
-        ("gpu_mem", NodeField::GpuMem, "Memory of one of its GPUs, gigabytes; 0 where the cluster does not say."),
+        (
+            "gpu_mem",
+            NodeField::GpuMem,
+            "Memory of one of its GPUs, gigabytes; 0 where the cluster does not say.",
+        ),
         ("cpus", NodeField::Cpus, "CPUs it has."),
         ("mem", NodeField::Mem, "Memory it has, gigabytes."),
         ("storage", NodeField::Storage, "Storage rate it has, megabytes per second."),
@@ -160,9 +164,11 @@ fn nodes(registrar: &mut Registrar<'_>) {
             .register_get(name, move |nodes: &mut NodesValue| record(&nodes.0, Operation::Node(field)));
     }
     let doc = "GPUs of the widest rack of the cluster as bought: a job that is wider has to span racks.";
-    registrar.field(OWNER, "widest_rack: NodeColumn", doc).register_get("widest_rack", |nodes: &mut NodesValue| {
-        record(&nodes.0, Operation::Gang(GangField::WidestRack))
-    });
+    registrar
+        .field(OWNER, "widest_rack: NodeColumn", doc)
+        .register_get("widest_rack", |nodes: &mut NodesValue| {
+            record(&nodes.0, Operation::Gang(GangField::WidestRack))
+        });
     registrar.unknown_field::<NodesValue>(OWNER);
 }
 
@@ -183,7 +189,8 @@ fn gang(registrar: &mut Registrar<'_>) {
         ),
     ];
     let is_other = |field: &&(Field, &'static str, &'static str)| field.0 != Field::Gpus;
-    let table = Field::ALL.iter().filter(is_other).map(|(field, name, doc)| (*name, GangField::Column(*field), *doc));
+    let table =
+        Field::ALL.iter().filter(is_other).map(|(field, name, doc)| (*name, GangField::Column(*field), *doc));
     for (name, field, doc) in own.into_iter().chain(table) {
         registrar
             .field(OWNER, format!("{name}: NodeColumn"), doc.trim())

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use rhai::{Array, Dynamic, Engine, FnPtr, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FnPtr, NativeCallContext, Position};
 use rota_core::place::formula::Term;
 use rota_core::place::{Ask, NodeRank, Place, Ranked, SplitTable, Spots, Terms};
 use rota_core::room::Room;
@@ -22,15 +22,28 @@ pub(crate) struct RankValue {
     recording: Recording,
     terms: Terms,
     rank: NodeRank,
+    /// The file and the position of `rank`, for errors that come up when a job is placed.
+    written: (String, Position),
 }
 
 impl RankValue {
-    fn new(recording: &Recording, terms: Terms) -> Outcome<RankValue> {
+    fn new(recording: &Recording, terms: Terms, written: (String, Position)) -> Outcome<RankValue> {
         let rank = NodeRank::new(&recording.lock().unwrap_or_else(PoisonError::into_inner), &terms);
         match rank {
-            Some(rank) => Ok(RankValue { recording: Arc::clone(recording), terms, rank }),
+            Some(rank) => Ok(RankValue { recording: Arc::clone(recording), terms, rank, written }),
             None => fail("rank: a column of nodes uses one that was written later"),
         }
+    }
+
+    /// An error where `rank` is written.
+    fn blame(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+        if error.is_system_exception() {
+            return error;
+        }
+        let (file, position) = &self.written;
+        let mut error = error;
+        error.set_position(*position);
+        Box::new(EvalAltResult::ErrorInFunctionCall("rank".to_owned(), file.clone(), error, *position))
     }
 
     fn with(&self, column: &NodeColumn, change: impl FnOnce(&mut Terms, Term)) -> Outcome<Placement> {
@@ -39,7 +52,8 @@ impl RankValue {
         }
         let mut terms = self.terms.clone();
         change(&mut terms, column.term);
-        RankValue::new(&self.recording, terms).map(|rank| Placement::Ranked(Arc::new(rank)))
+        RankValue::new(&self.recording, terms, self.written.clone())
+            .map(|rank| Placement::Ranked(Arc::new(rank)))
     }
 }
 
@@ -49,7 +63,7 @@ pub(crate) fn is_of_nodes(keys: &[Dynamic]) -> bool {
 }
 
 /// A placement from the keys of `rank`.
-pub(crate) fn rank(keys: Array) -> Outcome<Placement> {
+pub(crate) fn rank(ctx: &NativeCallContext<'_>, keys: Array) -> Outcome<Placement> {
     let mut columns: Vec<NodeColumn> = Vec::with_capacity(keys.len());
     for (index, key) in keys.into_iter().enumerate() {
         let position = index + 1;
@@ -75,19 +89,21 @@ pub(crate) fn rank(keys: Array) -> Outcome<Placement> {
     }
     let Some(first) = columns.first() else { return fail("rank: at least one key must be a column") };
     let terms = Terms { keys: columns.iter().map(|column| column.term).collect(), ..Terms::default() };
-    RankValue::new(&first.recording, terms).map(|rank| Placement::Ranked(Arc::new(rank)))
+    let written = (ctx.call_source().unwrap_or_default().to_owned(), ctx.call_position());
+    RankValue::new(&first.recording, terms, written).map(|rank| Placement::Ranked(Arc::new(rank)))
 }
 
 /// A rank at work: its work counts as the script's, and a key that is not a number is the script's error.
 pub(crate) struct CountedRank<'a> {
     ranked: Ranked<'a>,
+    rank: &'a RankValue,
     session: &'a Session,
     failure: &'a Failure,
 }
 
 impl<'a> CountedRank<'a> {
     pub(crate) fn new(rank: &'a RankValue, session: &'a Session, failure: &'a Failure) -> Self {
-        CountedRank { ranked: Ranked::new(&rank.rank), session, failure }
+        CountedRank { ranked: Ranked::new(&rank.rank), rank, session, failure }
     }
 }
 
@@ -108,7 +124,7 @@ impl Place for CountedRank<'_> {
         match outcome {
             Ok(()) => found,
             Err(error) => {
-                self.failure.borrow_mut().get_or_insert(error);
+                self.failure.borrow_mut().get_or_insert_with(|| self.rank.blame(error));
                 None
             }
         }
@@ -119,7 +135,9 @@ impl Placement {
     fn ranked(&self, verb: &str) -> Outcome<&RankValue> {
         match self {
             Placement::Ranked(rank) => Ok(rank),
-            _ => fail(format!("{verb}: only what `rank` returns has nodes to choose from; say it right behind `rank(...)`")),
+            _ => fail(format!(
+                "{verb}: only what `rank` returns has nodes to choose from; say it right behind `rank(...)`"
+            )),
         }
     }
 }
@@ -130,7 +148,9 @@ fn place_by(engine: &Engine, shared: &Shared, rule: FnPtr) -> Outcome<Placement>
     let label = type_label(&answer).to_owned();
     match answer.try_cast::<Placement>() {
         Some(placement) => Ok(placement),
-        None => fail(format!("place_by: the closure |job, nodes| must return a Placement, such as rank(...), got {label}")),
+        None => fail(format!(
+            "place_by: the closure |job, nodes| must return a Placement, such as rank(...), got {label}"
+        )),
     }
 }
 
@@ -228,9 +248,7 @@ fn of_all(registrar: &mut Registrar<'_>) {
             "compact() -> Placement",
             "A job waits rather than be spread over more nodes than it needs.",
         )
-        .register_fn("compact", |placement: Placement| {
-            Placement::Compact(Arc::new(placement)).bounded()
-        });
+        .register_fn("compact", |placement: Placement| Placement::Compact(Arc::new(placement)).bounded());
     registrar
         .method(
             OWNER,
