@@ -137,6 +137,21 @@ impl Operation {
         terms.into_iter().flatten()
     }
 
+    /// Whether another operation has the same result for certain.
+    pub fn is_same(&self, other: &Operation) -> bool {
+        match (*self, *other) {
+            (Operation::Constant(a), Operation::Constant(b)) => a.to_bits() == b.to_bits(),
+            (Operation::Node(a), Operation::Node(b)) => a == b,
+            (Operation::Gang(a), Operation::Gang(b)) => a == b,
+            (Operation::Unary(Unary::Negate, a), Operation::Unary(Unary::Negate, b))
+            | (Operation::Unary(Unary::Not, a), Operation::Unary(Unary::Not, b)) => a == b,
+            (Operation::Binary(what, a, b), Operation::Binary(other, c, d)) => (what, a, b) == (other, c, d),
+            (Operation::Group(what, a, b), Operation::Group(other, c, d)) => (what, a, b) == (other, c, d),
+            (Operation::Choose(a, b, c), Operation::Choose(d, e, f)) => (a, b, c) == (d, e, f),
+            _ => false,
+        }
+    }
+
     fn with_operands(self, new: impl Fn(Term) -> Term) -> Operation {
         match self {
             Operation::Constant(_) | Operation::Node(_) | Operation::Gang(_) => self,
@@ -433,22 +448,40 @@ impl Inputs<'_> {
 
     fn group(&self, out: &mut Vec<f64>, what: Summary, a: Term, group: Term, n_nodes: usize) {
         let (a, group) = (self.input(a), self.input(group));
-        // Both zeros are one group.
-        let key = |position: usize| (group.at(position) + 0.0).to_bits();
-        let mut summaries: BTreeMap<u64, f64> = BTreeMap::new();
-        for position in 0..n_nodes {
+        let groups = group_indices((0..n_nodes).map(|position| group.at(position)));
+        let mut summaries: Vec<f64> = Vec::new();
+        for (position, group) in groups.iter().enumerate() {
             let number = a.at(position);
-            let join = |sum: &mut f64| {
-                *sum = match what {
-                    Summary::Total => *sum + number,
-                    Summary::Least => sum.min(number),
-                    Summary::Most => sum.max(number),
-                }
-            };
-            summaries.entry(key(position)).and_modify(join).or_insert(number);
+            match (summaries.get_mut(*group), what) {
+                (None, _) => summaries.push(number),
+                (Some(sum), Summary::Total) => *sum += number,
+                (Some(sum), Summary::Least) => *sum = sum.min(number),
+                (Some(sum), Summary::Most) => *sum = sum.max(number),
+            }
         }
-        out.extend((0..n_nodes).map(|position| summaries[&key(position)]));
+        out.extend(groups.iter().map(|group| summaries[*group]));
     }
+}
+
+/// For each number the index of its group: equal numbers are one group, groups are counted as they appear.
+pub(super) fn group_indices(numbers: impl Iterator<Item = f64>) -> Vec<usize> {
+    let mut known: BTreeMap<u64, usize> = BTreeMap::new();
+    // Neighbours are often of one group.
+    let mut last: Option<(u64, usize)> = None;
+    let index = |number: f64| {
+        // Both zeros are one group.
+        let bits = (number + 0.0).to_bits();
+        match last {
+            Some((of, index)) if of == bits => index,
+            _ => {
+                let n_known = known.len();
+                let index = *known.entry(bits).or_insert(n_known);
+                last = Some((bits, index));
+                index
+            }
+        }
+    };
+    numbers.map(index).collect()
 }
 
 fn truth(is_so: bool) -> f64 {

@@ -2,11 +2,10 @@
 //! takes what it can of each node in turn.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::formula::{Candidates, Formula, Operation, Results, Term};
+use super::formula::{Candidates, Formula, Operation, Results, Term, group_indices};
 use super::{Ask, FirstFit, Place, Spots};
 use crate::allocation::GpuSet;
 use crate::ids::NodeId;
@@ -24,6 +23,8 @@ pub struct NodeRank {
     within: Option<Term>,
     /// The highest GPUs of a node where this is not 0, else the lowest.
     from_top: Option<Term>,
+    /// What `only` says of the job alone: where it is 0, nothing else has to be computed.
+    gate: Option<(Formula, Term)>,
 }
 
 /// The terms of a rank, among the operations of a script.
@@ -48,7 +49,11 @@ impl NodeRank {
         let mut places = places.into_iter();
         let keys = places.by_ref().take(terms.keys.len()).collect();
         let [only, within, from_top] = others.map(|term| term.and_then(|_| places.next()));
-        Some(NodeRank { formula, keys, only, within, from_top })
+        let gate = match only.filter(|only| formula.is_scalar(*only)).and(terms.only) {
+            Some(only) => Formula::new(operations, &[only]).map(|(gate, places)| (gate, places[0])),
+            None => None,
+        };
+        Some(NodeRank { formula, keys, only, within, from_top, gate })
     }
 
     /// How many operations it takes for each node.
@@ -116,6 +121,15 @@ impl Place for Ranked<'_> {
             self.work = 1;
             return FirstFit.place(room, ask);
         }
+        self.odd = None;
+        if let Some((gate, term)) = &self.rank.gate {
+            self.work = gate.len();
+            self.candidates.nodes.clear();
+            self.results.compute(gate, room, ask, &self.candidates);
+            if self.results.at(gate, *term, 0) == 0.0 {
+                return None;
+            }
+        }
         self.candidates.find(room, ask);
         self.work = (self.candidates.nodes.len() + 1) * (self.rank.n_operations() + self.rank.keys.len() + 1);
         self.results.compute(&self.rank.formula, room, ask, &self.candidates);
@@ -148,6 +162,12 @@ impl<'a> Keys<'a> {
             }
         }
         false
+    }
+
+    /// The candidate that goes before all others; they are given by ascending number.
+    fn first(&self, mut nodes: impl Iterator<Item = usize>) -> Option<usize> {
+        let first = nodes.next()?;
+        Some(nodes.fold(first, |best, n| if self.is_before(n, best) { n } else { best }))
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
@@ -186,11 +206,9 @@ impl Ranked<'_> {
             order.extend(nodes);
             return self.within(ask, &keys, group, order);
         }
-        let mut others = nodes.clone();
-        let first = others.next()?;
-        let first = others.fold(first, |best, n| if keys.is_before(n, best) { n } else { best });
-        if self.fitting(ask, first, ask.gpus) == ask.gpus {
-            return Some(SmallVec::from_slice(&[self.spot(first, ask.gpus)]));
+        let first = keys.first(nodes.clone())?;
+        if let Some(spots) = self.whole(ask, first) {
+            return Some(spots);
         }
         order.clear();
         order.extend(nodes);
@@ -198,20 +216,34 @@ impl Ranked<'_> {
         self.gather(ask, order)
     }
 
+    /// The whole gang on one node, if that holds it.
+    fn whole(&self, ask: &Ask<'_>, n: usize) -> Option<Spots> {
+        let holds = self.fitting(ask, n, ask.gpus) == ask.gpus;
+        holds.then(|| SmallVec::from_slice(&[self.spot(n, ask.gpus)]))
+    }
+
     /// In the group that holds the gang on the fewest nodes; of several in that of the lowest node.
     fn within(&self, ask: &Ask<'_>, keys: &Keys<'_>, group: Term, nodes: &mut [usize]) -> Option<Spots> {
-        let mut groups: BTreeMap<u64, usize> = BTreeMap::new();
-        let mut group_of = vec![0; self.candidates.nodes.len()];
-        for n in nodes.iter() {
-            // Both zeros are one group.
-            let bits = (self.results.at(&self.rank.formula, group, *n) + 0.0).to_bits();
-            let n_groups = groups.len();
-            group_of[*n] = *groups.entry(bits).or_insert(n_groups);
+        let number = |n: usize| self.results.at(&self.rank.formula, group, n);
+        let groups = group_indices((0..self.candidates.nodes.len()).map(number));
+        if !nodes.is_sorted_by_key(|n| groups[*n]) {
+            nodes.sort_unstable_by_key(|n| (groups[*n], *n));
         }
-        nodes.sort_unstable_by(|a, b| group_of[*a].cmp(&group_of[*b]).then_with(|| keys.compare(*a, *b)));
-        let found =
-            nodes.chunk_by(|a, b| group_of[*a] == group_of[*b]).filter_map(|nodes| self.gather(ask, nodes));
-        found.reduce(|best, spots| if spots.len() < best.len() { spots } else { best })
+        let mut best: Option<Spots> = None;
+        for nodes in nodes.chunk_by_mut(|a, b| groups[*a] == groups[*b]) {
+            if let Some(spots) = keys.first(nodes.iter().copied()).and_then(|first| self.whole(ask, first)) {
+                return Some(spots);
+            }
+            let room: u64 = nodes.iter().map(|n| u64::from(self.fitting(ask, *n, ask.gpus))).sum();
+            if room < u64::from(ask.gpus) {
+                continue;
+            }
+            nodes.sort_unstable_by(|a, b| keys.compare(*a, *b));
+            let found = self.gather(ask, nodes);
+            let n_nodes = best.as_ref().map_or(usize::MAX, |best| best.len());
+            best = found.filter(|found| found.len() < n_nodes).or(best);
+        }
+        best
     }
 
     /// Takes from nodes in the order given until the gang is whole.

@@ -14,6 +14,9 @@ use crate::language::session::{Outcome, fail};
 /// Operations that one placement may be made of.
 const MAX_OPERATIONS: usize = 1024;
 
+/// The first so many operations are not recorded a second time.
+const LOOKED_THROUGH: usize = 64;
+
 /// What a script has done with the columns of one placement.
 pub(crate) type Recording = Arc<Mutex<Vec<Operation>>>;
 
@@ -40,6 +43,11 @@ pub(crate) fn gang_and_nodes() -> (GangValue, NodesValue) {
 
 fn record(recording: &Recording, operation: Operation) -> Outcome<NodeColumn> {
     let mut operations = recording.lock().unwrap_or_else(PoisonError::into_inner);
+    // What was written before is computed once. Long formulas are not searched from end to end.
+    let known = operations.iter().take(LOOKED_THROUGH).position(|known| known.is_same(&operation));
+    if let Some(index) = known {
+        return Ok(NodeColumn { recording: Arc::clone(recording), term: Term(index) });
+    }
     if operations.len() >= MAX_OPERATIONS {
         return fail(format!("a placement computes more than {MAX_OPERATIONS} columns of nodes"));
     }
