@@ -131,14 +131,15 @@ impl PlaceOptions {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How jobs are started")]
 pub struct LaunchOptions {
-    /// Whether CPU and memory limits are set in control groups: auto limits where the machine can
+    /// Whether limits of CPU, memory and GPU devices are set in control groups: auto limits where the machine can
     #[arg(long, value_enum, default_value = "auto")]
     pub limits: LimitOption,
     /// The client of the container runtime with its global options
     #[arg(long, value_name = "COMMAND", default_value = "docker")]
     pub container_client: String,
-    /// How containers are given GPUs: {gpus} is the list of their numbers, an option with {gpu} is repeated for each
-    #[arg(long, value_name = "OPTION", default_value = "--gpus=\"device={gpus}\"")]
+    /// How containers are given GPUs: {gpus} is the list of their numbers, an option with {gpu} is repeated for each; auto asks the
+    /// client at start (its --gpus, else CDI, else device files)
+    #[arg(long, value_name = "OPTIONS", default_value = "auto", allow_hyphen_values = true)]
     pub container_gpu_flag: String,
     /// Another option for every container
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
@@ -146,6 +147,30 @@ pub struct LaunchOptions {
     /// Where other nodes reach this one [default: its host name]
     #[arg(long, value_name = "HOST")]
     pub address: Option<String>,
+}
+
+/// Who jobs run as.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Who jobs run as")]
+pub struct AccountOptions {
+    /// Who jobs run as: submitter is the account of the user who submitted them, never root, and an agent that is not root
+    /// runs the jobs of its own account only; self is the agent's own user, whoever submitted them
+    #[arg(long, value_enum, default_value = "submitter")]
+    pub jobs_as: JobsAs,
+    /// A table with lines `user account` for users whose account has another name; `none` refuses a user's jobs, and the
+    /// user `*` is everybody who is not listed [default: the account of the same name]
+    #[arg(long, value_name = "FILE")]
+    pub accounts: Option<PathBuf>,
+}
+
+/// Who jobs run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JobsAs {
+    /// The account of the user who submitted them.
+    Submitter,
+    /// The agent's own user.
+    #[value(name = "self")]
+    Own,
 }
 
 /// Whether limits are set.
@@ -169,6 +194,9 @@ pub struct HeadOptions {
     /// The folder with this agent's certificate and key, as `rota pki issue` wrote it
     #[arg(long, value_name = "DIR", default_value = "/etc/rota/agent")]
     pub identity: PathBuf,
+    /// A one-time token of `rota pki token`: if --identity has no certificate yet, the agent gets one with it
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
     /// The longest wait between two attempts to reach the head
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Span::parse)]
     pub retry_at_most: Span,

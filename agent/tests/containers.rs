@@ -9,10 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use clap::Parser as _;
 use common::{AGENT, Launched, eventually, measure_spec, spec};
-use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
+use rota_agent::launch::account::RunAs;
+use rota_agent::launch::gpu_flag;
+use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Mount, Pull};
+use rota_agent::options::LaunchOptions;
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
+use rota_test_support::accounts::Accounts;
 use rota_test_support::need::{self, Lack, Thing};
 use rota_transport::measure::{MeasureContainer, MeasureResources, MeasureSpec};
 
@@ -115,6 +120,43 @@ fn a_container_has_its_environment_and_leaves_code_and_output() {
     assert_eq!((exit.how, exit.cause), (ExitHow::Code(7), ExitCause::Itself), "{}", launched.log());
     assert_eq!(launched.log(), "rank 0 gpus 0 secret several words and lines\n");
     assert_eq!(left(&launched), "", "no container is left");
+}
+
+#[test]
+fn a_container_runs_as_its_account_and_mounts_only_what_the_account_can_reach() {
+    if !has_podman() {
+        return;
+    }
+    let Some(accounts) = Accounts::make(2) else { return };
+    let (uid, gid) = accounts.ids(0);
+    let as_account = |script: &str, mount: PathBuf| {
+        let mut launch = in_container(script);
+        launch.run_as = RunAs::Account { name: accounts.name(0).to_owned(), is_listed: false };
+        launch.directory = accounts.home(0);
+        launch.makes_checkpoint_dir = true;
+        if let LauncherKind::Container(container) = &mut launch.launcher {
+            container.mounts.push(Mount { host: mount, container: "/mounted".into(), is_read_only: false });
+        }
+        launch
+    };
+    let script =
+        "busybox id -u; busybox id -g; cat /proc/self/status | busybox grep NoNewPrivs; echo x > made";
+    let mut launched = Launched::new(as_account(script, accounts.home(0)));
+    let (exit, _) = launched.end();
+    let log = launched.log();
+    assert_eq!(
+        (exit.how, log.as_str()),
+        (ExitHow::Code(0), format!("{uid}\n{gid}\nNoNewPrivs:\t1\n").as_str())
+    );
+    let made = std::fs::metadata(accounts.home(0).join("made")).expect("written on the host");
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&made), uid);
+    // A runtime of root's could mount what lies behind a closed door.
+    let open = accounts.home(1).join("open");
+    std::fs::create_dir(&open).expect("made");
+    let mut launched = Launched::new(as_account("busybox ls /mounted", open));
+    let (exit, _) = launched.end();
+    let ExitHow::NotStarted(why) = exit.how else { panic!("{exit:?} {}", launched.log()) };
+    assert!(why.as_str().contains("cannot be used as"), "{why}");
 }
 
 #[test]
@@ -259,4 +301,37 @@ fn a_measured_run_sees_its_mounts_and_limits_and_leaves_no_container() {
     assert!(told.contains("of the host"), "{told}");
     assert!(told.contains("silent"), "{told}");
     assert_eq!(left_by(folder.path()), "", "no container is left");
+}
+
+#[test]
+fn a_client_without_the_option_gpus_is_found_out_and_given_devices_otherwise() {
+    if !has_podman() {
+        return;
+    }
+    let words = ["rota-agent", "--container-client", &CLIENT.join(" ")];
+    let options = Wrapped::parse_from(words).launch;
+    let way = gpu_flag::find(&options, false);
+    // The old default, on the client itself: podman has the option from version 5 on.
+    let named = format!("rota-gpus-{}", std::process::id());
+    let refusal = podman(&["create", "--gpus=device=0", "--name", &named, IMAGE, "true"]).err();
+    let _ = podman(&["rm", "--force", &named]);
+    let is_unknown = refusal.is_some_and(|why| why.contains("unknown flag"));
+    assert_eq!(is_unknown, !way.flag.contains("--gpus"), "{way:?}");
+    if !is_unknown || way.flag.contains("nvidia.com") {
+        return;
+    }
+    // A device that every machine has stands for the GPU's.
+    let mut launch = in_container("test -c /dev/null && exit 0");
+    launch.grant.gpus = "0".parse().expect("a GPU");
+    if let LauncherKind::Container(container) = &mut launch.launcher {
+        container.gpu_flag = way.flag.replace("/dev/nvidia{gpu}", "/dev/null");
+    }
+    assert_eq!(Launched::new(launch).end().0.how, ExitHow::Code(0));
+}
+
+/// The options of an agent that are about starting jobs.
+#[derive(clap::Parser)]
+struct Wrapped {
+    #[command(flatten)]
+    launch: LaunchOptions,
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
 
+use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Listener;
@@ -14,11 +15,13 @@ use crate::cluster_state::ClusterState;
 use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
+use crate::joining::JoinDesk;
 use crate::record::Record;
 use crate::roles::RolesFile;
 use crate::serve;
 use crate::settings::HeadSettings;
 use crate::state::{State, StateSettings};
+use crate::store::history::EndedJob;
 use crate::store::{Store, StoreError, Write};
 
 /// How many inputs may be queued for the engine.
@@ -27,6 +30,9 @@ const MOST_INPUTS: usize = 16_384;
 const DEFAULT_POLICY: &str = "las+tune";
 /// Scripts and solvers recurse deeply.
 const DECIDER_STACK_BYTES: usize = 64 << 20;
+
+/// The key under which it is noted that every ended job is in the history.
+const HAS_HISTORY: &str = "has_history";
 
 /// Runs a head until a user or a signal ends it.
 pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
@@ -43,9 +49,16 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let rules = Some(Box::new(settings.rules.clone()));
     let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into(), rules };
     let noted = folded.refused.into_iter().map(|text| Record::Noted { text });
-    let writes: Vec<_> =
+    let mut writes: Vec<_> =
         [started].into_iter().chain(noted).map(|record| Write::Record(moment.now, record)).collect();
+    // Earlier versions had no history: its rows come from their journal, once.
+    if store.meta(HAS_HISTORY)?.is_none() {
+        let ended = (0_u32..).zip(cluster.jobs());
+        let rows = ended.filter_map(|(id, job)| EndedJob::of(JobId(id), job, &cluster));
+        writes.extend(rows.map(|row| Write::Ended(Box::new(row))));
+    }
     store.commit(&writes)?;
+    store.set_meta(HAS_HISTORY, "1")?;
     let first = first_policy(settings, &cluster)?;
     let copies_checkpoints = settings.copies_checkpoints;
     let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };
@@ -91,13 +104,14 @@ async fn attend(
     inputs: mpsc::Sender<Input>,
     received: mpsc::Receiver<Input>,
 ) -> Result<(), HeadError> {
-    let listener = Arc::new(Listener::bind(settings.listen, credentials)?);
+    let desk = settings.pki.clone().map(JoinDesk::new).transpose()?.map(Arc::new);
+    let listener = Arc::new(Listener::bind_with(settings.listen, credentials, desk.is_some())?);
     if let Some(warning) = listener.warning() {
         tracing::warn!("{warning}");
     }
     let address = listener.address().ok_or(HeadError::NoAddress)?;
     tracing::info!("head listens at {address}, state in {}", settings.state.display());
-    let door = tokio::spawn(serve::serve(Arc::clone(&listener), roles, inputs.clone()));
+    let door = tokio::spawn(serve::serve(Arc::clone(&listener), roles, desk, inputs.clone()));
     let signals = tokio::spawn(async move {
         match signal().await {
             Ok(name) => {
@@ -185,7 +199,6 @@ fn start_time(store: &Store, last: Time, scale: f64) -> Result<Time, StoreError>
 
 #[cfg(test)]
 mod tests {
-    use rota_core::ids::JobId;
     use rota_core::plan::Plan;
 
     use super::*;

@@ -1,9 +1,13 @@
 //! The head's disk: one SQLite file with the journal and what belongs to it. What was committed survives anything
-//! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction.
+//! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction. `history` is what stays of
+//! jobs that have ended.
+
+pub(crate) mod history;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_transport::message::{BootId, Epoch, Sequence};
 use rota_transport::private;
@@ -12,6 +16,7 @@ use rota_transport::value::Name;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::record::Record;
+use history::{EndedJob, HistoryFilter, Reader};
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -74,6 +79,8 @@ pub(crate) enum Write {
     Record(Time, Record),
     /// Reports of an agent are in the journal up to this one.
     Seen(Name, SeenReports),
+    /// A job has ended: its row in the history.
+    Ended(Box<EndedJob>),
 }
 
 /// An open state directory.
@@ -114,8 +121,7 @@ impl Store {
 
     /// A value kept under a key.
     pub fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let query = "SELECT value FROM meta WHERE key = ?1";
-        self.database.query_row(query, [key], |row| row.get(0)).optional().map_err(|e| self.error(e))
+        meta(&self.path, &self.database, key)
     }
 
     /// Keeps a value under a key.
@@ -160,6 +166,7 @@ impl Store {
                         .and_then(|mut insert| insert.execute(params![name.as_str(), boot, last]))
                         .map_err(wrong)?;
                 }
+                Write::Ended(job) => job.insert(&transaction).map_err(wrong)?,
             }
         }
         transaction.commit().map_err(wrong)
@@ -191,9 +198,30 @@ impl Store {
         read_lines(&self.path, &self.database, from, most)
     }
 
+    /// Ended jobs by ascending number; see [`history`] for how to page through them.
+    pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<EndedJob>, StoreError> {
+        history::history(&self.path, &self.database, filter)
+    }
+
+    /// A job that has ended.
+    pub fn ended_job(&self, id: JobId) -> Result<Option<EndedJob>, StoreError> {
+        history::ended_job(&self.path, &self.database, id)
+    }
+
+    /// A connection for reading in another thread, which does not hold this one up.
+    pub fn reader(&self) -> Result<Reader, StoreError> {
+        Reader::open(self.path.parent().unwrap_or(Path::new(".")))
+    }
+
     fn error(&self, error: rusqlite::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), error }
     }
+}
+
+fn meta(path: &Path, database: &Connection, key: &str) -> Result<Option<String>, StoreError> {
+    let query = "SELECT value FROM meta WHERE key = ?1";
+    let found = database.query_row(query, [key], |row| row.get(0)).optional();
+    found.map_err(|error| StoreError::Database { path: path.to_owned(), error })
 }
 
 /// Reads the journal of a state directory whose head may be running.
@@ -241,7 +269,9 @@ fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> {
     let database = Connection::open(path)?;
     database.pragma_update(None, "journal_mode", "WAL")?;
     database.pragma_update(None, "synchronous", "FULL")?;
+    database.busy_timeout(std::time::Duration::from_secs(5))?;
     database.execute_batch(SCHEMA)?;
+    database.execute_batch(history::SCHEMA)?;
     Ok(database)
 }
 

@@ -1,6 +1,7 @@
 //! A live cluster of real processes on loopback: one head, agents with emulated GPUs, and the commands of a user.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ use crate::relay::Relay;
 /// Longer than anything here takes on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// People of most tests have no accounts on this machine, whoever runs the tests.
+const AS_SELF: [&str; 2] = ["--jobs-as", "self"];
+
 pub(crate) struct Cluster {
     pub(crate) folder: TempDir,
     pub(crate) address: String,
@@ -21,6 +25,8 @@ pub(crate) struct Cluster {
     head: Option<Child>,
     agents: Vec<Option<Child>>,
     agent_program: PathBuf,
+    /// Options of every agent.
+    agent_args: Vec<String>,
     /// Each agent's way to the head; empty when nothing is between them.
     relays: Vec<Relay>,
 }
@@ -28,12 +34,24 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a head and agents and waits until the head is ready.
     pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
-        Cluster::start_over(n_agents, n_gpus, head_args, |_| Vec::new())
+        Cluster::start_over(n_agents, n_gpus, head_args, &AS_SELF, |_| Vec::new())
+    }
+
+    /// The same with agents that run jobs as their submitters' accounts, and more options for them.
+    pub(crate) fn start_with_accounts(n_agents: usize, n_gpus: u32, agent_args: &[&str]) -> Self {
+        Cluster::start_over(n_agents, n_gpus, &["--round", "1s"], agent_args, |_| Vec::new())
+    }
+
+    /// The same with a head that issues certificates.
+    pub(crate) fn start_joinable(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
+        Cluster::start_over(n_agents, n_gpus, &[head_args, &["--pki", "{pki}"]].concat(), &AS_SELF, |_| {
+            Vec::new()
+        })
     }
 
     /// The same with a relay between the head and each agent.
     pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
-        Cluster::start_over(n_agents, n_gpus, head_args, |head| {
+        Cluster::start_over(n_agents, n_gpus, head_args, &AS_SELF, |head| {
             (0..n_agents as u64).map(|seed| Relay::to(head, seed)).collect()
         })
     }
@@ -42,10 +60,13 @@ impl Cluster {
         n_agents: usize,
         n_gpus: u32,
         head_args: &[&str],
+        agent_args: &[&str],
         relays: impl FnOnce(SocketAddr) -> Vec<Relay>,
     ) -> Self {
         let agent_program = need::agent(env!("CARGO_BIN_EXE_rota"));
         let folder = tempfile::tempdir().expect("a folder");
+        // Jobs with accounts of their own pass through it.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("set");
         let address = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
         let mut cluster = Cluster {
             address: address.to_string(),
@@ -55,6 +76,7 @@ impl Cluster {
             head: None,
             agents: Vec::new(),
             agent_program,
+            agent_args: agent_args.iter().map(|arg| (*arg).to_owned()).collect(),
         };
         let pki = cluster.path("pki");
         cluster.plain(&["pki", "init", &pki]);
@@ -99,7 +121,7 @@ impl Cluster {
         let (state, credentials) = (self.path("head"), self.path("pki/head"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
         command.args(["head", "--listen", &self.address, "--state", &state, "--credentials", &credentials]);
-        command.args(&self.head_args);
+        command.args(self.head_args.iter().map(|arg| arg.replace("{pki}", &self.path("pki"))));
         self.head = Some(spawn(&mut command, &self.folder.path().join("head.log")));
     }
 
@@ -111,6 +133,7 @@ impl Cluster {
         let mut command = Command::new(&self.agent_program);
         let head = self.relays.get(index).map_or(self.address.clone(), |relay| relay.address().to_string());
         command.args(["--head", &head, "--identity", &identity, "--address", "127.0.0.1"]);
+        command.args(&self.agent_args);
         command.args([
             "--run-dir",
             &run,
@@ -165,6 +188,15 @@ impl Cluster {
             true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
         }
+    }
+
+    /// What a command of ada returns to the shell.
+    pub(crate) fn exit_code(&self, args: &[&str]) -> Option<i32> {
+        let credentials = self.path("pki/users/ada");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        command.args(args).env("ROTA_HEAD", &self.address).env("ROTA_CREDENTIALS", &credentials);
+        command.env("ROTA_HOME", self.folder.path()).stderr(Stdio::null()).stdout(Stdio::null());
+        command.status().expect("rota runs").code()
     }
 
     pub(crate) fn rota(&self, args: &[&str]) -> String {
@@ -232,7 +264,9 @@ impl Drop for Cluster {
             .jobs()
             .iter()
             .filter(|job| {
-                !["finished", "declined", "cancelled", "failed"].iter().any(|end| job["state"] == *end)
+                !["finished", "declined", "cancelled", "failed", "time-limit"]
+                    .iter()
+                    .any(|end| job["state"] == *end)
             })
             .map(|job| job["id"].to_string())
             .collect();

@@ -1,13 +1,17 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
+mod accounts;
 mod cluster;
 mod deploy;
 mod elastic;
 mod faults;
+mod first_job;
 mod gpemu;
+mod joining;
 mod journal;
 mod memory;
 mod network;
+mod operate;
 mod oracle;
 mod profile;
 mod relay;

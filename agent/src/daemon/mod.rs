@@ -14,25 +14,27 @@ mod link;
 mod memory;
 mod nursery;
 mod orders;
+mod renewal;
 mod translate;
 mod watcher;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rota_core::time::Time;
-use rota_transport::identity::{Credentials, IdentityError, Role};
+use rota_transport::identity::{Credentials, IdentityError, JoinToken, Role};
 use rota_transport::message::{BootId, Fact, OrderId, Outcome, ToAgent, Welcome};
+use rota_transport::quic::{self, CERTIFICATES_REPLACED, JoinError};
 use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
+use crate::accounts::{Accounts, AccountsError};
 use crate::clock::now_ms;
-use crate::launch::cgroup;
 use crate::launch::spec::Limits;
-use crate::options::{HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
+use crate::launch::{cgroup, devices, gpu_flag};
+use crate::options::{AccountOptions, HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
 use crate::probe::machines::MachinesError;
 use crate::probe::{self, CpuPool, Node, ProbeError};
 use crate::shim::control::ToShim;
@@ -41,6 +43,7 @@ use launches::Launches;
 use link::{Link, LinkError};
 pub use memory::{RunDir, RunDirError};
 use nursery::Nursery;
+use renewal::Renewal;
 use watcher::News;
 
 /// How long to wait before connecting again after a connection was lost: random, and less than this.
@@ -61,6 +64,8 @@ pub struct DaemonOptions {
     pub places: PlaceOptions,
     /// Container client, limits, and what else starting a job depends on.
     pub launch: LaunchOptions,
+    /// Who jobs run as.
+    pub accounts: AccountOptions,
 }
 
 /// An agent that cannot start.
@@ -72,9 +77,15 @@ pub enum DaemonError {
     /// The agent's certificate or key cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// No certificate was to be had with the token.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// A run directory that cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// A table of accounts that cannot be used.
+    #[error("the table of accounts: {0}")]
+    Accounts(#[from] AccountsError),
     /// A machine list that cannot be used.
     #[error("the machine list: {0}")]
     Machines(#[from] MachinesError),
@@ -97,14 +108,26 @@ pub enum DaemonError {
 /// Serves a head until a signal ends it; launches go on without the agent.
 pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
-    let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
-    let run_dir = RunDir::open(&options.places.run_dir)?;
+    let credentials = credentials(&options.head, &head).await?;
+    let accounts = Accounts::open(&options.accounts)?;
+    if accounts.differ() {
+        // Others may pass through the run directory: what is made in it is for its owner alone, unless it says otherwise.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    }
+    let run_dir = RunDir::open(&options.places.run_dir, accounts.differ())?;
     run_dir.path().clone_into(&mut options.places.run_dir);
     let listed = options.node.take_machine()?.map(|address| address.to_string());
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
+    let way = gpu_flag::find(&options.launch, node.is_emulated);
+    info!("containers are given GPUs {}", way.how);
+    options.launch.container_gpu_flag = way.flag;
     let name = credentials.identity().name.clone();
     info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
+    match accounts.is_doubtful() {
+        true => warn!("{}", accounts.text()),
+        false => info!("{}", accounts.text()),
+    }
     let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);
     let identity = AgentIdentity {
         name,
@@ -114,17 +137,37 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     };
     let (news, arrivals) = mpsc::unbounded_channel();
     let (finished, outcomes) = mpsc::unbounded_channel();
-    let mut daemon = Daemon::new(options, run_dir, node, limits, identity, news, finished);
+    let mut daemon = Daemon::new(options, accounts, run_dir, node, limits, identity, news, finished);
     daemon.find_launches();
-    daemon.serve(Arc::new(credentials), &head, arrivals, outcomes).await
+    daemon.serve(&head, arrivals, outcomes).await
+}
+
+/// The agent's certificate: the one that is there, or one that it gets with its token.
+async fn credentials(options: &HeadOptions, head: &str) -> Result<Credentials, DaemonError> {
+    let identity = &options.identity;
+    match &options.token {
+        Some(token) if !identity.join("cert.pem").exists() => {
+            let joined = quic::join(head, &JoinToken::parse(token)?, identity).await?;
+            info!(
+                "joined the cluster as {}; the certificate is in {}",
+                joined.identity(),
+                identity.display()
+            );
+            Ok(Credentials::load_for(identity, Role::Agent)?)
+        }
+        _ => Ok(Credentials::load_for(identity, Role::Agent)?),
+    }
 }
 
 /// The agent's state.
 struct Daemon {
     options: DaemonOptions,
+    accounts: Accounts,
     run_dir: RunDir,
     node: Node,
     limits: Limits,
+    /// Whether launches cannot open the devices of GPUs that they were not given.
+    hides_devices: bool,
     session: AgentSession,
     launches: Launches,
     cpus: CpuPool,
@@ -133,6 +176,8 @@ struct Daemon {
     finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     nursery: Nursery,
     link: Option<Link>,
+    /// Asks for a new certificate.
+    renew: Option<mpsc::Sender<()>>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
     /// The lease last sent to the shims.
@@ -140,8 +185,13 @@ struct Daemon {
 }
 
 impl Daemon {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a part that was opened before, and there is one caller"
+    )]
     fn new(
         options: DaemonOptions,
+        accounts: Accounts,
         run_dir: RunDir,
         node: Node,
         limits: Limits,
@@ -152,11 +202,14 @@ impl Daemon {
         let session = AgentSession::new(identity, run_dir.memory());
         let cpus = CpuPool::new(&node.cpus, &node.topology, options.node.cpu_order);
         let launches = Launches::default();
+        let hides_devices = hides_devices(options.launch.limits, &node);
         Daemon {
             options,
+            accounts,
             run_dir,
             node,
             limits,
+            hides_devices,
             session,
             launches,
             cpus,
@@ -164,6 +217,7 @@ impl Daemon {
             finished,
             nursery: Nursery::new(),
             link: None,
+            renew: None,
             wants_link: None,
             lease_until: None,
         }
@@ -171,7 +225,6 @@ impl Daemon {
 
     async fn serve(
         &mut self,
-        credentials: Arc<Credentials>,
         head: &str,
         mut arrivals: mpsc::UnboundedReceiver<News>,
         mut outcomes: mpsc::UnboundedReceiver<(OrderId, Outcome)>,
@@ -184,13 +237,19 @@ impl Daemon {
         let mut health = tokio::time::interval(Duration::from_secs_f64(every_s));
         let (opened, mut links) = mpsc::channel(1);
         let most = self.options.head.retry_at_most;
+        let identity = self.options.head.identity.clone();
         let open = |wait: Duration| {
-            let (credentials, head, opened) = (credentials.clone(), head.to_owned(), opened.clone());
+            let (identity, head, opened) = (identity.clone(), head.to_owned(), opened.clone());
             tokio::spawn(async move {
                 // If the receiver is gone, the agent is ending.
-                let _ = opened.send(Link::open(&credentials, &head, wait, most).await).await;
+                let _ = opened.send(Link::open(&identity, &head, wait, most).await).await;
             });
         };
+        let (changed, mut certificates) = mpsc::channel(1);
+        let (renew, wanted) = mpsc::channel(1);
+        self.renew = Some(renew);
+        let renewal = Renewal { identity: identity.clone(), head: head.to_owned(), changed, wanted };
+        tokio::spawn(renewal.keep());
         open(Duration::ZERO);
         loop {
             let due = self.session.timeout().map_or(Duration::from_secs(1), from_now);
@@ -206,6 +265,7 @@ impl Daemon {
                 Some((order, outcome)) = outcomes.recv() => {
                     self.act(|session, now, out| session.order_done(now, order, outcome, out));
                 }
+                Some(()) = certificates.recv() => self.hang_up("a new certificate", Duration::ZERO),
                 _ = health.tick() => self.look_at_gpus(),
                 () = tokio::time::sleep(due) => self.act(|session, now, out| session.tick(now, out)),
             }
@@ -224,6 +284,12 @@ impl Daemon {
 
     fn disconnected(&mut self, why: &str) {
         warn!("{why}; connecting again");
+        if why.contains(CERTIFICATES_REPLACED)
+            && let Some(renew) = &self.renew
+        {
+            // If it is full, a renewal is already asked for.
+            let _ = renew.try_send(());
+        }
         self.hang_up(why, LOST_WAIT);
     }
 
@@ -370,6 +436,20 @@ fn limits(option: LimitOption, node: &Node) -> Result<Limits, DaemonError> {
         (LimitOption::Auto, Err(error)) => {
             warn!("CPU and memory limits are not enforced on this node: {error}");
             Ok(Limits::Told)
+        }
+    }
+}
+
+/// Whether other GPUs' devices are hidden from launches; emulated GPUs have no devices.
+fn hides_devices(option: LimitOption, node: &Node) -> bool {
+    if node.is_emulated || option == LimitOption::Never {
+        return false;
+    }
+    match devices::support() {
+        Ok(_) => true,
+        Err(error) => {
+            warn!("jobs can open the devices of GPUs that they were not given: {error}");
+            false
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
+use crate::event::KeptJob;
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
 use crate::resources::Host;
@@ -266,6 +267,15 @@ impl JobTable {
         self.columns.done[row]
     }
 
+    /// GPU time that the job of a row has received until `now`, in GPU-seconds.
+    pub fn service_at(&self, row: usize, now: Time) -> f64 {
+        let pace = &self.paces[row];
+        match self.phases[row] {
+            JobPhase::Running => pace.service + (now - pace.from).as_secs_f64().max(0.0) * pace.gpus,
+            JobPhase::Asking | JobPhase::Waiting => self.columns.service[row],
+        }
+    }
+
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let row = self.len();
@@ -446,6 +456,28 @@ impl JobTable {
         std::mem::take(&mut self.allocations[row])
     }
 
+    /// What is to be kept of a job that is about to leave and may come back.
+    pub(crate) fn kept(&mut self, row: usize, now: Time) -> KeptJob {
+        self.count_row(row, now);
+        KeptJob {
+            incarnation: self.incarnations[row],
+            done: self.columns.done[row],
+            attained_s: self.columns.attained[row],
+            service_s: self.columns.service[row],
+            preemptions: self.columns.preemptions[row],
+        }
+    }
+
+    /// The job of a row, just inserted, was here before.
+    pub(crate) fn restore(&mut self, row: usize, now: Time, kept: &KeptJob) {
+        self.incarnations[row] = kept.incarnation;
+        self.columns.attained[row] = kept.attained_s;
+        self.columns.service[row] = kept.service_s;
+        self.columns.preemptions[row] = kept.preemptions;
+        self.columns.since[row] = now.as_secs_f64();
+        self.report_done(row, now, kept.done);
+    }
+
     /// Reported progress replaces the estimate.
     pub(crate) fn report_done(&mut self, row: usize, now: Time, done: f64) {
         self.count_row(row, now);
@@ -464,6 +496,7 @@ impl JobTable {
         self.count_row(row, now);
         let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
         let (work, done) = (self.columns.work[row], self.columns.done[row]);
+        self.columns.priority[row] = f64::from(spec.priority);
         self.columns.duration[row] = work * fair_s_per_iteration;
         self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
         let pace = &mut self.paces[row];

@@ -19,13 +19,9 @@ impl ClusterState {
                 self.receive(now, *job, user, *key, request);
                 None
             }
-            Record::JobSubmitted { job } => {
-                let known = self.jobs.get_mut(job.index())?;
-                self.held.remove(job);
-                known.standing = Standing::Active;
-                Some(Event::JobSubmitted(Arc::clone(&known.spec)))
-            }
+            Record::JobSubmitted { job } => self.hand_over(*job),
             Record::JobStarted { job, incarnation } => {
+                self.begins_to_run(now, *job);
                 let known = self.jobs.get_mut(job.index())?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
@@ -49,10 +45,12 @@ impl ClusterState {
                 None
             }
             Record::JobStopped { job, incarnation, done } => {
+                self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 Some(Event::JobStopped { job: *job, incarnation: *incarnation, done })
             }
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
+                self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 let known = self.jobs.get_mut(job.index())?;
                 known.n_failures += u32::from(*is_failure);
@@ -60,6 +58,9 @@ impl ClusterState {
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
             Record::JobFinished { job, incarnation, done } => {
+                self.stops_running(now, *job);
+                self.held.remove(job);
+                self.tell_dependents(*job, Standing::Finished);
                 let known = self.jobs.get_mut(job.index())?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
@@ -78,10 +79,12 @@ impl ClusterState {
             Record::NodeReturned { node } => Some(Event::NodeReturned { node: *node }),
             Record::GpuLost { node, gpu, .. } => Some(Event::GpuLost { node: *node, gpu: *gpu }),
             Record::GpuReturned { node, gpu } => Some(Event::GpuReturned { node: *node, gpu: *gpu }),
-            Record::NodeDrained { node, is_drained, .. } => {
+            Record::NodeDrained { node, is_drained, reason, .. } => {
                 self.drained.retain(|known| known != node);
+                self.drain_reasons.remove(node);
                 if *is_drained {
                     self.drained.push(*node);
+                    self.drain_reasons.insert(*node, reason.clone());
                     return Some(Event::NodeLost { node: *node });
                 }
                 None
@@ -119,6 +122,15 @@ impl ClusterState {
             | Record::Planned { .. }
             | Record::Acted { .. }
             | Record::Noted { .. } => None,
+            Record::JobTimedOut { .. }
+            | Record::JobDeclined { .. }
+            | Record::JobExited { .. }
+            | Record::JobHeld { .. }
+            | Record::JobReleased { .. }
+            | Record::JobSentBack { .. }
+            | Record::JobPrioritized { .. }
+            | Record::NodeClosed { .. }
+            | Record::NodeOpened { .. } => self.fold_life(now, record),
         }
     }
 
@@ -136,7 +148,9 @@ impl ClusterState {
         Some(known.done)
     }
 
-    fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
+    pub(super) fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
+        self.stops_running(now, job);
+        self.tell_dependents(job, standing);
         let known = self.jobs.get_mut(job.index())?;
         let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
@@ -151,6 +165,7 @@ impl ClusterState {
     fn note_order(&mut self, now: Time, order: &Command) {
         match order {
             Command::Decline { job, reason } => {
+                self.tell_dependents(*job, Standing::Declined);
                 if let Some(known) = self.jobs.get_mut(job.index()) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);

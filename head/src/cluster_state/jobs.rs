@@ -10,8 +10,9 @@ use rota_core::time::Time;
 use rota_transport::message::JobRequest;
 
 use super::ClusterState;
+use super::life::{JobLife, OnHold};
 
-/// Seconds that a job is assumed to run when its request does not say how long.
+/// Seconds that a job without a time limit is assumed to run when its request does not say how long.
 const UNKNOWN_WORK_S: f64 = 86_400.0;
 
 /// A job from its reception on.
@@ -45,12 +46,16 @@ pub struct JobRecord {
     pub ran_on: Option<NodeId>,
     /// Iterations that its last launch was credited with when time was skipped.
     pub skipped: f64,
+    /// How long it has run, who holds it, what it waits for.
+    pub life: JobLife,
+    /// GPU time it received, in GPU-seconds; counted when it ends.
+    pub gpu_s: f64,
 }
 
 /// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Taken in; the scheduler does not know it yet.
+    /// Taken in, or taken out of the queue: the scheduler does not know it.
     Held,
     /// The scheduler knows it: it asks, waits or runs.
     Active,
@@ -62,12 +67,41 @@ pub enum Standing {
     Cancelled,
     /// Given up after too many failures.
     Failed,
+    /// Stopped because it had run for as long as it may.
+    TimeLimit,
 }
 
 impl Standing {
     /// Whether it has ended.
     pub fn is_over(self) -> bool {
         !matches!(self, Standing::Held | Standing::Active)
+    }
+
+    /// Its name in the history.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Standing::Held => "held",
+            Standing::Active => "active",
+            Standing::Finished => "finished",
+            Standing::Declined => "declined",
+            Standing::Cancelled => "cancelled",
+            Standing::Failed => "failed",
+            Standing::TimeLimit => "time-limit",
+        }
+    }
+
+    /// The standing with a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [
+            Standing::Held,
+            Standing::Active,
+            Standing::Finished,
+            Standing::Declined,
+            Standing::Cancelled,
+            Standing::Failed,
+            Standing::TimeLimit,
+        ];
+        all.into_iter().find(|standing| standing.as_str() == name)
     }
 }
 
@@ -92,6 +126,16 @@ impl ClusterState {
             last_launch: (Incarnation(0), Vec::new()),
             ran_on: None,
             skipped: 0.0,
+            life: JobLife {
+                key,
+                unmet: request.conditions.after.clone(),
+                hold: request
+                    .conditions
+                    .is_held
+                    .then(|| OnHold { user: user.to_owned(), by_operator: false }),
+                ..JobLife::default()
+            },
+            gpu_s: 0.0,
         });
     }
 
@@ -121,6 +165,7 @@ impl ClusterState {
             checkpoint_every: own.checkpoint_every.span(),
         };
         let gpu_type = self.scheduler.cluster().gpu_type_id(request.gpu_type.as_str());
+        let unknown = request.conditions.time_limit.map_or(UNKNOWN_WORK_S, |most| most.span().as_secs_f64());
         JobSpec {
             id,
             name: request.name.as_str().into(),
@@ -129,7 +174,7 @@ impl ClusterState {
             batch: request.batch,
             gpus: GpuRequest { asked: request.gpus, levels: request.levels.clone().into() },
             gpu_type,
-            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { UNKNOWN_WORK_S },
+            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { unknown },
             arrival: now,
             deadline: request.deadline.map_or(Deadline::None, |wait| Deadline::Strict(now + wait.span())),
             dataset: None,

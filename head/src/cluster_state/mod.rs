@@ -2,12 +2,14 @@
 //!
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
-//! each record does, `jobs` what is kept of a job.
+//! each record does, `jobs` what is kept of a job, `life` what else happens to one.
 
 mod fold;
 mod jobs;
+mod life;
 
 pub use jobs::{JobRecord, Standing};
+pub use life::{JobLife, OnHold};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +39,8 @@ pub struct Applied {
     /// Why a plan in the journal was left out: it does not fit the state that the records before it add up to. The live
     /// head writes no such plan, so the journal was damaged or edited.
     pub refused: Option<PlanViolation>,
+    /// Jobs that ended by it.
+    pub ended: Vec<JobId>,
 }
 
 /// The policy that decides.
@@ -58,12 +62,18 @@ pub struct ClusterState {
     scheduler: Scheduler,
     /// By number.
     jobs: Vec<JobRecord>,
-    /// Jobs that were received and have not reached the scheduler.
+    /// Jobs that were received and have not reached the scheduler, or were taken out of it.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
     nodes: Vec<String>,
     /// Nodes that an operator took out of service.
     drained: Vec<NodeId>,
+    /// Nodes that take no new jobs.
+    closed: BTreeSet<NodeId>,
+    /// Why nodes are drained or closed, as operators put it.
+    drain_reasons: BTreeMap<NodeId, String>,
+    /// When running jobs reach their time limits.
+    limits: BTreeSet<(Time, JobId)>,
     policy: CurrentPolicy,
     /// Decisions asked for so far.
     n_rounds: u64,
@@ -89,6 +99,9 @@ impl ClusterState {
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
+            closed: BTreeSet::new(),
+            drain_reasons: BTreeMap::new(),
+            limits: BTreeSet::new(),
             policy: CurrentPolicy::default(),
             n_rounds: 0,
             changed: None,
@@ -112,6 +125,16 @@ impl ClusterState {
             };
         }
         let event = self.fold(now, record);
+        let mut ended = Vec::new();
+        if let Record::JobFinished { job, .. }
+        | Record::JobCancelled { job, .. }
+        | Record::JobFailed { job, .. }
+        | Record::JobTimedOut { job, .. }
+        | Record::JobDeclined { job, .. } = record
+        {
+            self.count_gpu_time(now, *job);
+            ended.extend(self.job(*job).map(|_| *job));
+        }
         let mut orders = Vec::new();
         if let Some(event) = &event
             && self.scheduler.handle(now, event, &mut orders) == Impact::Changed
@@ -121,7 +144,17 @@ impl ClusterState {
             self.is_woken |= !matches!(event, Event::JobStopped { .. });
         }
         self.note_orders(now, &orders);
-        Applied { event, orders, refused: None }
+        ended.extend(declined(&orders));
+        Applied { event, orders, refused: None, ended }
+    }
+
+    /// Notes the GPU time of a job that ends, while the scheduler still knows it.
+    fn count_gpu_time(&mut self, now: Time, job: JobId) {
+        let table = self.scheduler.jobs();
+        let gpu_s = table.row(job).map(|row| table.service_at(row, now));
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(job.index())) {
+            known.gpu_s = gpu_s;
+        }
     }
 
     /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
@@ -140,7 +173,8 @@ impl ClusterState {
             self.changed.get_or_insert(now);
         }
         self.note_orders(now, &orders);
-        Applied { orders, ..Applied::default() }
+        let ended = declined(&orders).collect();
+        Applied { orders, ended, ..Applied::default() }
     }
 
     /// What a policy sees at this moment.
@@ -161,6 +195,10 @@ impl ClusterState {
     /// A job by number.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
         self.jobs.get(id.index())
+    }
+
+    fn job_mut(&mut self, id: JobId) -> Option<&mut JobRecord> {
+        self.jobs.get_mut(id.index())
     }
 
     /// Jobs that were received and have not reached the scheduler.
@@ -191,6 +229,16 @@ impl ClusterState {
     /// Whether an operator took a node out of service.
     pub fn is_drained(&self, node: NodeId) -> bool {
         self.drained.contains(&node)
+    }
+
+    /// Nodes that take no new jobs.
+    pub fn closed(&self) -> &BTreeSet<NodeId> {
+        &self.closed
+    }
+
+    /// Why a node is drained or takes no new jobs; empty if nobody said.
+    pub fn drain_reason(&self, node: NodeId) -> &str {
+        self.drain_reasons.get(&node).map_or("", String::as_str)
     }
 
     /// The policy that decides, with its memory.
@@ -239,4 +287,11 @@ impl ClusterState {
         let jobs = self.scheduler.jobs();
         jobs.row(id).map_or_else(|| self.job(id).map_or(0.0, |job| job.done), |row| jobs.done(row))
     }
+}
+
+fn declined(orders: &[Command]) -> impl Iterator<Item = JobId> {
+    orders.iter().filter_map(|order| match order {
+        Command::Decline { job, .. } => Some(*job),
+        _ => None,
+    })
 }

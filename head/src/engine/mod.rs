@@ -5,11 +5,15 @@
 //! job is taken in; what runs goes on.
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
-//! person may ask, `users` answers requests, with the help of `submit`, `policies`, `views`, `explain` and `fast_forward`.
+//! person may ask, `users` answers requests, with the help of `submit`, `change`, `drain`, `policies`, `views`, `explain` and
+//! `fast_forward`.
 
 mod access;
+mod change;
+mod drain;
 mod explain;
 mod fast_forward;
+mod history;
 #[cfg(test)]
 mod overtaken;
 mod policies;
@@ -76,7 +80,12 @@ pub(crate) enum Input {
     },
     Decider(Answer),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
-    CertificatesChanged,
+    CertificatesChanged {
+        /// What peers are told.
+        why: &'static str,
+    },
+    /// Something that an operator should know.
+    Noted(String),
     /// The file of roles was read again.
     RolesChanged(Result<Roles, RolesError>),
     Shutdown,
@@ -152,6 +161,8 @@ impl Engine {
             }
             let moment = self.clock.moment();
             self.state.tick(moment);
+            self.state.end_over_time(moment);
+            self.state.drain_idle(moment);
             self.begin_round_if_due(moment);
             self.state.launch_what_can(moment);
             self.write_and_send();
@@ -172,7 +183,8 @@ impl Engine {
         let round = self.next_round(moment).map(|at| self.clock.to_real(at - moment.now));
         let gap = self.timer.not_before().map(|real| real - moment.real);
         let round = round.map(|round| gap.map_or(round, |gap| round.max(gap)));
-        let soonest = [tick, round].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
+        let limit = self.state.cluster().next_limit().map(|(at, _)| self.clock.to_real(at - moment.now));
+        let soonest = [tick, round, limit].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
         Duration::from_micros(soonest.0.clamp(1_000, 1_000_000) as u64)
     }
 
@@ -211,10 +223,13 @@ impl Engine {
                 users::answer(self, moment, &person, request, reply);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
-            Input::CertificatesChanged => {
+            Input::CertificatesChanged { why } => {
                 for link in self.links.values() {
-                    link.peer.close("certificates were revoked: connect again");
+                    link.peer.close(why);
                 }
+            }
+            Input::Noted(text) => {
+                self.state.record(moment, Record::Noted { text });
             }
             Input::RolesChanged(found) => self.roles_changed(moment, found),
             Input::Shutdown => self.is_over = true,

@@ -235,7 +235,7 @@ impl World {
         self.state.outbox.take_sends();
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
-            Write::Seen(..) => None,
+            Write::Seen(..) | Write::Ended(_) => None,
         }));
         self.state.cluster.scheduler().assert_sane();
     }
@@ -267,6 +267,7 @@ impl World {
                 checkpoint_every: Wait::NONE,
                 most_failures: 3,
             },
+            conditions: JobConditions::default(),
         });
         let received = Record::JobReceived { job, user: "ada".into(), key: job.0.into(), request };
         self.state.record(self.moment, received);

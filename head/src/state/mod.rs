@@ -7,6 +7,7 @@
 //! `progress` take in what agents say; `launching` and `copies` give orders, which `launch_orders` builds.
 
 mod agents;
+mod conditions;
 mod copies;
 #[cfg(test)]
 mod hostile_agents;
@@ -25,7 +26,7 @@ pub(crate) use outbox::Outbox;
 use std::collections::{BTreeMap, VecDeque};
 
 use rota_core::event::Command;
-use rota_core::ids::NodeId;
+use rota_core::ids::{JobId, NodeId};
 use rota_core::round::Decision;
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
@@ -36,6 +37,7 @@ use rota_transport::value::{Name, TimeScale};
 use crate::cluster_state::ClusterState;
 use crate::record::Record;
 use crate::store::Write;
+use crate::store::history::EndedJob;
 use copies::Copies;
 use launches::Rank;
 
@@ -121,15 +123,25 @@ impl State {
 
     /// Applies a record, queues it for the journal, and carries out the commands that follow from it.
     pub(crate) fn record(&mut self, moment: Moment, record: Record) {
-        let orders = self.cluster.apply(moment.now, &record).orders;
+        let applied = self.cluster.apply(moment.now, &record);
         self.outbox.record(moment.now, record);
-        self.follow(moment, orders);
+        self.note_ended(&applied.ended);
+        self.follow(moment, applied.orders);
+    }
+
+    /// Jobs have ended: the history gets a row for each.
+    fn note_ended(&mut self, ended: &[JobId]) {
+        for id in ended {
+            let row = self.cluster.job(*id).and_then(|job| EndedJob::of(*id, job, &self.cluster));
+            row.into_iter().for_each(|row| self.outbox.ended(row));
+        }
     }
 
     /// The same for a plan that was accepted at this moment.
     pub(crate) fn plan(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
         let (record, applied) = self.cluster.plan(moment.now, round, decision, memory);
         self.outbox.record(moment.now, record);
+        self.note_ended(&applied.ended);
         self.follow(moment, applied.orders);
     }
 
@@ -143,8 +155,10 @@ impl State {
                 records.extend(self.carry_out(moment, order));
             }
             let Some(record) = records.pop_front() else { return };
-            orders = self.cluster.apply(moment.now, &record).orders;
+            let applied = self.cluster.apply(moment.now, &record);
             self.outbox.record(moment.now, record);
+            self.note_ended(&applied.ended);
+            orders = applied.orders;
         }
     }
 
@@ -195,14 +209,6 @@ impl State {
     /// Gives a node's agent an order; none if no agent keeps the node.
     pub(crate) fn order(&mut self, moment: Moment, node: NodeId, task: Task) -> Option<(Name, OrderId)> {
         self.agents.order(moment.real, node, task, &mut self.outbox)
-    }
-
-    /// Jobs that were held until the head was ready reach the scheduler.
-    pub(crate) fn release_held(&mut self, moment: Moment) {
-        let held: Vec<_> = self.cluster.held().iter().copied().collect();
-        for job in held {
-            self.record(moment, Record::JobSubmitted { job });
-        }
     }
 
     /// Credits launches with iterations for time that was skipped; those whose work is done end here.

@@ -7,6 +7,7 @@ use rota_transport::value::{Name, Text};
 
 use crate::record::Record;
 use crate::store::Write;
+use crate::store::history::EndedJob;
 
 /// A piece of a job's output, or the agent's reason why there is none.
 pub(crate) type LogAnswer = Result<LogChunk, Text>;
@@ -27,6 +28,11 @@ impl Outbox {
     /// An agent's reports are in the journal up to this one, once this is written.
     pub(super) fn seen(&mut self, name: &Name, seen: SeenReports) {
         self.writes.push(Write::Seen(name.clone(), seen));
+    }
+
+    /// A job has ended.
+    pub(super) fn ended(&mut self, job: EndedJob) {
+        self.writes.push(Write::Ended(Box::new(job)));
     }
 
     pub(super) fn send(&mut self, name: &Name, message: ToAgent) {

@@ -3,7 +3,7 @@
 use rota_core::allocation::Slice;
 use rota_core::ids::NodeId;
 use rota_transport::message::{
-    Attempt, AttemptInfo, AttemptState, ExitCause, ExitHow, Exited, Fact, KeepWork, OrderId, Outcome,
+    Attempt, AttemptInfo, AttemptState, Exit, ExitCause, ExitHow, Exited, Fact, KeepWork, OrderId, Outcome,
     Rendezvous, Task,
 };
 use rota_transport::value::{LongText, Name};
@@ -122,13 +122,19 @@ impl State {
         };
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
+        live.is_refused |= exited.exit.cause == ExitCause::Refused;
         let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
-            let is_failure = matches!(exited.exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+            let cause = exited.exit.cause;
+            let is_failure = matches!(cause, ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused);
             let reason = format!("on {node_name} it {}", exit_text(exited));
             self.fail(moment, attempt, reason, is_failure);
+        }
+        if let Some(code) = exit_code(&exited.exit).filter(|_| !is_done && !was_ordered) {
+            let Attempt { job, incarnation } = attempt;
+            self.record(moment, Record::JobExited { job, incarnation, code });
         }
         self.rank_gone(attempt, node, is_done);
         self.order(moment, node, Task::Forget { attempt });
@@ -197,6 +203,16 @@ impl State {
     }
 }
 
+/// What a shell would call the exit code of a rank that failed by itself.
+fn exit_code(exit: &Exit) -> Option<i32> {
+    let is_own = matches!(exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+    match &exit.how {
+        ExitHow::Code(code) if is_own => Some(*code),
+        ExitHow::Signal(signal) if is_own => Some(signal.saturating_add(128)),
+        _ => None,
+    }
+}
+
 fn exit_text(exited: &Exited) -> String {
     let how = match &exited.exit.how {
         ExitHow::Code(code) => format!("ended with code {code}"),
@@ -209,5 +225,6 @@ fn exit_text(exited: &Exited) -> String {
         ExitCause::LeaseOver => format!("{how}, when the agent's lease was over"),
         ExitCause::GangBroken => format!("{how}, because another rank died"),
         ExitCause::OverLimit => format!("{how}, because it used more than it was given"),
+        ExitCause::Refused => how,
     }
 }

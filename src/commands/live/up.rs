@@ -108,6 +108,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
     head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
     head.args(["--log", &args.log]);
+    head.arg("--pki").arg(&pki);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
         head.arg("--on-grid");
@@ -126,6 +127,8 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
         node.args(["--head", &address, "--address", "127.0.0.1", "--log", &args.log]).args(has);
+        // Whoever holds the only user's certificate is the user who started the cluster.
+        node.args(["--jobs-as", "self"]);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         if !args.copy_checkpoints {
@@ -139,6 +142,11 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     fs::write(home.join("client.toml"), toml::to_string(&file)?)?;
     wait_until_ready(nodes.len(), home, &address, &user)?;
     println!("ready: a head at {address}, {} agents with emulated GPUs", nodes.len());
+    if rustix::process::geteuid().is_root() {
+        println!(
+            "jobs run as root, as this command does; only root can read the certificate that submits them"
+        );
+    }
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("stop: rota up --stop");
     Ok(())
