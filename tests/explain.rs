@@ -204,3 +204,41 @@ fn an_unknown_job_run_or_folder_is_refused_by_name() {
     assert!(refused(&rota(dir, "explain out nobody -p edf-admission")).contains("has no job `nobody`"));
     assert!(refused(&rota(dir, "explain nothing 1")).contains("nothing"));
 }
+
+/// Four GPUs, first come, first served: `big` has four jobs of two GPUs and a quota of three, then `small` comes with one.
+#[test]
+fn a_quota_is_the_reason_of_its_tenants_jobs_and_of_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("written");
+    write("one.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,1,4,24,200\n");
+    write(
+        "jobs.csv",
+        "job_id,arrival_s,model,gpus,duration_s,tenant\n\
+         b0,0,res50,2,600,big\nb1,1,res50,2,600,big\nb2,2,res50,2,600,big\nb3,3,res50,2,600,big\n\
+         s0,4,res50,2,600,small\n",
+    );
+    let run = "simulate -q -p fifo --cluster one.csv --profiles synergy --trace jobs.csv --round 60s \
+               --quota big=3 --timeline --out out";
+    said(&rota(dir, run));
+    let explained = |job: &str| {
+        let json = said(&rota(dir, &format!("explain out {job} --json")));
+        serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
+    };
+    // It came last and starts at the first round: the jobs that wait for their quota hold no GPU from it.
+    let small = explained("s0");
+    assert_eq!(small["start_s"], 60.0, "{small}");
+    assert_eq!(small["shortages"], serde_json::json!([]), "{small}");
+    let blocked = explained("b1");
+    let shortage = &blocked["shortages"][0];
+    assert_eq!(
+        (&shortage["limit"], &shortage["quota"]),
+        (&"quota".into(), &serde_json::json!(["big", 3])),
+        "{blocked}"
+    );
+    assert_eq!(shortage["holders"][0]["job_id"], "b0", "only jobs of its tenant are in its way: {blocked}");
+    assert_eq!(shortage["holders"].as_array().map(Vec::len), Some(1), "{blocked}");
+    let text = said(&rota(dir, "explain out b1"));
+    assert!(text.contains("its tenant's quota: it needed 2 GPUs and had 0"), "{text}");
+    assert!(text.contains("the jobs of its tenant `big` may hold 3 GPUs; in the way: "), "{text}");
+}

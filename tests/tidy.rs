@@ -360,7 +360,7 @@ fn every_public_trace_has_an_origin_a_licence_and_a_reader() {
         };
         assert!(origin.contains('/') || origin.starts_with("the same"), "{trace}: where is it from?");
         assert!(licence.len() > 2, "{trace}: under which licence?");
-        let is_known = Format::ALL.iter().any(|(_, name, _)| reader.contains(&format!("`{name}`")));
+        let is_known = Format::ALL.iter().any(|entry| reader.contains(&format!("`{}`", entry.name)));
         assert!(is_known, "{trace}: no format is called {reader}");
         let has_sum =
             checksum.split('`').any(|part| part.len() == 64 && part.bytes().all(|b| b.is_ascii_hexdigit()));

@@ -16,5 +16,5 @@ mod verbs;
 pub use basics::{allocation, cluster, event, ids, job, profile, resources, time, workload};
 pub use decision::{check, guards, plan, policy, reconcile, round};
 pub use running::{cache, digest, ledger, queue, recorder, simulation, world};
-pub use state::{scheduler, snapshot, table};
+pub use state::{difference, scheduler, snapshot, table};
 pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline, turns};

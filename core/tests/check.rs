@@ -7,16 +7,18 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use common::{Dice, Walker, group, job, random_cluster, random_workload};
+use common::{Answers, Dice, Key, Walker, group, job, random_cluster, random_workload};
 use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::check::check;
 use rota_core::cluster::Cluster;
 use rota_core::event::Event;
+use rota_core::fill::{Misfit, Walk};
 use rota_core::guards::mend;
 use rota_core::ids::{JobId, NodeId, TenantId};
 use rota_core::plan::{Hold, Plan, Run, Verdict};
-use rota_core::policy::Policy as _;
+use rota_core::policy::{Policy, PolicyError};
 use rota_core::resources::Host;
+use rota_core::round::{self, RoundError};
 use rota_core::scheduler::Scheduler;
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::table::JobPhase;
@@ -304,4 +306,74 @@ fn both_guards_hold_for_random_plans_whatever_their_order() {
         check(&snapshot, plan).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     }
     assert!(n_mended > 200, "{n_mended}");
+}
+
+/// A policy whose answer is known.
+struct Fixed(Plan);
+
+impl Policy for Fixed {
+    fn decide(&mut self, _: &Snapshot) -> Result<Plan, PolicyError> {
+        Ok(self.0.clone())
+    }
+}
+
+#[test]
+fn a_plan_that_gives_gpus_to_three_jobs_is_refused_as_a_whole_and_not_mended() {
+    // Job 0 runs and is protected: a guard would put it back, and drop the two others from its GPUs.
+    let mut scheduler = tenant_with_three_jobs(guards(600, 4));
+    let snapshot = scheduler.snapshot(Time::from_secs_f64(300.0));
+    for run in [
+        vec![take(0, 0b0011), take(1, 0b0011), take(2, 0b0011)],
+        vec![take(1, 0b0011), take(2, 0b0011)],
+        vec![take(1, 0b0011), take(1, 0b1100)],
+    ] {
+        let plan = Plan { run, ..Plan::default() };
+        let refused = round::decide(&snapshot, &mut Fixed(plan)).expect_err("refused");
+        assert!(matches!(refused, RoundError::Violation(_)), "{refused}");
+    }
+    let sound = Plan { run: vec![take(1, 0b0011)], ..Plan::default() };
+    let decision = round::decide(&snapshot, &mut Fixed(sound)).expect("a sound plan is mended");
+    assert_eq!(decision.checked.plan().run, [Run { job: JobId(0), what: Hold::Keep }]);
+    assert_eq!(decision.notes.len(), 1);
+}
+
+#[test]
+fn a_job_beyond_its_tenants_quota_holds_no_gpu_from_the_jobs_behind_it() {
+    let cluster = Arc::new(Cluster::new("test", &[group(1, 4, 12.0)]).expect("a cluster"));
+    let mut scheduler = Scheduler::new(cluster, guards(0, 3), Span::from_secs(300), Vec::new());
+    for (id, tenant, gpus) in [(0, 1, 2), (1, 1, 2), (2, 1, 1), (3, 2, 1)] {
+        let spec = rota_core::job::JobSpec { tenant: TenantId(tenant), ..job(id, 0, gpus, 1e6) };
+        scheduler.handle(Time::ZERO, &Event::JobSubmitted(Arc::new(spec)), &mut Vec::new());
+    }
+    let snapshot = scheduler.snapshot(Time::ZERO);
+    for misfit in [Misfit::Skip, Misfit::Stop] {
+        let walk = Walk { misfit, ..Walk::default() };
+        let mut fifo = Walker::new(Key::Arrival, walk, Answers::Fair);
+        let decision = round::decide(&snapshot, &mut fifo).expect("decides");
+        let ids: Vec<u32> = decision.checked.plan().run.iter().map(|run| run.job.0).collect();
+        assert_eq!(ids, [0, 2, 3], "{misfit:?}: {:?}", decision.notes);
+        assert_eq!(decision.notes, Vec::<String>::new(), "no guard had to act");
+    }
+}
+
+#[test]
+fn walks_leave_nothing_to_the_guard_of_quotas() {
+    let mut n_limited = 0;
+    for seed in 0..2_000 {
+        let mut dice = Dice(seed);
+        let mut snapshot = busy_cluster(&mut dice);
+        let quota_gpus: BTreeMap<_, _> =
+            (0..3).map(|tenant| (TenantId(tenant), dice.roll(6) as u32)).collect();
+        let mut walker = Walker::random(&mut dice);
+        walker.elastic = dice.one_in(3).then_some(seed);
+        let free = walker.decide(&snapshot).expect("a walk decides");
+        snapshot.guards = Arc::new(Guards { min_run: Span::ZERO, quota_gpus });
+        let plan = walker.decide(&snapshot).expect("a walk decides");
+        n_limited += u32::from(plan.run != free.run);
+        let mut mended = plan.clone();
+        assert!(!mend(&snapshot, &mut mended), "seed {seed}: {:?}", mended.notes);
+        assert_eq!(mended, plan, "seed {seed}");
+        check(&snapshot, plan).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+    }
+    assert!(n_limited > 500, "{n_limited}");
 }

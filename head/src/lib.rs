@@ -1,7 +1,7 @@
 //! The head: the scheduler of a live cluster.
 //!
 //! ```text
-//!  agents ─┐                       ┌─ decider        the policy decides, in a thread of its own
+//!  agents ─┐                       ┌─ decider        the policy decides, in a process of its own
 //!          ├─ serve ─▶ engine ─────┤
 //!  users ──┘   ▲         │         └─ state ─ cluster_state   what the journal's records add up to
 //!              └─────────┤                 ├─ launches        what may be alive on nodes, rank by rank
@@ -36,7 +36,7 @@ mod state;
 mod store;
 
 pub use cluster_state::{Applied, ClusterState, CurrentPolicy, JobLife, JobRecord, OnHold, Standing};
-pub use decider::{DecideError, PolicyUseError};
+pub use decider::{ChildError, DecideError, PolicyUseError, serve_decisions};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};
 pub use roles::RolesError;

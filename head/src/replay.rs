@@ -9,7 +9,7 @@ use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 
 use crate::cluster_state::ClusterState;
-use crate::decider::{DecideError, DryRun, LoadedPolicy, Scripts};
+use crate::decider::{DecideError, LoadedPolicy, Scripts};
 use crate::error::ReplayError;
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
@@ -62,7 +62,7 @@ pub fn replay(
             }
             Record::Planned { round, plan, .. } => {
                 let mine = asked.take().filter(|(mine, _)| mine == round);
-                let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), *round, &snapshot));
+                let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), &snapshot));
                 let is_there = |job: JobId| cluster.scheduler().jobs().row(job).is_some();
                 replayed.compare(*now, *round, difference(plan, mine, is_there));
             }
@@ -90,7 +90,7 @@ fn load(
 ) -> Result<LoadedPolicy, ReplayError> {
     let failed = |error| ReplayError::Policy { policy: name.to_owned(), error: Box::new(error) };
     let scripts = Scripts::of_this_machine(texts.to_vec());
-    LoadedPolicy::load(name, set, memory, &scripts, DryRun::Skipped).map_err(failed)
+    LoadedPolicy::load(name, set, memory, &scripts).map_err(failed)
 }
 
 /// A head that starts with other rules applies them to all earlier records.
@@ -103,12 +103,8 @@ fn folded(rules: &Rules, journal: &[(Time, Record)]) -> Result<ClusterState, Rep
 }
 
 /// A decision as the head would write it down; none when there is no policy.
-fn decide(
-    policy: Option<&mut LoadedPolicy>,
-    round: u64,
-    snapshot: &Snapshot,
-) -> Option<Result<PlanRecord, DecideError>> {
-    Some(policy?.decide(round, snapshot).map(|(decision, _)| PlanRecord::from(&decision)))
+fn decide(policy: Option<&mut LoadedPolicy>, snapshot: &Snapshot) -> Option<Result<PlanRecord, DecideError>> {
+    Some(policy?.decide(snapshot).map(|decision| PlanRecord::from(&decision)))
 }
 
 impl Replayed {

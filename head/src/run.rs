@@ -1,6 +1,6 @@
 //! A head from start to end: the journal is folded, the threads are started, connections are accepted.
 
-use std::sync::{Arc, mpsc as std_mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rota_core::ids::JobId;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::{self, Clock};
 use crate::cluster_state::ClusterState;
-use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
+use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts};
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
 use crate::joining::JoinDesk;
@@ -28,8 +28,11 @@ use crate::store::{Store, StoreError, Write};
 const MOST_INPUTS: usize = 16_384;
 /// The policy of a head for which none was ever chosen.
 const DEFAULT_POLICY: &str = "las+tune";
-/// Scripts and solvers recurse deeply.
-const DECIDER_STACK_BYTES: usize = 64 << 20;
+/// A decision may take a round, but at least this long, so that a busy machine and fast-forwarded time do not fail good
+/// policies, ...
+const LEAST_LIMIT: Duration = Duration::from_secs(2);
+/// ... and at most this long, because new jobs wait for it.
+const MOST_LIMIT: Duration = Duration::from_secs(60);
 
 /// The key under which it is noted that every ended job is in the history.
 const HAS_HISTORY: &str = "has_history";
@@ -74,24 +77,22 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().map_err(system("a runtime"))?;
     let (inputs, received) = mpsc::channel(MOST_INPUTS);
-    let (asks, asked) = std_mpsc::channel();
-    // The receiver is in scope: this cannot fail.
-    let _ = asks.send(first);
     let access = Access { roles, policies: settings.policies.clone() };
-    let link = DeciderLink::new(asks);
-    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access);
+    let children = ChildSettings {
+        program: Program::ThisProgram,
+        limit: decision_limit(settings),
+        memory_bytes: settings.policy_memory_bytes,
+    };
     let answers = inputs.clone();
-    let thread = std::thread::Builder::new().name("decider".into()).stack_size(DECIDER_STACK_BYTES);
-    let decider = thread.spawn(move || {
-        decider::run(&asked, |answer: Answer| {
-            // The engine is gone when the head ends.
-            let _ = answers.blocking_send(Input::Decider(answer));
-        });
+    let tell = Arc::new(move |answer: Answer| {
+        // The engine is gone when the head ends.
+        let _ = answers.blocking_send(Input::Decider(answer));
     });
-    let decider = decider.map_err(system("a thread"))?;
+    let desks = decider::start(children, tell).map_err(system("a thread"))?;
+    let link = DeciderLink::new(desks, first);
+    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access);
     runtime.block_on(attend(settings, credentials, roles_file, engine, inputs, received))?;
-    // It may still be deciding. Its answer is not needed any more, so it ends with the process.
-    drop(decider);
+    // Policies may still be deciding. Their children end when this process does and closes their pipes.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(())
 }
@@ -140,6 +141,13 @@ async fn signal() -> std::io::Result<&'static str> {
     }
 }
 
+/// How long a decision may take.
+fn decision_limit(settings: &HeadSettings) -> Duration {
+    let round_s = settings.rules.round.as_secs_f64() / settings.rules.time_scale;
+    let round = Duration::try_from_secs_f64(round_s).unwrap_or(MOST_LIMIT);
+    round.clamp(LEAST_LIMIT, MOST_LIMIT)
+}
+
 /// The first request to the decider: load the policy to start with. A head whose policy does not compile does not start.
 fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, HeadError> {
     let known = cluster.policy().clone();
@@ -150,7 +158,10 @@ fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, 
     };
     let scripts = Scripts { sent, folder: settings.policies.clone(), reads_paths: true };
     match decider::load_script(&policy, &set, &scripts) {
-        Ok(_) => Ok(Ask::Choose { ticket: 0, policy, set, memory, scripts, snapshot: None }),
+        Ok(_) => {
+            let memory = Some(memory);
+            Ok(Ask::Choose { ticket: 0, policy, set, memory, scripts, snapshot: None })
+        }
         Err(error) => Err(HeadError::Policy { policy, error: Box::new(error) }),
     }
 }

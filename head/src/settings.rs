@@ -23,6 +23,8 @@ pub struct HeadSettings {
     pub pki: Option<PathBuf>,
     /// The folder of scripts that people may choose by name.
     pub policies: Option<PathBuf>,
+    /// The most memory that a process may use in which a policy decides.
+    pub policy_memory_bytes: u64,
     /// The policy of a new state directory, or a change of it: name and parameters.
     pub policy: Option<(String, Vec<(String, String)>)>,
     /// What decisions depend on; written to the journal at every start.

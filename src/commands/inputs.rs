@@ -10,7 +10,7 @@ use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_traces::error::InputError;
-use rota_traces::format::{self, Format, Home, Imported, Setting};
+use rota_traces::format::{self, ColumnMap, Format, Home, Imported, Setting};
 use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
@@ -36,6 +36,12 @@ pub(crate) struct InputArgs {
     /// Format of the trace [default: recognised by its first line]
     #[arg(long, value_name = "NAME", help_heading = "Inputs", long_help = format_help())]
     pub format: Option<String>,
+    /// Columns of a table of your own, under Rota's names: `arrival_s=submit:min,gpus=num_gpus` [default: none]
+    ///
+    /// Each pair is Rota's column and yours; behind a colon, the unit of a time (ms, s, min, h, d, or date for 2026-01-31 07:01:55).
+    /// Columns that you do not name and that Rota does not know are left out. `docs/traces.md` lists Rota's columns. [default: none]
+    #[arg(long, value_name = "OWN=THEIRS[:UNIT],…", conflicts_with = "format", help_heading = "Inputs")]
+    pub map: Option<String>,
     /// Workload to draw: a .toml file or a built-in name [default: default]
     #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs", long_help = workload_help())]
     pub workload: Option<String>,
@@ -120,7 +126,7 @@ fn profiles_help() -> String {
 }
 
 fn format_help() -> String {
-    let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
+    let names: Vec<_> = Format::ALL.iter().map(|entry| entry.name).collect();
     format!(
         "Format of the trace, where it is not recognised: {}. `rota trace formats` describes them \
          [default: recognised by the first line]",
@@ -154,8 +160,21 @@ pub(crate) struct Load {
     pub workload: Arc<Workload>,
     /// Rows that were dropped on reading.
     pub dropped: Vec<DroppedRow>,
+    /// How a trace was read; none where the workload was drawn.
+    pub reading: Option<Reading>,
     /// Run times that the trace states in addition to the work, by job; read only where an original program runs.
     pub durations: Option<Vec<Span>>,
+}
+
+/// How a trace was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    /// The format it was in.
+    pub format: Format,
+    /// Whether that was recognised, and not named.
+    pub is_recognised: bool,
+    /// Rows left out by the format's rules, what was drawn or invented: a clause each.
+    pub clauses: Vec<String>,
 }
 
 /// Reads a trace, and the run times that it states where these are asked for.
@@ -181,7 +200,10 @@ impl InputArgs {
             Some(_) => None,
             None => Some(generate::load(self.workload.as_deref().unwrap_or("default"))?),
         };
-        let source = self.trace.as_deref().map(Source::open).transpose()?;
+        let source = self.trace.as_deref().map(|path| self.open_trace(path)).transpose()?;
+        if self.map.is_some() && source.is_none() {
+            bail!("--map names the columns of a trace: say which with --trace FILE");
+        }
         let format = self.format.as_deref().map(parse_format).transpose()?;
         let home =
             source.as_ref().map(|source| format::home(source, format)).transpose()?.unwrap_or(Home::DEFAULT);
@@ -216,6 +238,15 @@ impl InputArgs {
             load.workload.check()?;
         }
         Ok(Inputs { cluster, loads, profiles, seed: options.seed, options, files, name })
+    }
+
+    /// The trace, with its columns under Rota's names where `--map` gives them.
+    fn open_trace(&self, path: &Path) -> Result<Source> {
+        let source = Source::open(path)?;
+        match &self.map {
+            Some(map) => Ok(map.parse::<ColumnMap>()?.apply(&source)?),
+            None => Ok(source),
+        }
     }
 
     /// Everything that is read, with checksums. Nothing is drawn, so this is a cheap way to learn what a result depends on.
@@ -279,6 +310,7 @@ impl InputArgs {
                 jobs_per_hour: (!options.is_static).then_some(*load),
                 workload,
                 dropped: Vec::new(),
+                reading: None,
                 durations: None,
             })
         };
@@ -305,14 +337,17 @@ impl InputArgs {
             ),
         };
         let bad_rows = if self.skip_bad_rows { BadRows::Skip } else { BadRows::Refuse };
+        let known = format.map_or_else(|| format::detect(source), Ok)?;
         let at_load = |load: &f64| {
             let options = WorkloadOptions { jobs_per_hour: *load, ..options.clone() };
             let setting = Setting { cluster, profiles, bad_rows, options };
-            let (imported, durations) = read(source, format, &setting)?;
+            let (imported, durations) = read(source, Some(known), &setting)?;
+            let clauses = imported.filtered.clauses().into_iter().chain(imported.remarks).collect();
             Ok(Load {
                 jobs_per_hour: is_drawn.then_some(*load),
                 workload: Arc::new(imported.workload),
                 dropped: imported.dropped,
+                reading: Some(Reading { format: known, is_recognised: format.is_none(), clauses }),
                 durations,
             })
         };
@@ -355,9 +390,9 @@ fn parse_hours(text: &str) -> Result<(f64, f64), String> {
 
 /// A format by its name.
 pub(crate) fn parse_format(name: &str) -> Result<Format> {
-    let found = Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(format, _, _)| *format);
+    let found = Format::ALL.iter().find(|entry| entry.name == name).map(|entry| entry.format);
     found.with_context(|| {
-        let names: Vec<_> = Format::ALL.iter().map(|(_, n, _)| *n).collect();
+        let names: Vec<_> = Format::ALL.iter().map(|entry| entry.name).collect();
         format!("`{name}` is not a trace format; the formats are {}", names.join(", "))
     })
 }

@@ -91,6 +91,15 @@ enum Command {
     /// Serve one solve for another process: request on standard input, answer on standard output
     #[command(hide = true)]
     SolveChild,
+    /// Decide for the head that started this process: requests on standard input, plans on standard output
+    #[command(hide = true)]
+    DecideChild {
+        /// Address space that it may use
+        memory_bytes: u64,
+        /// Yield to everything else on the machine
+        #[arg(long)]
+        background: bool,
+    },
     /// Check this installation: versions, solver, containers, GPUs
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -148,6 +157,9 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Live(command) => return live::run(&command),
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => rota_lab::solve::serve()?,
+        Command::DecideChild { memory_bytes, background } => {
+            rota_head::serve_decisions(memory_bytes, background)?;
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "rota", &mut script);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::Simulation;
@@ -55,8 +56,11 @@ struct Watched<'a> {
 impl Policy for Watched<'_> {
     fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
         let plan = self.inner.decide(snapshot)?;
-        if !self.has_seen_enough.get() && (self.watch)(snapshot, &plan).is_break() {
-            self.has_seen_enough.set(true);
+        if !self.has_seen_enough.get() {
+            // What is watched is what the cluster is given, after the guards.
+            let mut mended = plan.clone();
+            guards::mend(snapshot, &mut mended);
+            self.has_seen_enough.set((self.watch)(snapshot, &mended).is_break());
         }
         Ok(plan)
     }
@@ -138,6 +142,7 @@ fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
 /// Options with a value: its name in `config.toml`, and on the command line.
 const OPTIONS: &[(&str, &str)] = &[
     ("format", "--format"),
+    ("map", "--map"),
     ("jobs", "--jobs"),
     ("durations", "--durations"),
     ("arrivals", "--arrivals"),

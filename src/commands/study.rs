@@ -154,7 +154,10 @@ impl BatchArgs {
     /// Refuses a folder with results of another study; an edited script is the same study, since no result of a run is lost.
     fn take_folder(&self, shard: Option<Shard>) -> Result<()> {
         let name = self.name()?;
-        // A script that cannot be read, or a folder of other things, must not be given a folder's mark.
+        if self.threads == Some(0) {
+            bail!("--threads 0: nothing would run");
+        }
+        // Only a study that can begin marks its folder: not one whose script cannot be read, nor in a folder of other things.
         script(name)?;
         Cache::check(&self.out()?)?;
         let mut command = format!("study {}", name.trim_start_matches("./"));
@@ -185,9 +188,6 @@ fn batch(args: &BatchArgs, shard: Option<Shard>, from: &[PathBuf]) -> Result<Exi
     let (file, source) = script(args.name()?)?;
     let out = args.out()?;
     if let Some(threads) = args.threads {
-        if threads == 0 {
-            bail!("--threads 0: nothing would run");
-        }
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     let set: BTreeMap<String, String> = parse_set(&args.set)?.into_iter().collect();

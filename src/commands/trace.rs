@@ -13,11 +13,15 @@ use rota_traces::source::Source;
 use rota_traces::stats::{Group, Stats, Summary};
 use rota_traces::{check, profile, stats};
 
-use super::inputs::{InputArgs, Inputs};
+use super::inputs::{InputArgs, Inputs, Reading};
+use rota_lab::report::grouped;
 use rota_lab::results::replace_file;
 
 /// Speeds that ElasticFlow's tables are written with when the profiles at hand lack its models.
 const ELASTICFLOW_PROFILES: &str = "elasticflow-a100";
+
+/// Findings that a terminal shows; --json has all.
+const MOST_FINDINGS: usize = 50;
 
 /// What to do with traces.
 #[derive(Subcommand, Clone, Debug)]
@@ -47,7 +51,7 @@ pub(crate) enum TraceCommand {
     Convert(WriteArgs),
     /// Write a part of a trace: the jobs at positions LO..HI
     Slice(SliceArgs),
-    /// Check a trace against a cluster; the exit code is 1 if a job can never run
+    /// Check a trace against a cluster; the exit code is 1 if a row makes no sense or a job can never run
     Check(ReadArgs),
     /// Print counts, percentiles and the offered load of a trace
     Stats(ReadArgs),
@@ -59,7 +63,9 @@ const IMPORT_EXAMPLES: &str = "\
 Try:
   rota trace import cluster_job_log -o philly.csv       Philly's job log
   rota trace import cluster_job_log --log-hours 2400..3000 --skip-bad-rows -o part.csv
-  zcat jobs.csv.gz | rota trace import - | head";
+  zcat jobs.csv.gz | rota trace import - | head
+  sacct -aPX -S 2026-01-01 -o JobID,User,Account,State,Submit,ElapsedRaw,AllocTRES | rota trace import -
+  rota trace import mine.csv --map job_id=id,arrival_s=submitted:date,gpus=n,duration_s=hours:h";
 
 const GENERATE_EXAMPLES: &str = "\
 Try:
@@ -157,9 +163,9 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
         TraceCommand::Check(args) => check_trace(args),
         TraceCommand::Stats(args) => print_stats(args),
         TraceCommand::Formats => {
-            let width = Format::ALL.iter().map(|(_, name, _)| name.len()).max().unwrap_or(0);
-            for (_, name, about) in Format::ALL {
-                println!("{name:width$}  {}", about.trim());
+            let width = Format::ALL.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+            for entry in Format::ALL {
+                println!("{:width$}  {}", entry.name, entry.about.trim());
             }
             Ok(())
         }
@@ -170,10 +176,28 @@ fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
     let mut inputs = inputs.clone();
     inputs.trace = file.cloned().or(inputs.trace);
     let resolved = inputs.resolve()?;
-    for row in resolved.loads.iter().flat_map(|l| &l.dropped) {
-        eprintln!("dropped line {}: {}", row.line, row.reason);
+    for load in &resolved.loads {
+        if let Some(reading) = &load.reading {
+            eprintln!("{}: {}", resolved.name, told(reading, load.workload.jobs.len(), load.dropped.len()));
+        }
+        for row in &load.dropped {
+            eprintln!("dropped line {}: {}", row.line, row.reason);
+        }
     }
     Ok(resolved)
+}
+
+/// How a trace was read, as a sentence for people.
+fn told(reading: &Reading, n_jobs: usize, n_dropped: usize) -> String {
+    let how = if reading.is_recognised { "recognised as" } else { "read as" };
+    let jobs = if n_jobs == 1 { "job" } else { "jobs" };
+    let n_jobs = grouped(n_jobs as u64);
+    let mut parts = vec![format!("{how} {}", reading.format.name()), format!("{n_jobs} {jobs}")];
+    parts.extend(reading.clauses.iter().cloned());
+    if n_dropped > 0 {
+        parts.push(format!("{} rows make no sense and were dropped", grouped(n_dropped as u64)));
+    }
+    parts.join("; ")
 }
 
 fn write(args: &WriteArgs, target: Target) -> Result<()> {
@@ -259,7 +283,8 @@ fn slice(args: &SliceArgs) -> Result<()> {
 }
 
 fn check_trace(args: &ReadArgs) -> Result<()> {
-    let inputs = resolve(args.file.as_ref(), &args.inputs)?;
+    // Rows that make no sense are findings too: all of them are wanted, not the first.
+    let inputs = resolve(args.file.as_ref(), &InputArgs { skip_bad_rows: true, ..args.inputs.clone() })?;
     let load = inputs.loads.first().context("no workload")?;
     if let Some(path) = &args.names {
         check_names(&load.workload, path)?;
@@ -267,35 +292,37 @@ fn check_trace(args: &ReadArgs) -> Result<()> {
     let findings = check::check(&load.workload, &inputs.cluster);
     let impossible = findings.iter().filter(|f| f.oddity.is_impossible()).count();
     if args.json {
-        let rows: Vec<_> = findings
-            .iter()
-            .map(|f| serde_json::json!({"job": f.name, "finding": f.to_string(), "impossible": f.oddity.is_impossible()}))
-            .collect();
-        println!(
-            "{}",
-            serde_json::to_string_pretty(
-                &serde_json::json!({"jobs": load.workload.jobs.len(), "findings": rows})
-            )?
-        );
+        let of_rows = load.dropped.iter().map(|row| {
+            serde_json::json!({"line": row.line, "finding": row.reason.to_string(), "severity": "unreadable"})
+        });
+        let of_jobs = findings.iter().map(|f| {
+            let severity = if f.oddity.is_impossible() { "impossible" } else { "odd" };
+            serde_json::json!({"job": f.name, "finding": f.to_string(), "severity": severity})
+        });
+        let rows: Vec<_> = of_rows.chain(of_jobs).collect();
+        let all = serde_json::json!({"jobs": load.workload.jobs.len(), "findings": rows});
+        println!("{}", serde_json::to_string_pretty(&all)?);
     } else {
-        for finding in findings.iter().take(50) {
+        for finding in findings.iter().take(MOST_FINDINGS) {
             println!("{finding}");
         }
-        if findings.len() > 50 {
-            println!("… and {} more", findings.len() - 50);
+        if findings.len() > MOST_FINDINGS {
+            println!("… and {} more", findings.len() - MOST_FINDINGS);
         }
-        let name = &inputs.name;
         println!(
-            "{name} on {}: {} jobs, {} findings, {impossible} can never run",
+            "{} on {}: {} jobs, {} rows that make no sense, {} findings, {impossible} can never run",
+            inputs.name,
             inputs.cluster.name,
             load.workload.jobs.len(),
+            load.dropped.len(),
             findings.len()
         );
     }
-    if impossible > 0 {
-        bail!("{impossible} jobs can never run on {}", inputs.cluster.name);
+    match (load.dropped.len(), impossible) {
+        (0, 0) => Ok(()),
+        (0, _) => bail!("{impossible} jobs can never run on {}", inputs.cluster.name),
+        (rows, _) => bail!("{rows} rows of {} make no sense", inputs.name),
     }
-    Ok(())
 }
 
 fn check_names(workload: &Workload, path: &std::path::Path) -> Result<()> {

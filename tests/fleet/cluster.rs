@@ -113,6 +113,19 @@ impl Cluster {
         line.split_whitespace().nth(1).and_then(|n| n.parse::<f64>().ok()).expect("kilobytes") / 1e3
     }
 
+    /// The head's children in which policies decide.
+    pub(crate) fn deciders(&self) -> Vec<u32> {
+        let head = self.head.as_ref().expect("a head").id().to_string();
+        let is_decider = |pid: &u32| {
+            let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+            command.contains("decide-child") && parent == Some(head.as_str())
+        };
+        let all = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_decider).collect()
+    }
+
     pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod cluster;
+mod decider;
 mod deploy;
 mod elastic;
 mod faults;

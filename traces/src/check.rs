@@ -178,7 +178,6 @@ mod tests {
             messages("a,10,1,100,60,,,\n"),
             ["job a: its deadline leaves 50 s, alone on the cluster it needs 100 s"]
         );
-        assert_eq!(messages("a,0,1,10,,,,\na,0,1,10,,,,\n"), ["job a: has the name of job number 0"]);
         assert_eq!(
             messages("a,0,1,10,,bert,64,\n"),
             ["job a: bert with batch 64 was not measured on the cluster's GPUs"]

@@ -12,7 +12,7 @@ use crate::error::InputError;
 pub struct Source {
     /// For messages and for detection by extension: a path, or the name of a built-in.
     pub name: String,
-    /// The whole content, unpacked and without a byte-order mark.
+    /// The whole content, unpacked, without a byte-order mark, with `\n` at the ends of lines.
     pub text: String,
 }
 
@@ -104,10 +104,11 @@ impl Source {
             let line = good.iter().filter(|b| **b == b'\n').count() as u64 + 1;
             InputError::expected(&name, "UTF-8 text").at_line(line)
         })?;
-        match text.strip_prefix('\u{feff}') {
-            Some(rest) => Ok(Source { name, text: rest.to_owned() }),
-            None => Ok(Source { name, text }),
-        }
+        let text = match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        };
+        Ok(Source { name, text: with_plain_line_ends(text) })
     }
 
     /// Whether the name ends in `extension`, packed or not.
@@ -128,6 +129,14 @@ impl Source {
     pub(crate) fn stem(&self) -> String {
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         file.split('.').next().filter(|s| !s.is_empty()).unwrap_or(file).to_owned()
+    }
+}
+
+/// The same with `\n` for `\r\n` and for a lone `\r`: all readers count lines alike then.
+fn with_plain_line_ends(text: String) -> String {
+    match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n"),
+        false => text,
     }
 }
 

@@ -1,14 +1,17 @@
 //! No input makes a reader panic, and what it accepts the engine can take.
 
 use proptest::prelude::*;
-use rota_traces::format::{self, Format, Setting};
+use rota_traces::format::{self, ColumnMap, Format, Setting};
 use rota_traces::generate::{self, WorkloadOptions};
 use rota_traces::rows::BadRows;
 use rota_traces::source::Source;
 use rota_traces::{cluster, profile};
 
+/// How many of the texts below are traces; then come three clusters, a profile and a workload.
+const N_TRACES: usize = 16;
+
 /// A sound text of every format, to be spoilt.
-const SOUND: [(&str, &str); 12] = [
+const SOUND: [(&str, &str); 21] = [
     (
         "rota.csv",
         "job_id,arrival_s,gpus,iterations,model,deadline_s,gpu_levels,dataset,restart_s\na,0,1,10,gnmt,5:1|6:2,1-2,d:1GB@0,3\nb,1,2,20,,9,,d,\n",
@@ -27,6 +30,36 @@ const SOUND: [(&str, &str); 12] = [
     (
         "chronus.csv",
         "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n0,u,1,10,5530,vgg16,96,5,159-189,10-8,0,soft\n",
+    ),
+    (
+        "tiresias.csv",
+        "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,606,vgg19,164,30\n1,8,30,133,vgg11,147,23\n",
+    ),
+    (
+        "shockwave.trace",
+        "LM (batch size 10)\tpython3 main.py\tlm\t--steps\t1\t134583\t1\tgns\t1\t-1.000000\t1418\t0\n",
+    ),
+    (
+        "helios.csv",
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n7,u1,vcA,8,64,1,COMPLETED,2020-04-01 00:04:37,2020-04-01 00:04:40,2020-04-01 01:04:40,3600,3\n",
+    ),
+    (
+        "acme.csv",
+        "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\na,u5,1,8,128,Other,FAILED,2023-03-01 00:18:22+08:00,,,117,32,936.0\n",
+    ),
+    ("pai.csv", "job_id,num_inst,submit_time,duration,num_gpu,num_cpu,user\nj1,4,5,100,0.5,6,u\n"),
+    (
+        "openb.csv",
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\na,12000,16384,1,460,V100|T4,LS,Running,10,110,30\n",
+    ),
+    ("swf.txt", "; Version: 2.2\n1 0 3 100 4 -1 -1 4 200 -1 1 3 1 1 1 1 -1 -1\n"),
+    (
+        "sacct.txt",
+        "JobID|User|Account|State|Submit|Start|End|AllocTRES\n17|ada|vision|COMPLETED|2026-01-01T00:01:40|2026-01-01T00:02:00|2026-01-01T01:02:00|cpu=8,gres/gpu=4\n",
+    ),
+    (
+        "sacct.json",
+        "{\"jobs\": [{\"job_id\": 17, \"user\": \"ada\", \"state\": {\"current\": [\"COMPLETED\"]}, \"time\": {\"submission\": 100, \"elapsed\": 3600}, \"tres\": {\"allocated\": [{\"type\": \"gres\", \"name\": \"gpu\", \"count\": 4}]}}]}",
     ),
     (
         "c.toml",
@@ -77,14 +110,18 @@ fn read_everything(name: &str, text: &str) {
     for bad_rows in [BadRows::Refuse, BadRows::Skip] {
         for profiles in [&synergy, &elastic] {
             let setting = Setting { bad_rows, ..Setting::new(&cluster, profiles) };
-            for (format, ..) in Format::ALL {
-                if let Ok(read) = format::read(&source, Some(*format), &setting) {
+            for entry in Format::ALL {
+                let format = entry.format;
+                if let Ok(read) = format::read(&source, Some(format), &setting) {
                     assert_eq!(read.workload.check(), Ok(()), "{} took {text:?}", format.name());
                 }
             }
         }
     }
     drop(format::detect(&source));
+    if let Ok(mapped) = "job_id=id,arrival_s=submit_time:min,gpus=num_gpu".parse::<ColumnMap>() {
+        drop(mapped.apply(&source));
+    }
     drop(cluster::toml::read(&source));
     drop(cluster::ini::read(&source));
     drop(cluster::spec::read(&source, "A100"));
@@ -102,15 +139,15 @@ fn the_sound_texts_are_sound() {
     let (cluster, synergy) =
         (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
     let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
-    for (name, text) in &SOUND[..7] {
+    for (name, text) in &SOUND[..N_TRACES] {
         let profiles = if *name == "ef.csv" { &elastic } else { &synergy };
         format::read(&Source::new(*name, *text), None, &Setting::new(&cluster, profiles)).expect(name);
     }
-    for (name, text) in &SOUND[7..10] {
+    for (name, text) in &SOUND[N_TRACES..N_TRACES + 3] {
         cluster::read(&Source::new(*name, *text)).expect(name);
     }
-    profile::read(&Source::new(SOUND[10].0, SOUND[10].1)).expect("a profile");
-    generate::read(&Source::new(SOUND[11].0, SOUND[11].1)).expect("a workload");
+    profile::read(&Source::new(SOUND[N_TRACES + 3].0, SOUND[N_TRACES + 3].1)).expect("a profile");
+    generate::read(&Source::new(SOUND[N_TRACES + 4].0, SOUND[N_TRACES + 4].1)).expect("a workload");
 }
 
 proptest! {
@@ -137,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_cells_may_be_anything(which in 0..7usize, cell in any::<prop::sample::Index>(), nasty in 0..NASTY.len()) {
+    fn whole_cells_may_be_anything(which in 0..N_TRACES, cell in any::<prop::sample::Index>(), nasty in 0..NASTY.len()) {
         let (name, sound) = SOUND[which];
         let mut cells: Vec<&str> = sound.split(',').collect();
         let at = cell.index(cells.len());

@@ -7,7 +7,7 @@ use crate::resources::Host;
 pub const MAX_GPUS_PER_NODE: u32 = 64;
 
 /// One server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Node {
     /// Its index in [`Cluster::nodes`].
     pub id: NodeId,
@@ -37,7 +37,7 @@ impl Node {
 }
 
 /// All nodes. What is up right now is not here: see `Snapshot`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cluster {
     /// Its name in files and messages.
     pub name: String,

@@ -8,7 +8,7 @@ use crate::resources::Host;
 use crate::time::Span;
 
 /// What is known about a model's speed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Profile {
     /// The model's name.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Profile {
 }
 
 /// Relative speed over a grid of CPUs and memory per GPU; linear between the points, flat outside.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct HostCurve {
     cpus: Vec<f64>,
     mem_gb: Vec<f64>,
@@ -49,7 +49,7 @@ pub struct HostCurve {
 }
 
 /// Iterations per second by GPU count for one GPU type and global batch size.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ScaleCurve {
     /// GPU type these numbers hold for; empty holds for any.
     pub gpu_type: String,

@@ -29,7 +29,7 @@ pub struct Truth {
 }
 
 /// Data that jobs read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Dataset {
     /// Its name in the workload file.
     pub name: String,

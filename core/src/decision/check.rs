@@ -28,6 +28,23 @@ impl CheckedPlan {
     pub(crate) fn into_plan(self) -> Plan {
         self.plan
     }
+
+    /// Takes out the plan's remarks.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.plan.notes)
+    }
+
+    /// The plan after `mend`, which says whether it changed it; a changed plan is checked again.
+    pub(crate) fn mended(
+        mut self,
+        snapshot: &Snapshot,
+        mend: impl FnOnce(&Snapshot, &mut Plan) -> bool,
+    ) -> Result<Self, PlanViolation> {
+        match mend(snapshot, &mut self.plan) {
+            true => check(snapshot, self.plan),
+            false => Ok(self),
+        }
+    }
 }
 
 /// Why a plan cannot be carried out.
@@ -123,6 +140,17 @@ pub enum PlanViolation {
 
 /// Checks a plan against the snapshot it was made for.
 pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolation> {
+    let runs = rows_that_run(snapshot, &plan)?;
+    Ok(CheckedPlan { plan, runs })
+}
+
+/// Whether a plan would pass [`check`].
+pub fn is_sound(snapshot: &Snapshot, plan: &Plan) -> bool {
+    rows_that_run(snapshot, plan).is_ok()
+}
+
+/// For each row, whether a plan runs it; or what is wrong with the plan.
+fn rows_that_run(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<bool>, PlanViolation> {
     let jobs = &snapshot.jobs;
     let mut admitted = vec![false; if plan.verdicts.is_empty() { 0 } else { jobs.len() }];
     let mut judged = admitted.clone();
@@ -158,7 +186,7 @@ pub fn check(snapshot: &Snapshot, plan: Plan) -> Result<CheckedPlan, PlanViolati
         };
         given.add(job, allocation)?;
     }
-    Ok(CheckedPlan { plan, runs })
+    Ok(runs)
 }
 
 /// Whether a job can use an allocation, regardless of what other jobs hold.

@@ -1,8 +1,8 @@
 //! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas. A job that fetches data
 //! that no cache keeps is protected until it has worked as long as it fetched, or for a round if that is less.
 //!
-//! The native walks already respect them; this enforces them on all other plans. A plan that breaks a
-//! guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
+//! The native walks already respect them; this enforces them on all other plans. A plan that could be carried out but breaks
+//! a guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
 //! what it holds, its GPUs are counted against its tenant's quota before those of all others, and no quota stops it.
 //! Protected jobs that exceed the quota by themselves (it was lowered meanwhile) go on until they are protected no
 //! longer; until then no other job of the tenant runs.
@@ -14,18 +14,16 @@ use crate::plan::{Hold, Plan, Run};
 use crate::resources::Host;
 use crate::snapshot::{Guards, Snapshot};
 
-/// Mends a plan so that no protected job is stopped and no other job exceeds its tenant's quota.
-pub fn mend(snapshot: &Snapshot, plan: &mut Plan) {
-    if snapshot.may_protect() {
-        protect(snapshot, plan);
-    }
-    if !snapshot.guards.quota_gpus.is_empty() {
-        enforce_quotas(snapshot, plan);
-    }
+/// Mends a sound plan so that no protected job is stopped and no other job exceeds its tenant's quota; says whether it
+/// changed anything.
+pub fn mend(snapshot: &Snapshot, plan: &mut Plan) -> bool {
+    let is_protecting = snapshot.may_protect() && protect(snapshot, plan);
+    let is_limiting = !snapshot.guards.quota_gpus.is_empty() && enforce_quotas(snapshot, plan);
+    is_protecting || is_limiting
 }
 
-/// Puts protected jobs back with what they hold; jobs that were to have their GPUs wait.
-fn protect(snapshot: &Snapshot, plan: &mut Plan) {
+/// Puts protected jobs back with what they hold; jobs that were to have their GPUs wait. Says whether there was one.
+fn protect(snapshot: &Snapshot, plan: &mut Plan) -> bool {
     let jobs = &snapshot.jobs;
     let mut kept: Vec<_> =
         (0..jobs.len()).filter(|row| snapshot.is_protected(*row)).map(|row| jobs.id(row)).collect();
@@ -37,7 +35,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     };
     kept.retain(|job| !plan.run.iter().any(|run| run.job == *job && stays(run)));
     if kept.is_empty() {
-        return;
+        return false;
     }
     // What protected jobs hold now fits together; with another share for one of them it might not.
     let mut protected = Vec::new();
@@ -72,6 +70,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
     for row in protected {
         make_host_room(snapshot, plan, row);
     }
+    true
 }
 
 /// Drops new placements, last first, from nodes where the protected job of `row` no longer fits with them.
@@ -103,8 +102,9 @@ fn make_host_room(snapshot: &Snapshot, plan: &mut Plan, row: usize) {
     }
 }
 
-/// Leaves out jobs, last first, that would take their tenant beyond its quota; protected jobs are counted first.
-fn enforce_quotas(snapshot: &Snapshot, plan: &mut Plan) {
+/// Leaves out jobs, last first, that would take their tenant beyond its quota; protected jobs are counted first. Says
+/// whether there was one.
+fn enforce_quotas(snapshot: &Snapshot, plan: &mut Plan) -> bool {
     let jobs = &snapshot.jobs;
     let gpus = |run: &Run, row: usize| match &run.what {
         Hold::Keep => jobs.allocation(row).n_gpus(),
@@ -128,5 +128,7 @@ fn enforce_quotas(snapshot: &Snapshot, plan: &mut Plan) {
         }
         rest.is_some()
     });
+    let is_changed = !notes.is_empty();
     plan.notes.append(&mut notes);
+    is_changed
 }

@@ -5,7 +5,7 @@ use crate::ids::JobId;
 use crate::time::Time;
 
 /// Who is admitted, who runs with what, and when to ask again.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Plan {
     /// Answers for jobs that wait for admission; a job not named keeps waiting for one.
     pub verdicts: Vec<(JobId, Verdict)>,
@@ -19,7 +19,7 @@ pub struct Plan {
 }
 
 /// The answer to an arrival.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Verdict {
     /// It may run.
     Admit,
@@ -28,7 +28,7 @@ pub enum Verdict {
 }
 
 /// One job that is to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Run {
     /// Its number; one job has at most one line in a plan.
     pub job: JobId,
@@ -37,7 +37,7 @@ pub struct Run {
 }
 
 /// What a job runs with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Hold {
     /// What it has already.
     Keep,
@@ -46,7 +46,7 @@ pub enum Hold {
 }
 
 /// When a policy wants to be asked again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Wake {
     /// At the next round.
     #[default]

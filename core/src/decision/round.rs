@@ -1,4 +1,7 @@
-//! One round's decision: the policy is asked, guards mend its plan, the plan is checked.
+//! One round's decision: the policy is asked, its plan is checked, guards mend it, and what they changed is checked again.
+//!
+//! Guards mend only what could be carried out: a plan that gives a GPU to three jobs is a mistake of the policy, and
+//! leaving two of them out would stop jobs by that mistake. Such a plan is refused as a whole.
 //!
 //! Simulator, head, replay and what-if all decide here; they differ in where the snapshot comes from and in what they do
 //! with the answer. Everything a decision depends on is in the snapshot, including the longer minimum run time with
@@ -33,17 +36,15 @@ pub enum RoundError {
     /// The policy did not decide.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The policy's plan breaks a rule that no guard mends.
+    /// The policy's plan cannot be carried out. No guard mends such a plan.
     #[error("the plan cannot be carried out: {0}")]
     Violation(#[from] PlanViolation),
 }
 
 /// Decides a round on what the snapshot shows.
 pub fn decide(snapshot: &Snapshot, policy: &mut dyn Policy) -> Result<Decision, RoundError> {
-    let mut plan = policy.decide(snapshot)?;
-    guards::mend(snapshot, &mut plan);
-    let (wake, notes) = (plan.wake, std::mem::take(&mut plan.notes));
-    let checked = check(snapshot, plan)?;
+    let mut checked = check(snapshot, policy.decide(snapshot)?)?.mended(snapshot, guards::mend)?;
+    let (wake, notes) = (checked.plan().wake, checked.take_notes());
     Ok(Decision { checked, wake, notes })
 }
 

@@ -1,5 +1,7 @@
-//! What the scheduler knows: jobs as columns, the state that events change, and the view of it that a policy sees.
+//! What the scheduler knows: jobs as columns, the state that events change, the view of it that a policy sees, and
+//! that view on its way to another process.
 
+pub mod difference;
 pub mod scheduler;
 pub mod snapshot;
 pub mod table;

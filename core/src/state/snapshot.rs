@@ -34,7 +34,7 @@ pub struct Snapshot {
 }
 
 /// What changes about nodes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct NodeStates {
     /// Whether each node can run jobs.
     pub is_up: Vec<bool>,
@@ -94,7 +94,7 @@ impl NodeStates {
 const RUN_PER_COST: i64 = 10;
 
 /// Rules that hold for every policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Guards {
     /// A job that has run for less is not preempted.
     pub min_run: Span,

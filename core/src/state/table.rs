@@ -3,6 +3,8 @@
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
 //! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
 
+pub(crate) mod rows;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +16,7 @@ use crate::resources::Host;
 use crate::time::{Span, Time};
 
 /// The phase of a job that has arrived and not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum JobPhase {
     /// Arrived, not yet admitted.
@@ -73,6 +75,15 @@ macro_rules! columns {
             fn swap_remove(&mut self, row: usize) {
                 $(self.$field.swap_remove(row);)*
             }
+
+            fn truncate(&mut self, len: usize) {
+                $(self.$field.truncate(len);)*
+            }
+
+            /// All values of a row, in the order of [`Field::ALL`].
+            fn row(&self, row: usize) -> [f64; Field::ALL.len()] {
+                [$(self.$field[row]),*]
+            }
         }
     };
 }
@@ -124,7 +135,7 @@ impl Field {
 }
 
 /// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Pace {
     /// Values of the columns at `from`.
     attained: f64,
@@ -334,6 +345,14 @@ impl JobTable {
             self.row_of[moved.index()] = row as u32;
         }
         spec
+    }
+
+    /// Notes where a job is.
+    fn set_row(&mut self, id: JobId, row: u32) {
+        if self.row_of.len() <= id.index() {
+            self.row_of.resize(id.index() + 1, NO_ROW);
+        }
+        self.row_of[id.index()] = row;
     }
 
     fn leave_phase(&mut self, row: usize) {

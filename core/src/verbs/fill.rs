@@ -3,8 +3,10 @@
 //!
 //! Jobs that run and are chosen again keep their GPUs (unless told otherwise): their GPUs are set aside before
 //! any job is placed, and only their host shares are assigned again. Where to place is decided by the strategy (`place`).
+//! A job whose tenant has its quota is passed over (`quotas`): it takes no GPU from those behind it.
 
 mod granted;
+mod quotas;
 mod rearrange;
 mod select;
 mod serve;
@@ -14,6 +16,7 @@ mod words;
 use std::borrow::Cow;
 
 pub use self::granted::{Grade, Granted, plan_of};
+pub use self::quotas::Quotas;
 use self::rearrange::Rearrange;
 pub use self::words::{Answer, Counts, Demand, Givers, Misfit, Sequence, Walk};
 use crate::place::Place;
@@ -65,6 +68,13 @@ impl<'a> Fill<'a> {
             self.giver_place = self.places(rows);
         }
         self.tracks_occupants = walk.rearranges.is_some() || reclaims;
+        // Jobs that stay were chosen within their quotas; the others have what is left of them.
+        let mut quotas = Quotas::new(self.snapshot);
+        if !quotas.is_empty() {
+            for row in (0..kept.len()).filter(|row| kept[*row]) {
+                quotas.take(row, self.gpus_of(row, &walk.counts));
+            }
+        }
         let mut n_kept_left = kept.iter().filter(|k| **k).count();
         self.granted
             .reserve(walked.len().min(self.snapshot.jobs.n_running() + self.room.free_gpus() as usize));
@@ -78,8 +88,16 @@ impl<'a> Fill<'a> {
                 }
                 continue;
             }
-            let served = self.serve(row as usize, is_kept, walk, answers);
-            if !served && walk.misfit == Misfit::Stop && self.gpus_of(row as usize, &walk.counts) > 0 {
+            let gpus = self.gpus_of(row as usize, &walk.counts);
+            // Nothing that is free helps a job whose tenant has its quota, so those behind need not wait for it.
+            if !is_kept && !quotas.take(row as usize, gpus) {
+                continue;
+            }
+            if self.serve(row as usize, is_kept, walk, answers) {
+                continue;
+            }
+            quotas.give(row as usize, gpus);
+            if walk.misfit == Misfit::Stop && gpus > 0 {
                 break;
             }
         }

@@ -35,11 +35,11 @@ pub struct TurnRules<'a> {
 
 /// The jobs that run, with their GPUs and shares, in the order of `rows`.
 pub fn take_turns(snapshot: &Snapshot, rows: &[u32], rules: &TurnRules<'_>) -> Vec<(u32, Allocation)> {
-    let mut seating = Seating::new(snapshot, rows, rules);
-    seating.keep_places();
-    seating.seat_others();
-    seating.improve();
-    seating.allocations()
+    let mut sharing = Sharing::new(snapshot, rows, rules);
+    sharing.keep_places();
+    sharing.place_others();
+    sharing.improve();
+    sharing.allocations()
 }
 
 /// A gang and the GPUs it has a turn on; none yet when `spots` is empty.
@@ -67,7 +67,7 @@ struct Cost {
 
 /// Who has turns on one GPU.
 #[derive(Clone, Debug, Default)]
-struct Seat {
+struct SharedGpu {
     gangs: SmallVec<[u32; 4]>,
     /// The key of the first of them.
     key: f64,
@@ -75,23 +75,23 @@ struct Seat {
     is_mixed: bool,
 }
 
-impl Seat {
+impl SharedGpu {
     fn has_stranger(&self, key: f64) -> bool {
         !self.gangs.is_empty() && (self.is_mixed || self.key != key)
     }
 }
 
-/// Who sits where.
-struct Seating<'a> {
+/// Which gangs share which GPUs.
+struct Sharing<'a> {
     snapshot: &'a Snapshot,
     most: usize,
     gangs: Vec<Gang>,
     /// For each node, who is on each of its GPUs.
-    on: Vec<Vec<Seat>>,
+    on: Vec<Vec<SharedGpu>>,
     usable: Vec<GpuSet>,
 }
 
-impl<'a> Seating<'a> {
+impl<'a> Sharing<'a> {
     fn new(snapshot: &'a Snapshot, rows: &[u32], rules: &TurnRules<'_>) -> Self {
         let key = |row: u32| rules.together.map_or(0.0, |keys| keys[row as usize]);
         let gang = |row: &u32| Gang {
@@ -101,11 +101,11 @@ impl<'a> Seating<'a> {
             spots: Spots::new(),
         };
         let nodes = snapshot.cluster.nodes();
-        Seating {
+        Sharing {
             snapshot,
             most: rules.most,
             gangs: rows.iter().map(gang).collect(),
-            on: nodes.iter().map(|node| vec![Seat::default(); node.n_gpus as usize]).collect(),
+            on: nodes.iter().map(|node| vec![SharedGpu::default(); node.n_gpus as usize]).collect(),
             usable: nodes.iter().map(|node| snapshot.nodes.usable(node)).collect(),
         }
     }
@@ -119,17 +119,17 @@ impl<'a> Seating<'a> {
             let n_gpus: u32 = spots.iter().map(|(_, gpus)| gpus.len()).sum();
             let is_usable = spots.iter().all(|(node, gpus)| gpus.is_within(self.usable[node.index()]));
             if n_gpus == gang.gpus && n_gpus > 0 && is_usable && self.load(&spots) < self.most {
-                self.sit(index, spots);
+                self.put(index, spots);
             }
         }
     }
 
-    fn seat_others(&mut self) {
+    fn place_others(&mut self) {
         for index in 0..self.gangs.len() {
             if self.gangs[index].spots.is_empty()
                 && let Some((_, spots)) = self.best_place(index)
             {
-                self.sit(index, spots);
+                self.put(index, spots);
             }
         }
     }
@@ -153,13 +153,13 @@ impl<'a> Seating<'a> {
 
     /// The fewest gangs on any GPU.
     fn least_load(&self) -> usize {
-        let on_node = |(node, usable): (&Vec<Seat>, &GpuSet)| {
+        let on_node = |(node, usable): (&Vec<SharedGpu>, &GpuSet)| {
             usable.iter().map(|gpu| node[gpu as usize].gangs.len()).min().unwrap_or(usize::MAX)
         };
         self.on.iter().zip(&self.usable).map(on_node).min().unwrap_or(0)
     }
 
-    /// `least` is the fewest gangs on any GPU: a gang that has no more beside it, all of its key, sits well.
+    /// `least` is the fewest gangs on any GPU: a gang that shares with no more, all of its key, stays.
     fn move_if_better(&mut self, index: usize, least: usize) -> bool {
         let spots = self.gangs[index].spots.clone();
         if spots.is_empty() || !self.may_move(index) {
@@ -173,7 +173,7 @@ impl<'a> Seating<'a> {
         let here = (self.load(&spots), self.is_strange(&spots, self.gangs[index].key));
         let better = self.best_place(index).filter(|(cost, _)| (cost.load, cost.is_strange) < here);
         let is_moved = better.is_some();
-        self.sit(index, better.map_or(spots, |(_, spots)| spots));
+        self.put(index, better.map_or(spots, |(_, spots)| spots));
         is_moved
     }
 
@@ -185,16 +185,16 @@ impl<'a> Seating<'a> {
         !is_running || self.snapshot.movable_from(row) <= self.snapshot.now
     }
 
-    fn sit(&mut self, index: usize, spots: Spots) {
+    fn put(&mut self, index: usize, spots: Spots) {
         let key = self.gangs[index].key;
         for (node, gpus) in &spots {
             for gpu in gpus.iter() {
-                let seat = &mut self.on[node.index()][gpu as usize];
-                if seat.gangs.is_empty() {
-                    seat.key = key;
+                let shared = &mut self.on[node.index()][gpu as usize];
+                if shared.gangs.is_empty() {
+                    shared.key = key;
                 }
-                seat.is_mixed |= seat.key != key;
-                seat.gangs.push(index as u32);
+                shared.is_mixed |= shared.key != key;
+                shared.gangs.push(index as u32);
             }
         }
         self.gangs[index].spots = spots;
@@ -203,11 +203,11 @@ impl<'a> Seating<'a> {
     fn leave(&mut self, index: usize) {
         for (node, gpus) in std::mem::take(&mut self.gangs[index].spots) {
             for gpu in gpus.iter() {
-                let seat = &mut self.on[node.index()][gpu as usize];
-                seat.gangs.retain(|gang| *gang != index as u32);
+                let shared = &mut self.on[node.index()][gpu as usize];
+                shared.gangs.retain(|gang| *gang != index as u32);
                 let key = |gang: &u32| self.gangs[*gang as usize].key;
-                seat.key = seat.gangs.first().map_or(0.0, key);
-                seat.is_mixed = seat.gangs.iter().any(|gang| key(gang) != seat.key);
+                shared.key = shared.gangs.first().map_or(0.0, key);
+                shared.is_mixed = shared.gangs.iter().any(|gang| key(gang) != shared.key);
             }
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Seating<'a> {
         &self.on[node.index()][gpu as usize].gangs
     }
 
-    /// The best GPUs for a gang that sits nowhere: on one node if it fits on one, else on whole nodes.
+    /// The best GPUs for a gang that has none: on one node if it fits on one, else on whole nodes.
     fn best_place(&self, index: usize) -> Option<(Cost, Spots)> {
         let gang = &self.gangs[index];
         let row = gang.row as usize;
@@ -262,10 +262,10 @@ impl<'a> Seating<'a> {
         if open.len() < count || count == 0 {
             return None;
         }
-        let seats = &self.on[node.id.index()];
+        let on_node = &self.on[node.id.index()];
         let cost = |gpu: u32| {
-            let seat = &seats[gpu as usize];
-            (seat.has_stranger(gang.key), seat.gangs.len())
+            let shared = &on_node[gpu as usize];
+            (shared.has_stranger(gang.key), shared.gangs.len())
         };
         let mut costs: SmallVec<[(bool, usize); 8]> = open.iter().map(cost).collect();
         let n_free = costs.iter().filter(|cost| cost.1 == 0).count() as u32;
@@ -310,8 +310,8 @@ impl<'a> Seating<'a> {
         for group in self.groups() {
             take_frames(&self.gangs, &group, &mut turns);
         }
-        let seated = self.gangs.iter().zip(turns).filter(|(gang, _)| !gang.spots.is_empty());
-        seated.map(|(gang, turns)| (gang.row, self.allocation(gang, turns))).collect()
+        let placed = self.gangs.iter().zip(turns).filter(|(gang, _)| !gang.spots.is_empty());
+        placed.map(|(gang, turns)| (gang.row, self.allocation(gang, turns))).collect()
     }
 
     /// Gangs that share GPUs, directly or through others, for every set of two and more.

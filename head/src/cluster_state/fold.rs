@@ -96,6 +96,7 @@ impl ClusterState {
                     self.policy = CurrentPolicy { name, set, ..CurrentPolicy::default() };
                 }
                 self.policy.texts.clone_from(texts);
+                self.policy.refused.clear();
                 self.wake(now)
             }
             Record::RoundBegan { round, protects } => {
@@ -113,6 +114,10 @@ impl ClusterState {
                         known.skipped += done;
                     }
                 }
+                None
+            }
+            Record::PolicyRefused { reason } => {
+                self.policy.refused.clone_from(reason);
                 None
             }
             // The policy is asked again at once, with the memory of its last accepted plan.

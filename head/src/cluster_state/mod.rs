@@ -54,6 +54,8 @@ pub struct CurrentPolicy {
     pub texts: Vec<(String, String)>,
     /// Its private memory after its last plan that was accepted.
     pub memory: String,
+    /// Why a changed text of its scripts is not used; empty if there is none.
+    pub refused: String,
 }
 
 /// Everything the head knows that survives a restart.

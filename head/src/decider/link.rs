@@ -1,15 +1,14 @@
-//! The engine's side of the decider: sends requests, remembers which users wait for an answer and what is wrong with the
-//! policy.
+//! The engine's side of the decider: sends requests, remembers which users wait for an answer and why the last decision
+//! failed.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc as std_mpsc;
 
 use rota_core::snapshot::Snapshot;
 use rota_transport::message::ToUser;
 use rota_transport::value::Name;
 use tokio::sync::mpsc;
 
-use super::Ask;
+use super::{Ask, Desks};
 
 /// A user who waits for the decider's answer.
 #[derive(Debug)]
@@ -19,22 +18,22 @@ pub(crate) struct Waiting {
 }
 
 /// The engine's connection to the decider.
-#[derive(Debug)]
 pub(crate) struct DeciderLink {
-    asks: std_mpsc::Sender<Ask>,
+    desks: Desks,
     tickets: BTreeMap<u64, Waiting>,
     /// Ticket 0 is the head's own, for the policy it starts with.
     last_ticket: u64,
     /// Why the last decision failed; empty if it did not.
     failure: String,
-    /// Why the script on the disk is not used. Kept until a new text is accepted, even while the old one decides well.
-    refusal: String,
 }
 
 impl DeciderLink {
-    pub(crate) fn new(asks: std_mpsc::Sender<Ask>) -> Self {
-        let (failure, refusal) = (String::new(), String::new());
-        DeciderLink { asks, tickets: BTreeMap::new(), last_ticket: 0, failure, refusal }
+    /// With the policy to start with, whose ticket is 0.
+    pub(crate) fn new(desks: Desks, first: Ask) -> Self {
+        let failure = String::new();
+        let mut link = DeciderLink { desks, tickets: BTreeMap::new(), last_ticket: 0, failure };
+        link.send(first);
+        link
     }
 
     /// Asks for the decision of a round.
@@ -74,24 +73,22 @@ impl DeciderLink {
     /// A policy was chosen: what was wrong with the one before does not matter any more.
     pub(crate) fn has_chosen(&mut self) {
         self.failure.clear();
-        self.refusal.clear();
     }
 
-    /// A changed text was refused.
-    pub(crate) fn has_refused(&mut self, reason: &str) {
-        reason.clone_into(&mut self.refusal);
+    /// Has the policy's files read again, though nobody asked.
+    pub(crate) fn look_again(&mut self) {
+        self.send(Ask::Reload { ticket: None, snapshot: None });
     }
 
-    /// What is wrong, for people; empty if nothing is.
-    pub(crate) fn trouble(&self) -> String {
-        let texts = [&self.failure, &self.refusal].into_iter().filter(|text| !text.is_empty());
-        texts.map(String::as_str).collect::<Vec<_>>().join("; ")
+    /// Why the last decision failed; empty if it did not.
+    pub(crate) fn failure(&self) -> &str {
+        &self.failure
     }
 
     fn send(&mut self, ask: Ask) {
-        if self.asks.send(ask).is_err() {
-            tracing::error!("the decider's thread has ended: no round can be decided");
-            "the decider's thread has ended".clone_into(&mut self.failure);
+        if !self.desks.send(ask) {
+            tracing::error!("a thread of the decider has ended: no round can be decided");
+            "a thread of the decider has ended".clone_into(&mut self.failure);
         }
     }
 }

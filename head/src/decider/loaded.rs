@@ -1,22 +1,15 @@
-//! A policy that was loaded: its script, its memory, and the files it came from.
+//! A policy in this process, for replays, and what can be wrong with a policy.
 
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rota_core::policy::{Policy as _, PolicyError};
 use rota_core::round::{self, Decision, RoundError};
 use rota_core::snapshot::Snapshot;
-use rota_scripts::sample::{self, Size};
 use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError, Source};
 use sha2::{Digest as _, Sha256};
 
-use super::Scripts;
-
-/// How long a decision may take.
-const DECISION_ALARM: Duration = Duration::from_secs(60);
-
-/// The made-up instant that a policy is tried on while there are no jobs: half of them run, the others have just arrived.
-const TRIAL: Size = Size { n_nodes: 4, n_old: 8, n_new: 8 };
+use super::process::ChildError;
+use super::scripts::{Scripts, Texts};
 
 /// A decision that could not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +20,12 @@ pub enum DecideError {
     /// A fault in the program, not in the script.
     #[error("the policy panicked")]
     Panicked,
+    /// It took too long, or its process ended.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// It was accepted once, and cannot be loaded into a new process.
+    #[error("the policy cannot be loaded again: {0}")]
+    Reload(String),
     /// The head has just started, and no policy has been chosen yet.
     #[error("there is no policy")]
     NoPolicy,
@@ -38,6 +37,9 @@ pub enum PolicyUseError {
     /// It cannot be found, or does not compile.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// It does not compile, or cannot have its parameters or its memory: as its process says.
+    #[error("{0}")]
+    Script(String),
     /// A parameter does not exist, or cannot have the value.
     #[error("{key}={value}: {error}")]
     Set {
@@ -63,33 +65,12 @@ pub enum PolicyUseError {
     /// A policy was to be reloaded, but none is loaded.
     #[error("there is no policy")]
     NoPolicy,
+    /// Somebody asks more than is answered.
+    #[error("{0} of your questions wait already: ask again when one of them was answered")]
+    TooManyQuestions(usize),
     /// A changed file was not used.
     #[error("{0}; the old text stays in use")]
     OldTextStays(Box<PolicyUseError>),
-}
-
-/// What a policy is tried on before it decides.
-#[derive(Clone, Copy)]
-pub(crate) enum DryRun<'a> {
-    /// Nothing.
-    Skipped,
-    /// The present state, or made-up jobs while there are none: so an error in a script is found when the script is loaded,
-    /// not at the first round that has something to decide.
-    On(Option<&'a Snapshot>),
-}
-
-impl DryRun<'_> {
-    fn of(self, script: &mut ScriptPolicy) -> Result<(), PolicyUseError> {
-        let DryRun::On(snapshot) = self else { return Ok(()) };
-        match snapshot.filter(|snapshot| !snapshot.jobs.is_empty()) {
-            Some(snapshot) => decide_safely(script, snapshot).map(drop).map_err(PolicyUseError::DryRun),
-            // A policy may be written for the jobs of its cluster: a plan that made-up jobs cannot follow proves nothing.
-            None => match decide_safely(script, &sample::snapshot(TRIAL)) {
-                Ok(_) | Err(DecideError::Round(RoundError::Violation(_))) => Ok(()),
-                Err(error) => Err(PolicyUseError::Trial(error)),
-            },
-        }
-    }
 }
 
 /// Which policy was chosen.
@@ -105,101 +86,47 @@ pub(crate) struct PolicyChosen {
     pub(crate) trouble: Option<String>,
 }
 
-/// A policy that decides.
-pub(crate) struct LoadedPolicy {
-    chosen: PolicyChosen,
-    script: ScriptPolicy,
-    scripts: Scripts,
-    files: Vec<(PathBuf, Option<SystemTime>)>,
-    /// The last round it decided, and its memory before.
-    before: Option<(u64, String)>,
+/// A checksum of a policy's own scripts.
+pub(super) fn digest(scripts: &Scripts, texts: &Texts) -> String {
+    let mut hasher = Sha256::new();
+    scripts.sent.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
+    texts.files.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
+    format!("{:x}", hasher.finalize())
 }
 
+/// A policy that decides in this process.
+pub(crate) struct LoadedPolicy(ScriptPolicy);
+
 impl LoadedPolicy {
-    /// A policy with its parameters and memory, after the dry run that is asked for.
+    /// A policy with its parameters and memory.
     pub(crate) fn load(
         policy: &str,
         set: &[(String, String)],
         memory: &str,
         scripts: &Scripts,
-        dry_run: DryRun<'_>,
     ) -> Result<Self, PolicyUseError> {
-        let texts = scripts.texts(policy)?;
-        let mut script = compile(policy, set, &texts.sources)?;
-        dry_run.of(&mut script)?;
-        // Even if it is empty, because the dry run left a memory of its own.
+        let mut script = load_script(policy, set, scripts)?;
         script.restore_memory(memory)?;
-        let mut hasher = Sha256::new();
-        scripts.sent.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
-        texts.files.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
-        let digest = format!("{:x}", hasher.finalize());
-        let files = texts.files.into_iter().map(|(path, _)| (path.clone(), modified(&path))).collect();
-        let (policy, set, texts) = (policy.to_owned(), set.to_vec(), scripts.sent.clone());
-        let chosen = PolicyChosen { policy, set, digest, texts, trouble: None };
-        Ok(LoadedPolicy { chosen, script, scripts: scripts.clone(), files, before: None })
-    }
-
-    /// The same policy, read again from its files. Its memory is kept, and so is the memory to go back to.
-    pub(crate) fn load_again(&self, dry_run: DryRun<'_>) -> Result<Self, PolicyUseError> {
-        let PolicyChosen { policy, set, .. } = &self.chosen;
-        let again = Self::load(policy, set, &self.script.memory(), &self.scripts, dry_run)?;
-        Ok(LoadedPolicy { before: self.before.clone(), ..again })
-    }
-
-    /// Says what a dry run found wrong with it.
-    pub(crate) fn warn(&mut self, trouble: String) {
-        self.chosen.trouble = Some(trouble);
-    }
-
-    pub(crate) fn chosen(&self) -> &PolicyChosen {
-        &self.chosen
+        Ok(LoadedPolicy(script))
     }
 
     /// Its private memory as text.
     pub(crate) fn memory(&self) -> String {
-        self.script.memory()
+        self.0.memory()
     }
 
-    /// Decides a round and returns the memory after it. A decision that fails does not change the memory.
-    pub(crate) fn decide(
-        &mut self,
-        round: u64,
-        snapshot: &Snapshot,
-    ) -> Result<(Decision, String), DecideError> {
-        self.before = Some((round, self.script.memory()));
-        match decide_safely(&mut self.script, snapshot) {
-            Ok(decision) => Ok((decision, self.script.memory())),
-            Err(error) => {
-                self.forget(round);
-                Err(error)
-            }
-        }
-    }
-
-    /// Restores the memory from before a round, if that was the last one decided.
-    pub(crate) fn forget(&mut self, round: u64) {
-        if let Some((_, memory)) = self.before.take_if(|(last, _)| *last == round)
-            && let Err(error) = self.script.restore_memory(&memory)
+    /// Decides a round. A decision that fails does not change the memory.
+    pub(crate) fn decide(&mut self, snapshot: &Snapshot) -> Result<Decision, DecideError> {
+        let before = self.0.memory();
+        let decided = decide_safely(&mut self.0, snapshot);
+        if decided.is_err()
+            && let Err(error) = self.0.restore_memory(&before)
         {
             // The policy wrote this text itself, so this is a fault of the program; the policy keeps the memory it has.
-            tracing::error!("the policy's memory before round {round} cannot be restored: {error}");
+            tracing::error!("the policy's memory cannot be restored: {error}");
         }
+        decided
     }
-
-    /// Whether files changed since the last look. Each change is noticed once, whether the new text is good or bad.
-    pub(crate) fn notice_changed_files(&mut self) -> bool {
-        let mut is_changed = false;
-        for (file, known) in &mut self.files {
-            let now = modified(file);
-            is_changed |= now != *known;
-            *known = now;
-        }
-        is_changed
-    }
-}
-
-fn modified(file: &PathBuf) -> Option<SystemTime> {
-    std::fs::metadata(file).and_then(|meta| meta.modified()).ok()
 }
 
 /// A policy with its parameters, compiled.
@@ -208,15 +135,17 @@ pub(crate) fn load_script(
     set: &[(String, String)],
     scripts: &Scripts,
 ) -> Result<ScriptPolicy, PolicyUseError> {
-    compile(policy, set, &scripts.texts(policy)?.sources)
+    compile(policy, set, &scripts.texts(policy)?.sources, None)
 }
 
-fn compile(
+/// The same from texts, with a limit on the time of a decision.
+pub(super) fn compile(
     policy: &str,
     set: &[(String, String)],
     sources: &[Source],
+    alarm: Option<Duration>,
 ) -> Result<ScriptPolicy, PolicyUseError> {
-    let limits = Limits { alarm: Some(DECISION_ALARM), ..Limits::default() };
+    let limits = Limits { alarm, ..Limits::default() };
     let mut script = ScriptPolicy::from_sources(policy, sources, limits)?;
     for (key, value) in set {
         script.set(key, value).map_err(|error| {
@@ -228,7 +157,7 @@ fn compile(
 }
 
 /// A round's decision; a panic is a failure like any other.
-pub(crate) fn decide_safely(script: &mut ScriptPolicy, snapshot: &Snapshot) -> Result<Decision, DecideError> {
+fn decide_safely(script: &mut ScriptPolicy, snapshot: &Snapshot) -> Result<Decision, DecideError> {
     let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| round::decide(snapshot, script)));
     Ok(decided.map_err(|_| DecideError::Panicked)??)
 }

@@ -1,54 +1,78 @@
-//! The thread in which the policy decides, so that heartbeats are answered while a script or a solver takes its time. It
-//! also watches the scripts' files, and tries other policies on a snapshot.
+//! Deciding, away from the head's loop and process, so that no script and no solver can hold up or end the head.
 //!
-//! `loaded` is a policy with its memory and files, `scripts` where its texts come from, `link` the engine's end of the
-//! conversation.
+//! ```text
+//!  engine ─ link ─┬─ deciding   rounds: the policy in use, its memory        ─┐
+//!                 ├─ trials     policies before they are used; changed files  ├─ process ═ pipe ═ child
+//!                 └─ what_ifs   what other policies would do                 ─┘
+//! ```
+//!
+//! Policies run in children, processes of the head's own program with a limit on memory. A child that has not answered in
+//! time is killed, and started again when it is needed. It is sent what has changed since it was last asked (`wire`), and
+//! answers with a plan, which the head checks like any other. Rounds, trials and questions have children of their own, so they do not wait for
+//! each other. A policy that passed its trial goes on in the child in which it did.
+//!
+//! `loaded` is a policy in this process, for replays; `scripts` is where texts come from.
 
+mod child;
+mod deciding;
 mod link;
 mod loaded;
+mod process;
 mod scripts;
+mod trials;
+mod what_ifs;
+mod wire;
 
+pub use child::serve_decisions;
 pub(crate) use link::{DeciderLink, Waiting};
-pub use loaded::DecideError;
-pub use loaded::PolicyUseError;
-pub(crate) use loaded::{DryRun, LoadedPolicy, PolicyChosen, decide_safely, load_script};
+pub use loaded::{DecideError, PolicyUseError};
+pub(crate) use loaded::{LoadedPolicy, PolicyChosen, load_script};
+pub use process::ChildError;
+pub(crate) use process::{ChildSettings, Program};
 pub(crate) use scripts::{Scripts, is_file_name};
 
-use std::sync::mpsc;
-use std::time::Duration;
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use rota_core::round::Decision;
 use rota_core::snapshot::Snapshot;
+use rota_transport::value::Name;
 
-/// How often files are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Takes answers, in any thread but the engine's.
+pub(crate) type Tell = Arc<dyn Fn(Answer) + Send + Sync>;
 
-/// The ticket of the head itself, for the policy it starts with.
-const HEADS_OWN: u64 = 0;
-
-/// A request to the decider.
+/// A request.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Decide a round.
     Decide { round: u64, snapshot: Snapshot },
     /// Restore the policy's memory from before a round, because its plan was overtaken by events.
     Forget { round: u64 },
-    /// Change to another policy, if a dry run of it on the snapshot succeeds.
+    /// Change to another policy, if a dry run of it on the snapshot succeeds. Without a memory, it goes on with that of the
+    /// policy in use.
     Choose {
         ticket: u64,
         policy: String,
         set: Vec<(String, String)>,
-        memory: String,
+        memory: Option<String>,
         scripts: Scripts,
         snapshot: Option<Snapshot>,
     },
-    /// Read the current policy's files again.
-    Reload { ticket: u64, snapshot: Option<Snapshot> },
+    /// Read the current policy's files again. Without a ticket, nobody asked.
+    Reload { ticket: Option<u64>, snapshot: Option<Snapshot> },
     /// Say what another policy would do.
-    WhatIf { ticket: u64, policy: String, set: Vec<(String, String)>, scripts: Scripts, snapshot: Snapshot },
+    WhatIf {
+        ticket: u64,
+        user: Name,
+        policy: String,
+        set: Vec<(String, String)>,
+        scripts: Scripts,
+        snapshot: Snapshot,
+    },
 }
 
-/// An answer of the decider.
+/// An answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A decision, and the policy's memory after it.
@@ -59,92 +83,49 @@ pub(crate) enum Answer {
     WhatIf { ticket: u64, result: Result<Decision, PolicyUseError> },
 }
 
-/// Answers requests until all their senders are gone.
-pub(crate) fn run(asks: &mpsc::Receiver<Ask>, answer: impl Fn(Answer)) {
-    let mut decider = Decider { policy: None, last: None };
-    loop {
-        match asks.recv_timeout(LOOK_EVERY) {
-            Ok(ask) => {
-                if let Some(found) = decider.answer(ask) {
-                    answer(found);
-                }
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                if let Some(result) = decider.reload_if_changed() {
-                    answer(Answer::Chosen { ticket: None, result });
-                }
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-        }
-    }
+/// Where requests go.
+pub(crate) struct Desks {
+    tasks: mpsc::Sender<deciding::Task>,
+    trials: mpsc::Sender<trials::Trial>,
+    what_ifs: what_ifs::WhatIfs,
 }
 
-struct Decider {
-    policy: Option<LoadedPolicy>,
-    /// The snapshot of the last round, for dry runs of changed files.
-    last: Option<Snapshot>,
+/// Starts the threads that answer requests. They end when the desks are gone.
+pub(crate) fn start(settings: ChildSettings, tell: Tell) -> io::Result<Desks> {
+    let (tasks, to_do) = mpsc::channel();
+    let (trials, to_try) = mpsc::channel();
+    let last = deciding::LastSnapshot::default();
+    let what_ifs = what_ifs::WhatIfs::new(settings.clone(), Arc::clone(&tell));
+    let (for_trials, from_trials, seen) = (settings.clone(), tasks.clone(), Arc::clone(&last));
+    thread::Builder::new()
+        .name("trials".into())
+        .spawn(move || trials::run(for_trials, &to_try, seen, from_trials))?;
+    thread::Builder::new()
+        .name("decider".into())
+        .spawn(move || deciding::run(settings, &to_do, &last, &tell))?;
+    Ok(Desks { tasks, trials, what_ifs })
 }
 
-impl Decider {
-    fn answer(&mut self, ask: Ask) -> Option<Answer> {
-        Some(match ask {
+impl Desks {
+    /// Whether somebody takes the request.
+    fn send(&self, ask: Ask) -> bool {
+        match ask {
             Ask::Decide { round, snapshot } => {
-                let result = match &mut self.policy {
-                    Some(policy) => policy.decide(round, &snapshot),
-                    None => Err(DecideError::NoPolicy),
-                };
-                self.last = Some(snapshot);
-                Answer::Decided { round, result }
+                self.tasks.send(deciding::Task::Decide { round, snapshot }).is_ok()
             }
-            Ask::Forget { round } => {
-                if let Some(policy) = &mut self.policy {
-                    policy.forget(round);
-                }
-                return None;
-            }
+            Ask::Forget { round } => self.tasks.send(deciding::Task::Forget { round }).is_ok(),
             Ask::Choose { ticket, policy, set, memory, scripts, snapshot } => {
-                let snapshot = snapshot.or_else(|| self.last.clone());
-                let load = |dry_run| LoadedPolicy::load(&policy, &set, &memory, &scripts, dry_run);
-                let loaded = match load(DryRun::On(snapshot.as_ref())) {
-                    // A head must come up with the policy it had; what is wrong with it is told at once.
-                    Err(error) if ticket == HEADS_OWN => load(DryRun::Skipped).map(|mut loaded| {
-                        loaded.warn(error.to_string());
-                        loaded
-                    }),
-                    loaded => loaded,
-                };
-                let result = loaded.map(|loaded| self.use_from_now_on(loaded));
-                Answer::Chosen { ticket: Some(ticket), result }
+                let wanted = trials::Wanted { policy, set, scripts };
+                self.trials.send(trials::Trial::Choose { ticket, wanted, memory, snapshot }).is_ok()
             }
             Ask::Reload { ticket, snapshot } => {
-                Answer::Chosen { ticket: Some(ticket), result: self.reload(snapshot.as_ref()) }
+                self.trials.send(trials::Trial::Reload { ticket, snapshot }).is_ok()
             }
-            Ask::WhatIf { ticket, policy, set, scripts, snapshot } => {
-                let decided = load_script(&policy, &set, &scripts)
-                    .and_then(|mut script| Ok(decide_safely(&mut script, &snapshot)?));
-                Answer::WhatIf { ticket, result: decided }
+            Ask::WhatIf { ticket, user, policy, set, scripts, snapshot } => {
+                let wanted = trials::Wanted { policy, set, scripts };
+                self.what_ifs.ask(what_ifs::WhatIf { ticket, user, wanted, snapshot });
+                true
             }
-        })
-    }
-
-    fn use_from_now_on(&mut self, loaded: LoadedPolicy) -> PolicyChosen {
-        let chosen = loaded.chosen().clone();
-        self.policy = Some(loaded);
-        chosen
-    }
-
-    fn reload(&mut self, snapshot: Option<&Snapshot>) -> Result<PolicyChosen, PolicyUseError> {
-        let policy = self.policy.as_ref().ok_or(PolicyUseError::NoPolicy)?;
-        let loaded = policy.load_again(DryRun::On(snapshot))?;
-        Ok(self.use_from_now_on(loaded))
-    }
-
-    /// A file changed: the new text decides from now on if it compiles and passes a dry run.
-    fn reload_if_changed(&mut self) -> Option<Result<PolicyChosen, PolicyUseError>> {
-        if !self.policy.as_mut()?.notice_changed_files() {
-            return None;
         }
-        let last = self.last.clone();
-        Some(self.reload(last.as_ref()).map_err(|error| PolicyUseError::OldTextStays(Box::new(error))))
     }
 }

@@ -12,6 +12,9 @@ use super::refusal::Refusal;
 use crate::cluster_state::Standing;
 use crate::state::{LaunchPhase, Moment};
 
+/// Jobs that use a quota are named up to here.
+const MOST_NAMED: usize = 8;
+
 /// What a job is doing, or why it waits, as a sentence for its user.
 pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<String, Refusal> {
     let snapshot = engine.state.snapshot(moment);
@@ -83,7 +86,13 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         snapshot.n_gpus_up(),
         snapshot.jobs.len() - snapshot.jobs.n_running()
     ));
+    let quota = quota(&snapshot, row, needs);
+    if let Some(quota) = &quota {
+        text.push_str(quota);
+    }
     match free_at(&snapshot, needs, free) {
+        // Free GPUs are of no use to it.
+        Some(at) if quota.is_some() && at <= moment.now => {}
         Some(at) if at > moment.now => text.push_str(&format!(
             "; by the running jobs' estimates, {needs} GPUs will be free in {:.0} s",
             (at - moment.now).as_secs_f64()
@@ -94,6 +103,33 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         None => text.push_str("; it cannot run before nodes come back"),
     }
     Ok(text)
+}
+
+/// Says so if the tenant of a waiting job would exceed its quota with it, and which jobs use the quota.
+fn quota(snapshot: &Snapshot, row: usize, needs: u32) -> Option<String> {
+    let jobs = &snapshot.jobs;
+    let tenant = jobs.spec(row).tenant;
+    let quota = *snapshot.guards.quota_gpus.get(&tenant)?;
+    let holds = |other: &usize| jobs.spec(*other).tenant == tenant && jobs.allocation(*other).n_gpus() > 0;
+    let mut users: Vec<(JobId, u32)> =
+        (0..jobs.len()).filter(holds).map(|row| (jobs.id(row), jobs.allocation(row).n_gpus())).collect();
+    users.sort_unstable();
+    let used: u32 = users.iter().map(|(_, gpus)| gpus).sum();
+    if used + needs <= quota {
+        return None;
+    }
+    let name = snapshot.tenants.get(tenant.index()).map_or("", String::as_str);
+    if needs > quota {
+        return Some(format!("; it can never run: the quota of its tenant `{name}` is {quota} GPUs"));
+    }
+    let who: Vec<String> =
+        users.iter().take(MOST_NAMED).map(|(job, gpus)| format!("job {job} {gpus}")).collect();
+    let more = users.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more jobs") } else { String::new() };
+    Some(format!(
+        "; it waits for its tenant's quota: the jobs of `{name}` may hold {quota} GPUs and hold {used} ({}{more})",
+        who.join(", ")
+    ))
 }
 
 /// How far a job is below its best speed, how much of the CPUs and memory it can use it holds, and which jobs on its nodes

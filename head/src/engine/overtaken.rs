@@ -1,7 +1,8 @@
 //! A round overtaken by an event, with the real engine, decider and store: the policy's memory goes back to what it was
 //! before, and a replay of the journal finds no difference.
 
-use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, mpsc as std_mpsc};
+use std::time::Duration;
 
 use rota_core::ids::{JobId, NodeId};
 use rota_core::resources::Host;
@@ -13,7 +14,7 @@ use rota_transport::value::{Iterations, TimeScale};
 use super::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::clock::Clock;
 use crate::cluster_state::ClusterState;
-use crate::decider::{self, Answer, Ask, DeciderLink, Scripts};
+use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts};
 use crate::record::{NodeHas, Record};
 use crate::replay::replay;
 use crate::rules::{ProfileText, Rules};
@@ -51,20 +52,20 @@ impl Head {
             wait_for: 0,
             min_run: Span::ZERO,
         });
-        let (asks, asked) = std_mpsc::channel();
         let (answer, answers) = std_mpsc::channel();
-        // This thread ends with the engine, which holds the sender of `asked`.
-        std::thread::spawn(move || decider::run(&asked, |found| answer.send(found).unwrap_or_default()));
+        let limit = Duration::from_secs(60);
+        let settings = ChildSettings { program: Program::Thread, limit, memory_bytes: 0 };
+        let tell = Arc::new(move |found| answer.send(found).unwrap_or_default());
+        let desks = decider::start(settings, tell).expect("threads");
         let choose = Ask::Choose {
             ticket: 0,
             policy: policy.into(),
             set: Vec::new(),
-            memory: String::new(),
+            memory: Some(String::new()),
             scripts: Scripts::of_this_machine(Vec::new()),
             snapshot: None,
         };
-        asks.send(choose).expect("the decider listens");
-        let link = DeciderLink::new(asks);
+        let link = DeciderLink::new(desks, choose);
         let engine = Engine::new(state, store, clock, rules.clone(), timer, link, Access::default());
         let mut head = Head { engine, rules, answers };
         head.take_answer();

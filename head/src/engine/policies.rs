@@ -40,7 +40,7 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
         _ => {
             engine.note_act(moment, person, "had the policy's scripts read again");
             let snapshot = Some(snapshot);
-            return engine.decider.ask_for(waiting, |ticket| Ask::Reload { ticket, snapshot });
+            return engine.decider.ask_for(waiting, |ticket| Ask::Reload { ticket: Some(ticket), snapshot });
         }
     };
     let Wanted { policy, set, scripts } = match wanted {
@@ -48,8 +48,10 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
         Err(refusal) => return engine.replies.push(waiting.reply, vec![failed(&refusal.to_string())]),
     };
     if is_trial {
+        let user = person.name.clone();
         return engine.decider.ask_for(waiting, |ticket| Ask::WhatIf {
             ticket,
+            user,
             policy,
             set,
             scripts,
@@ -58,7 +60,8 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
     }
     let known = engine.state.cluster().policy();
     let is_known = (&known.name, &known.set) == (&policy, &set);
-    let memory = if is_known { known.memory.clone() } else { String::new() };
+    // The same policy goes on with its memory.
+    let memory = if is_known { None } else { Some(String::new()) };
     let snapshot = Some(snapshot);
     engine.decider.ask_for(waiting, |ticket| Ask::Choose { ticket, policy, set, memory, scripts, snapshot });
 }

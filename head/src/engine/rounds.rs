@@ -114,7 +114,13 @@ impl Engine {
         let trouble = result.as_ref().ok().and_then(|chosen| chosen.trouble.clone());
         let answers = match result {
             // After a restart the same policy goes on: nothing to write down.
-            Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
+            Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => {
+                // A text that was refused before the restart may have been mended meanwhile.
+                if !known.refused.is_empty() {
+                    self.decider.look_again();
+                }
+                Vec::new()
+            }
             Ok(PolicyChosen { policy, set, digest, texts, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
@@ -125,9 +131,11 @@ impl Engine {
             Err(error) => {
                 let text = format!("the policy was not changed: {error}");
                 tracing::warn!("{text}");
-                self.state.record(moment, Record::Noted { text: text.clone() });
-                if waiting.is_none() {
-                    self.decider.has_refused(&text);
+                let is_file = matches!(error, PolicyUseError::OldTextStays(_));
+                if !is_file {
+                    self.state.record(moment, Record::Noted { text });
+                } else if text != known.refused {
+                    self.state.record(moment, Record::PolicyRefused { reason: text });
                 }
                 vec![failed(&error.to_string())]
             }

@@ -54,7 +54,9 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
 
 /// What is wrong with the head. A failing disk is reported before a failing policy: without a disk nothing is decided.
 fn trouble(engine: &Engine) -> String {
-    engine.disk_trouble.clone().unwrap_or_else(|| engine.decider.trouble())
+    let refused = engine.state.cluster().policy().refused.as_str();
+    let texts = [engine.decider.failure(), refused].into_iter().filter(|text| !text.is_empty());
+    engine.disk_trouble.clone().unwrap_or_else(|| texts.collect::<Vec<_>>().join("; "))
 }
 
 /// The jobs asked for, in as many messages as they need.

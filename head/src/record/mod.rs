@@ -314,6 +314,11 @@ pub enum Record {
         /// The user who asked for it.
         user: String,
     },
+    /// A changed text of the policy's scripts is not used, and the old one stays in use. It stands until a policy is set.
+    PolicyRefused {
+        /// What is wrong with the new text, as people read it.
+        reason: String,
+    },
 }
 
 /// What a node has.

@@ -41,6 +41,7 @@ impl Record {
             Record::JobPrioritized { .. } => "job-prioritized",
             Record::NodeClosed { .. } => "node-closed",
             Record::NodeOpened { .. } => "node-opened",
+            Record::PolicyRefused { .. } => "policy-refused",
         }
     }
 
@@ -114,6 +115,7 @@ impl Record {
                 format!("node {node} takes no new jobs, closed by {user}{}", because(reason))
             }
             Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
+            Record::PolicyRefused { reason } => reason.clone(),
         }
     }
 
@@ -154,7 +156,8 @@ impl Record {
             | Record::Acted { .. }
             | Record::Noted { .. }
             | Record::NodeClosed { .. }
-            | Record::NodeOpened { .. } => None,
+            | Record::NodeOpened { .. }
+            | Record::PolicyRefused { .. } => None,
         }
     }
 }

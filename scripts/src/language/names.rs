@@ -98,6 +98,8 @@ impl<'a> Checker<'a> {
                 "nodes" => Some("Nodes"),
                 "view" => Some("View"),
                 "now" => Some("float"),
+                "problem" if stage == Stage::LevelModel => Some("LevelProblem"),
+                "problem" if stage == Stage::LeaseModel => Some("LeaseProblem"),
                 _ => None,
             });
             self.declare(name, known.map(str::to_owned));

@@ -1,5 +1,6 @@
 //! A policy made of scripts: what can be asked of it and set, and one decision from beginning to end.
 
+pub(crate) mod asking;
 pub(crate) mod compose;
 pub(crate) mod part;
 mod promises;
@@ -11,6 +12,7 @@ pub(crate) mod variant;
 use std::sync::Arc;
 
 use rhai::Engine;
+use rota_core::check::is_sound;
 use rota_core::guards;
 use rota_core::plan::Plan;
 use rota_core::policy::{Policy, PolicyError};
@@ -83,6 +85,7 @@ impl ScriptPolicy {
             let mut state = shared.call_state();
             state.scripts.push(Arc::clone(&part.script));
             state.parameters.push(parameters);
+            state.learn_models(&part);
             drop(state);
             if let Some(trace) = &trace {
                 trace.learn(&part);
@@ -175,6 +178,7 @@ impl ScriptPolicy {
         let mut copy = Self::compile(&self.name, &self.texts(), limits, Some(Arc::clone(trace)))?;
         copy.shared.call_state().parameters = self.shared.call_state().parameters.clone();
         copy.memories.clone_from(&self.memories);
+        copy.shared.solving.announce_like(&self.shared.solving);
         Ok(copy)
     }
 
@@ -211,7 +215,8 @@ impl ScriptPolicy {
         match result {
             Ok(mut plan) => {
                 plan.notes = notes;
-                if self.keeps_running() {
+                // What cannot be carried out is refused as it is.
+                if self.keeps_running() && is_sound(&session.snapshot, &plan) {
                     guards::mend(&session.snapshot, &mut plan);
                 }
                 Ok(plan)

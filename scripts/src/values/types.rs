@@ -33,6 +33,7 @@ const NAMES: &[(&str, &str)] = &[
     ("MilpAnswer", "Answer"),
     ("LeasesValue", "Leases"),
     ("OptimumValue", "Optimum"),
+    ("LeaseProblemValue", "LeaseProblem"),
     ("NumberRange", "range"),
 ];
 

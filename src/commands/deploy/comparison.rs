@@ -33,6 +33,7 @@ pub(super) fn simulated(
             jobs_per_hour: load.jobs_per_hour,
             workload: Arc::clone(&load.workload),
             dropped: Vec::new(),
+            reading: None,
             durations: None,
         }],
         profiles: inputs.profiles.clone(),

@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use rota_core::time::Span;
+use rota_traces::units::Bytes;
 use rota_transport::logging::{self, DEFAULT_FILTER, LogFilter};
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
 use rota_head::{HeadSettings, ProfileText, Rules};
+
+/// Less than this does not hold a solver and the stacks of its threads.
+const LEAST_POLICY_MEMORY: u64 = 512_000_000;
 
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
@@ -38,13 +42,17 @@ pub(crate) struct HeadRunArgs {
     /// Policy [default: the last one in use; las+tune at the first start]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
+    /// The most memory that a process may use in which a policy decides; there is one for rounds, one while a policy is tried,
+    /// and up to two for `rota whatif`
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "4GB")]
+    pub policy_memory: u64,
     /// Set a parameter of the policy
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
     /// Profiles of the models that jobs may name: a file or a built-in set
     #[arg(long, value_name = "FILE|NAME", default_value = "synergy")]
     pub profiles: String,
-    /// Time between scheduling rounds
+    /// Time between scheduling rounds. A decision may take as long, but at least 2 s and at most a minute
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1m")]
     pub round: Span,
     /// Decide only when a round is due, not as soon as a job arrives or ends or a node fails
@@ -108,6 +116,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         roles: args.roles.clone(),
         pki: args.pki.clone(),
         policies: args.policy_dir.clone(),
+        policy_memory_bytes: args.policy_memory,
         policy: args.policy.clone().map(|policy| (policy, set)),
         rules: Rules {
             round: args.round,
@@ -130,6 +139,11 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         },
     })?;
     Ok(())
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let bytes = Bytes::parse(text).filter(|bytes| bytes.0 >= LEAST_POLICY_MEMORY);
+    bytes.map(|bytes| bytes.0).ok_or_else(|| format!("`{text}`: give 512MB or more, such as 4GB"))
 }
 
 fn parse_quota(text: &str) -> Result<(String, u32), String> {

@@ -14,7 +14,7 @@ use super::client::{ClientFile, HeadArgs, home};
 pub(crate) struct JoinArgs {
     #[command(flatten)]
     head: HeadArgs,
-    /// The token, good for one certificate
+    /// The token, good for one certificate [default: none, with --renew]
     #[arg(value_name = "TOKEN", required_unless_present = "renew")]
     token: Option<String>,
     /// Replace the certificate that you have by a new one of the same length

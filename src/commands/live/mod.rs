@@ -46,7 +46,9 @@ pub(crate) enum LiveCommand {
     /// Create the certificate authority, issue and revoke certificates
     #[command(subcommand)]
     Pki(PkiCommand),
-    /// Get your certificate from a head, with a one-time token of `rota pki token`, or renew the one you have
+    /// Get a certificate with a one-time token, or renew yours
+    ///
+    /// The token is one of `rota pki token`; the head must run with --pki. The key is drawn here and never leaves this machine.
     Join(JoinArgs),
     /// Submit a job
     #[command(
@@ -106,7 +108,7 @@ pub(crate) enum LiveCommand {
         #[arg(short, long)]
         follow: bool,
     },
-    /// List jobs that have ended, or their GPU-hours by user, model, day
+    /// List jobs that have ended, or GPU-hours by user, model, day
     #[command(
         after_help = "Try:\n  rota history --from 7d --state failed\n  rota history --by user,day --csv\n  rota history --out jobs.parquet"
     )]

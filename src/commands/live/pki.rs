@@ -33,7 +33,7 @@ pub(crate) enum PkiCommand {
         /// Days for which the certificate is valid
         #[arg(long, value_name = "N", default_value_t = 365)]
         days: u32,
-        /// Time for which the certificate is valid, such as 12h, instead of --days
+        /// Time for which the certificate is valid, such as 12h, instead of --days [default: that of --days]
         #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
         valid: Option<Span>,
     },
@@ -54,7 +54,7 @@ pub(crate) enum PkiCommand {
         /// Days for which the certificate will be valid
         #[arg(long, value_name = "N", default_value_t = 365)]
         days: u32,
-        /// Time for which the certificate will be valid, such as 12h, instead of --days
+        /// Time for which the certificate will be valid, such as 12h, instead of --days [default: that of --days]
         #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
         valid: Option<Span>,
     },

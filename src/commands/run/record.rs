@@ -21,6 +21,7 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     put("cluster", Some(inputs.cluster.name.clone().into()));
     put("profiles", Some(inputs.profiles.name.clone().into()));
     put("format", args.inputs.format.clone().map(Into::into));
+    put("map", args.inputs.map.clone().map(Into::into));
     put("jobs", options.jobs.map(|jobs| (jobs as i64).into()));
     let split = options.split.0.iter().map(|(class, percent)| (class.clone(), (*percent).into()));
     put("split", Some(toml::Table::from_iter(split).into()));

@@ -206,6 +206,7 @@ fn range(least: u32, most: u32) -> String {
 
 fn missing(shortage: &Shortage) -> &'static str {
     match shortage.limit {
+        Limit::Quota => "its tenant's quota",
         Limit::Gpus => "GPUs",
         Limit::Places => "places: not enough on one node",
         Limit::Cpus => "CPUs with the free GPUs",

@@ -25,6 +25,8 @@ use crate::results::JobRow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
+    /// Its tenant's quota: with what it needed, the tenant's jobs would have held more than they may.
+    Quota,
     /// Too few GPUs were left.
     Gpus,
     /// Enough GPUs were left, but not on one node, and it would have fitted on one.
@@ -57,6 +59,8 @@ pub struct Shortage {
     pub gpus_free: (u32, u32),
     /// The most free GPUs on one node.
     pub most_on_one_node: u32,
+    /// Where the quota was missing: the job's tenant, and the GPUs that its jobs may hold together.
+    pub quota: Option<(String, u32)>,
     /// Who held most on average, the largest first.
     pub holders: Vec<Holder>,
     /// How many more held some.
@@ -191,12 +195,26 @@ impl<'r> Watch<'r> {
             return;
         }
         let left = Left::after(snapshot, given, spec.gpu_type);
+        let tenant = spec.tenant;
+        let is_of_tenant =
+            |job: JobId| snapshot.jobs.row(job).is_some_and(|row| snapshot.jobs.spec(row).tenant == tenant);
+        let quota = snapshot.guards.quota_gpus.get(&tenant).copied();
         let limit = match wanted {
             None => Limit::Time,
-            Some(wanted) => left.limit(wanted - held),
+            Some(wanted) => {
+                let mine = given.iter().filter(|(job, _)| is_of_tenant(**job));
+                let used: u32 = mine.map(|(_, allocation)| allocation.n_gpus()).sum();
+                let exceeds = quota.is_some_and(|quota| used - held + wanted > quota);
+                if exceeds { Limit::Quota } else { left.limit(wanted - held) }
+            }
         };
         self.extend_shortage(snapshot.now, (held, wanted, limit), &left);
-        let others = given.iter().filter(|(job, _)| **job != self.job);
+        if let (Limit::Quota, Some(quota), Some(last)) = (limit, quota, self.shortages.last_mut()) {
+            let name = snapshot.tenants.get(tenant.index()).cloned().unwrap_or_default();
+            last.quota = Some((name, quota));
+        }
+        let is_in_the_way = |job: JobId| limit != Limit::Quota || is_of_tenant(job);
+        let others = given.iter().filter(|(job, _)| **job != self.job && is_in_the_way(**job));
         let now = others.map(|(job, allocation)| (*job, allocation.n_gpus())).collect();
         if let Some(open) = &mut self.open {
             open.pass(snapshot.now);
@@ -218,6 +236,7 @@ impl<'r> Watch<'r> {
                 limit,
                 gpus_free: (left.n_free, left.n_free),
                 most_on_one_node: 0,
+                quota: None,
                 holders: Vec::new(),
                 n_more: 0,
             });

@@ -54,6 +54,14 @@ fn shortage(shortage: &Shortage) -> String {
     let needed = shortage.gpus_needed.map_or(0.0, f64::from);
     let had = format!("it needed {} and had {}", gpus(needed), shortage.gpus_held);
     let what = match shortage.limit {
+        Limit::Quota => {
+            let (tenant, quota) = shortage.quota.clone().unwrap_or_default();
+            let whose = if tenant.is_empty() { String::new() } else { format!(" `{tenant}`") };
+            let may = gpus(f64::from(quota));
+            format!(
+                "its tenant's quota: {had}; {free} were free, but the jobs of its tenant{whose} may hold {may}"
+            )
+        }
         Limit::Gpus => format!("GPUs: {had}; {free} were free"),
         Limit::Places => {
             format!(

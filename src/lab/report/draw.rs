@@ -141,9 +141,9 @@ impl Pen {
                 lines.iter().try_for_each(|line| self.line(line, chart))?;
                 published.iter().try_for_each(|line| self.dots(line, true, chart))
             }
-            Marks::Bars(bars) => self.bars(bars, chart),
+            Marks::Bars(bars) => self.bars(bars, &[], chart),
             Marks::MarkedBars(bars, markers) => {
-                self.bars(bars, chart)?;
+                self.bars(bars, markers, chart)?;
                 markers.iter().try_for_each(|marker| self.marker(marker, bars.len(), chart))
             }
             Marks::Ratios(ratios) => self.ratios(ratios, chart),
@@ -251,7 +251,7 @@ impl Pen {
         Ok((widest + self.paper.em(0.9) + title).min(self.paper.width as i32 / 2))
     }
 
-    /// What is left free on the right for what is written beside bars, or for half of the last label.
+    /// What is left free on the right for what is written behind bars, or for half of the last label.
     fn room_for_values<B: DrawingBackend>(
         &self,
         figure: &Figure,
@@ -341,17 +341,31 @@ impl Pen {
         Ok(())
     }
 
-    fn bars<B: DrawingBackend>(&self, bars: &[Bar], chart: &mut Chart<'_, B>) -> Drawn<B> {
+    /// Values are written behind their bars, and behind a tick that stands further out.
+    fn bars<B: DrawingBackend>(
+        &self,
+        bars: &[Bar],
+        markers: &[Marker],
+        chart: &mut Chart<'_, B>,
+    ) -> Drawn<B> {
         for (index, bar) in bars.iter().enumerate() {
             let middle = (bars.len() - index) as f64 - 0.5;
             let corners = [(0.0, middle - 0.34), (bar.value, middle + 0.34)];
             chart.draw_series([Rectangle::new(corners, self.stroke(bar.colour, 0.05).filled())])?;
-            self.beside((bar.value, middle), &bar.text, chart)?;
+            // A tick well inside of the bar does not reach the value.
+            let ticks = markers.iter().filter(|marker| marker.bar == index).map(|marker| marker.value);
+            let end = ticks.fold(bar.value, f64::max);
+            self.write_behind((end, middle), &bar.text, chart)?;
         }
         Ok(())
     }
 
-    fn beside<B: DrawingBackend>(&self, at: (f64, f64), text: &str, chart: &mut Chart<'_, B>) -> Drawn<B> {
+    fn write_behind<B: DrawingBackend>(
+        &self,
+        at: (f64, f64),
+        text: &str,
+        chart: &mut Chart<'_, B>,
+    ) -> Drawn<B> {
         let style = self.text().pos(Pos::new(HPos::Left, VPos::Center));
         let label = EmptyElement::at(at) + Text::new(text.to_owned(), (self.paper.em(0.3), 0), style);
         chart.draw_series([label])?;
@@ -376,7 +390,7 @@ impl Pen {
                 points: vec![(ratio.mean, middle)],
             };
             self.dots(&dot, false, chart)?;
-            self.beside((chart.as_coord_spec().x_spec().end(), middle), &ratio.text, chart)?;
+            self.write_behind((chart.as_coord_spec().x_spec().end(), middle), &ratio.text, chart)?;
         }
         Ok(())
     }

@@ -110,6 +110,24 @@ pub(crate) fn tall_table(columns: &[Column], rows: &[Vec<Cell>]) -> Markup {
     html! { div.tall { (table(columns, rows)) } }
 }
 
+/// A sentence with `commands` and *words* marked as in Markdown.
+pub(crate) fn prose(text: &str) -> Markup {
+    let plain = |text: &str| {
+        let parts: Vec<&str> = text.split('*').collect();
+        // A lone star is a star.
+        let is_marked = parts.len() % 2 == 1;
+        html! {
+            @if is_marked { @for (at, part) in parts.iter().enumerate() { @if at % 2 == 1 { em { (part) } } @else { (part) } } }
+            @else { (text) }
+        }
+    };
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return plain(text);
+    }
+    html! { @for (at, part) in parts.iter().enumerate() { @if at % 2 == 1 { code { (part) } } @else { (plain(part)) } } }
+}
+
 /// A composed policy has a long name: it may break between its parts.
 fn breakable(name: &str) -> Markup {
     html! { @for part in name.split_inclusive('+') { (part) @if part.ends_with('+') { wbr; } } }
@@ -160,7 +178,7 @@ pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Markup 
         ul {
             @for item in items {
                 @let item = item.as_ref();
-                li { @if item.contains('\n') { pre { (item) } } @else { (item) } }
+                li { @if item.contains('\n') { pre { (item) } } @else { (prose(item)) } }
             }
         }
     }
@@ -283,5 +301,16 @@ mod tests {
     fn a_composed_name_breaks_between_its_parts_only() {
         assert_eq!(breakable("las+tune").into_string(), "las+<wbr>tune");
         assert_eq!(breakable("a<b>").into_string(), "a&lt;b&gt;");
+    }
+
+    #[test]
+    fn marks_of_markdown_become_elements_and_everything_else_is_escaped() {
+        let text = prose("run `rota <x>`, see *Rounds* & 2 * 3").into_string();
+        assert_eq!(
+            text, "run <code>rota &lt;x&gt;</code>, see *Rounds* &amp; 2 * 3",
+            "an odd star marks nothing"
+        );
+        assert_eq!(prose("see *Rounds*").into_string(), "see <em>Rounds</em>");
+        assert_eq!(prose("it`s").into_string(), "it`s");
     }
 }

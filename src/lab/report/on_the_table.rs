@@ -11,10 +11,11 @@ const MOSTLY: f64 = 0.5;
 pub(super) fn on_the_table_sentence(results: &Results) -> String {
     let line = on_the_table(results);
     let told = line.trim_end().replace(ASK_MORE, "; by a sample of decisions").replace("(by ", "(");
-    let mut letters = told.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
+    match told.strip_prefix("left ") {
+        Some(rest) => format!("Left {rest}."),
+        // The name of a policy stays as it is written.
+        None if !told.is_empty() => format!("{told}."),
+        None => told,
     }
 }
 
@@ -130,7 +131,7 @@ mod tests {
         assert!(line.contains("from 0.0 % (las+tune) to 20.0 % (las, above all alexnet)"), "{line}");
         assert_eq!(line.lines().count(), 1);
         let page = on_the_table_sentence(&results(vec![with_gap("las", 0.2, 0.4, None)]));
-        assert!(page.starts_with("Las leaves") && page.ends_with('.') && !page.contains("--"), "{page}");
+        assert!(page.starts_with("las leaves") && page.ends_with('.') && !page.contains("--"), "{page}");
     }
 
     #[test]

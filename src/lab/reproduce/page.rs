@@ -34,7 +34,7 @@ impl Reproduced {
         let links = OTHERS.iter().filter(|(page, _)| out.join(page).exists());
         let facts = html! {
             p { "Rota " (env!("CARGO_PKG_VERSION")) @for (page, shows) in links { " · " a href=(page) { (shows) } } }
-            @if self.is_quick { p { "--quick: " (self.figure.quick) } }
+            @if self.is_quick { p { "--quick: " (html::prose(self.figure.quick)) } }
         };
         let page = html::document(&self.heading(), &facts, &body, "");
         replace_file(&out.join("report.html"), page.as_bytes())?;
@@ -64,7 +64,7 @@ impl Reproduced {
         let content = html! {
             (html::tall_table(&html::columns(headings, 3), &rows))
             @if !sources.is_empty() { p { "Published: " (sources.join("; ")) "." } }
-            @for sentence in self.equal_numbers() { p { (sentence) "." } }
+            @for sentence in self.equal_numbers() { p { (html::prose(&sentence)) "." } }
         };
         html::section("Published, the original's rules, shipped", &content)
     }
@@ -85,7 +85,7 @@ impl Reproduced {
         let content = html! {
             p { (shown.unwrap_or_default()) }
             (html::table(&html::columns(headings, 1), &rows))
-            @for note in &notes { p { (note) } }
+            @for note in &notes { p { (html::prose(note)) } }
         };
         html::section("What each defect does to this figure", &content)
     }
@@ -98,7 +98,7 @@ fn verdict_text(Verdict { outcome, why }: &Verdict) -> Markup {
         Outcome::Tie => "=",
         Outcome::NotComparable => "–",
     };
-    html! { b { (mark) " " (outcome.text()) } ": " (why) }
+    html! { b { (mark) " " (outcome.text()) } ": " (html::prose(why)) }
 }
 
 #[cfg(test)]

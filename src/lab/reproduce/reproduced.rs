@@ -182,7 +182,8 @@ impl Reproduced {
         let mut headings = vec!["defects".to_owned()];
         for (index, policy) in policies.iter().enumerate() {
             headings.push((*policy).to_owned());
-            headings.extend(leader(policies, index).map(|leader| format!("{} over it", policies[leader])));
+            headings
+                .extend(leader(policies, index).map(|leader| format!("{} over {policy}", policies[leader])));
         }
         let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| of.text(value));
         let row = |row: &DefectRow| {

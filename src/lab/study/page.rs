@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::figures::figures;
 use super::pairs::best;
 use super::table::runs_table;
-use super::terminal::{GroupTable, asked_by, best_sentence, figure_name, sentence};
+use super::terminal::{GroupTable, asked_by, best_sentences, figure_name, sentence};
 use super::{Group, Pair, Study, StudyError};
 use crate::report::html::{self, Cell};
 use crate::report::{self, Figure, PlotOptions, with_thousands};
@@ -76,7 +76,7 @@ fn group_table(study: &Study, groups: &[Group]) -> Markup {
     let content = html! {
         (html::tall_table(&columns, &plain(rows)))
         p { "Means over seeds, ± half of the 95 % confidence interval (bootstrap, 2,000 resamples)." }
-        @for found in &best { p { (best_sentence(found, &best)) "." } }
+        @for sentence in best_sentences(&best) { p { (sentence) "." } }
     };
     html::section("Results", &content)
 }

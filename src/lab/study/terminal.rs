@@ -11,6 +11,8 @@ use crate::report::{TimeUnit, align_numbers, plain_table};
 
 /// Rows that a terminal shows; the files have all.
 const MAX_ROWS: usize = 60;
+/// Settings up to which each has a sentence on what is best in it.
+const MOST_SENTENCES: usize = 8;
 
 pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String {
     let mut text = format!("{}\n", study.title);
@@ -24,15 +26,36 @@ pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String
         text.push_str("means over seeds, ± half of the 95 % confidence interval (bootstrap)\n");
     }
     text.push_str(&comparisons(pairs));
-    let all = best(&study.runs, groups);
-    for found in &all {
-        let _ = writeln!(text, "{}", best_sentence(found, &all));
+    for sentence in best_sentences(&best(&study.runs, groups)) {
+        let _ = writeln!(text, "{sentence}");
     }
     text
 }
 
+/// What is best in each setting; counted where there are too many settings to read one by one.
+pub(super) fn best_sentences(all: &[Best]) -> Vec<String> {
+    if all.len() <= MOST_SENTENCES {
+        return all.iter().map(|found| best_sentence(found, all)).collect();
+    }
+    let mut counts: Vec<(&str, usize, usize)> = Vec::new();
+    for found in all {
+        let at = counts.iter().position(|count| count.0 == found.name).unwrap_or_else(|| {
+            counts.push((&found.name, 0, 0));
+            counts.len() - 1
+        });
+        counts[at].1 += 1;
+        counts[at].2 += usize::from(found.is_clear());
+    }
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let of_each = counts
+        .iter()
+        .map(|(name, n, n_clear)| format!("{name} in {n} (told apart from the next in {n_clear})"));
+    let of_each: Vec<String> = of_each.collect();
+    vec![format!("Lowest avg JCT, by {} settings: {}", all.len(), of_each.join(", "))]
+}
+
 /// What is best, and whether it is told apart from the next.
-pub(super) fn best_sentence(best: &Best, all: &[Best]) -> String {
+fn best_sentence(best: &Best, all: &[Best]) -> String {
     let asked = asked(&best.settings, all.iter().map(|best| &best.settings));
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
     let Best { name, next, ratio, n, .. } = best;
@@ -222,5 +245,25 @@ mod tests {
             text.contains("avg JCT of srtf is 0.500 x that of las [0.500, 0.500] on 2 seeds: lower"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn many_settings_are_counted_instead_of_listed() {
+        let mut runs = Vec::new();
+        for load in 1..=9 {
+            // las is ahead at the lowest load, srtf at all others; fifo equals srtf at the highest.
+            let srtf = if load == 1 { 30.0 } else { 10.0 };
+            let fifo = if load == 9 { 10.0 } else { 40.0 };
+            for (policy, jct) in [("las", 20.0), ("srtf", srtf), ("fifo", fifo)] {
+                runs.extend((1..=2).map(|seed| done(policy, f64::from(load), seed, jct)));
+            }
+        }
+        let all = best(&runs, &groups(&runs));
+        assert_eq!(best_sentences(&all[..8]).len(), 8);
+        let counted = best_sentences(&all);
+        assert_eq!(counted.len(), 1, "{counted:?}");
+        assert!(counted[0].starts_with("Lowest avg JCT, by 9 settings: srtf in "), "{counted:?}");
+        assert!(counted[0].contains("las in 1 (told apart from the next in 1)"), "{counted:?}");
+        assert_eq!(all.iter().filter(|found| found.is_clear()).count(), 8, "the tie is not clear");
     }
 }

@@ -1,6 +1,6 @@
 //! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
 //!
-//! `cargo bench --bench live [-- latency starts grpc memory]`; all sections together take less than three minutes.
+//! `cargo bench --bench live [-- latency starts grpc memory rounds]`; all sections together take about four minutes.
 //! Promises are printed next to what was measured, and the reader judges: a busy machine fails no test here.
 
 #[path = "../../fleet/cluster.rs"]
@@ -16,14 +16,16 @@ mod memory;
 #[path = "../../fleet/relay.rs"]
 #[expect(dead_code, reason = "nothing is cut while it is measured")]
 mod relay;
+mod rounds;
 mod starts;
 
 /// A section by its name.
-const SECTIONS: [(&str, fn()); 4] = [
+const SECTIONS: [(&str, fn()); 5] = [
     ("latency", latency::measure),
     ("starts", starts::measure),
     ("grpc", grpc::measure),
     ("memory", memory::measure),
+    ("rounds", rounds::measure),
 ];
 
 fn main() {

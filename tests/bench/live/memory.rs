@@ -52,7 +52,7 @@ pub(crate) fn measure() {
 }
 
 /// An agent that is there, renews its lease and does nothing it is told.
-async fn live(credentials: Credentials, head: Arc<str>) {
+pub(crate) async fn live(credentials: Credentials, head: Arc<str>) {
     let begun = Instant::now();
     let now = || Time(begun.elapsed().as_micros() as i64);
     let connector = Connector::new(&credentials).expect("a connector");

@@ -2,16 +2,19 @@
 //!
 //! Chronus only uses durations, so a job's profile is plain and its work is its duration.
 
-use std::collections::BTreeMap;
-
 use rota_core::job::Deadline;
 use rota_core::time::Time;
 
-use super::{Imported, Models, Setting};
+use super::{Head, Imported, LeftOut, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
 use crate::rows::{Row, Rows, parse_time};
 use crate::source::Source;
+
+/// Strict and soft deadlines in a column of their own.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.has(&["submit_time", "expect_time_list"])
+}
 
 /// Reads a trace in minutes, as the published ones are.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
@@ -35,10 +38,10 @@ pub fn read_in_units(source: &Source, setting: &Setting<'_>, unit_s: f64) -> Res
         (rows.find(&["user"]), rows.find(&["model_name"]), rows.need(&["best_effort"])?);
     let mut models = Models::new(setting);
     let mut list = JobList::default();
-    let mut filtered = BTreeMap::new();
+    let mut filtered = LeftOut::default();
     let dropped = rows.each(setting.bad_rows, |row| {
         if row.text(gpus) == "0" {
-            *filtered.entry("asks for no GPU".to_owned()).or_default() += 1;
+            filtered.count("asks for no GPU", row.line);
             return Ok(());
         }
         let profile = models.plain(row.maybe(model).map_or("", |(_, name)| name));
@@ -94,7 +97,7 @@ mod tests {
         let minute = |n: i64| Time(n * 60_000_000);
         assert_eq!(jobs[0].deadline, Deadline::Soft(vec![(minute(169), 10.0), (minute(199), 8.0)]));
         assert_eq!(jobs[1].deadline, Deadline::Strict(minute(246)));
-        assert_eq!((&jobs[2].deadline, jobs.len(), read.filtered.len()), (&Deadline::None, 3, 1));
+        assert_eq!((&jobs[2].deadline, jobs.len(), read.filtered.n_rows()), (&Deadline::None, 3, 1));
         assert!((jobs[0].estimated_work / jobs[0].fair_rate(&cluster) - 96.0 * 60.0).abs() < 1e-9);
     }
 
@@ -116,7 +119,7 @@ mod tests {
         let (cluster, profiles) = built_in("default", "synergy");
         let source = Source::open(&folder.join("trace_job_Philly_MIX2.csv")).expect("readable");
         let read = read(&source, &Setting::new(&cluster, &profiles)).expect("sound");
-        let n_filtered: u64 = read.filtered.values().sum();
+        let n_filtered = read.filtered.n_rows();
         assert_eq!(read.workload.jobs.len() as u64 + n_filtered, 30_940);
         let soft = read.workload.jobs.iter().filter(|j| matches!(j.deadline, Deadline::Soft(_))).count();
         assert!((18_000..=18_525).contains(&soft), "{soft} of 18,525 less those without GPUs");

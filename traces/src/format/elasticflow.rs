@@ -7,12 +7,19 @@
 use rota_core::job::{Deadline, GpuRequest};
 use rota_core::time::{Span, Time};
 
-use super::{Imported, Models, Setting};
+use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
 use crate::originals::{self, ForOriginals};
 use crate::rows::{Row, Rows};
 use crate::source::Source;
+
+/// Models with batch sizes and iterations.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.has(&["num_gpu", "model_name", "batch_size"])
+        && head.has_any(&["submit_time", "submission_time"])
+        && head.has_any(&["iteration", "num_iteration"])
+}
 
 /// Reads a trace of ElasticFlow or of Microsoft's ITP clusters as converted for it.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {

@@ -1,11 +1,9 @@
 //! Microsoft's ITP clusters as published: `job_id,submission_time,duration,num_gpu`, and ElasticFlow's rules for
 //! making elastic jobs with deadlines of them (ASPLOS'23, §6.1).
 
-use std::collections::BTreeMap;
-
 use rota_core::time::{Span, Time};
 
-use super::{Imported, Setting};
+use super::{Head, Imported, LeftOut, Setting};
 use crate::error::InputError;
 use crate::generate::elasticflow::{Deadlines, Templates};
 use crate::jobs::JobList;
@@ -19,6 +17,20 @@ const MEASURED_GPUS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// Shorter jobs are dropped, seconds.
 const SHORTEST_S: f64 = 600.0;
+
+/// Arrival, duration and GPUs, and nothing on what is trained.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.has(&["num_gpu", "duration"])
+        && head.has_any(&["submission_time", "submit_time"])
+        && !head.has_any(&[
+            "model_name",
+            "num_inst",
+            "iterations",
+            "iteration",
+            "num_iteration",
+            "start_time",
+        ])
+}
 
 /// Reads a raw trace and converts it: models, deadlines and best-effort jobs are drawn by the seed.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
@@ -36,13 +48,13 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
     let mut deadlines = Deadlines::new(&setting.options);
     let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
-    let mut filtered = BTreeMap::new();
+    let mut filtered = LeftOut::default();
     let mut run_times: Vec<(Time, Span)> = Vec::new();
     let dropped = rows.each(setting.bad_rows, |row| {
         let (arrival, duration_s, n_gpus) =
             (row.time(submit, 1.0)?, row.seconds(duration)?, row.whole::<u32>(gpus)?);
         if let Some(rule) = rule_against(arrival.as_secs_f64(), duration_s, n_gpus) {
-            *filtered.entry(rule.to_owned()).or_default() += 1;
+            filtered.count(rule, row.line);
             return Ok(());
         }
         let n_gpus_in_all = speeds.reach(None).n_gpus;
@@ -62,7 +74,12 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
         Ok(())
     })?;
     let durations = Some(originals::in_job_order(run_times).collect());
-    Ok(ForOriginals { imported: Imported { dropped, filtered, ..Imported::of(list) }, durations })
+    let remarks = vec![
+        format!("models and batch sizes were drawn with seed {}", setting.options.seed),
+        "deadlines were drawn by ElasticFlow's rule, a random factor of the duration after the arrival"
+            .to_owned(),
+    ];
+    Ok(ForOriginals { imported: Imported { dropped, filtered, remarks, ..Imported::of(list) }, durations })
 }
 
 fn rule_against(arrival_s: f64, duration_s: f64, n_gpus: u32) -> Option<&'static str> {
@@ -90,7 +107,7 @@ mod tests {
         let read = read(&Source::new("i.csv", text), &Setting::new(&cluster, &profiles)).expect("sound");
         let names: Vec<_> = read.workload.jobs.iter().map(|j| &*j.name).collect();
         assert_eq!(names, ["a", "e"]);
-        assert_eq!(read.filtered.values().copied().collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!(read.filtered.rules().map(|(_, count)| count.n_rows).collect::<Vec<_>>(), [1, 1, 1]);
         assert!(read.workload.jobs[1].batch >= 64, "64 GPUs need a batch to share");
         assert!(read.workload.jobs.iter().all(|j| j.deadline.first() > Some(j.arrival)));
     }
@@ -102,7 +119,7 @@ mod tests {
         for (file, n_jobs) in [("cluster10.csv", 260), ("cluster04.csv", 15_802)] {
             let source = Source::open(&folder.join(file)).expect("readable");
             let read = read(&source, &Setting::new(&cluster, &profiles)).expect("sound");
-            assert_eq!((read.workload.jobs.len(), read.filtered.len()), (n_jobs, 0), "{file}");
+            assert_eq!((read.workload.jobs.len(), read.filtered.n_rows()), (n_jobs, 0), "{file}");
         }
     }
 }

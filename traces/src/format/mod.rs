@@ -1,19 +1,31 @@
 //! Traces from files: one reader for each format, and the detection of a file's format.
 
+mod accounts;
 pub mod chronus;
+mod detect;
 pub mod elasticflow;
+mod gavel;
+mod helios;
 mod home;
 pub mod itp;
+mod left_out;
+mod mapped;
 mod models;
+mod near;
+mod openb;
+mod pai;
 pub mod philly;
 pub mod pollux;
 pub mod replay;
 pub mod rota;
+mod shockwave;
+mod sia;
+mod slurm;
+mod swf;
+mod tiresias;
 pub mod write_chronus;
 pub mod write_elasticflow;
 mod write_rota;
-
-use std::collections::BTreeMap;
 
 use rota_core::cluster::Cluster;
 
@@ -26,7 +38,11 @@ use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
 
+pub(crate) use detect::Head;
+pub use detect::detect;
 pub use home::{Home, home};
+pub use left_out::{LeftOut, RuleCount};
+pub use mapped::ColumnMap;
 pub(crate) use models::Models;
 pub use models::PLAIN;
 pub use write_rota::write as write_rota;
@@ -58,13 +74,29 @@ pub struct Imported {
     pub workload: Workload,
     /// Rows left out because they made no sense, when that was asked for.
     pub dropped: Vec<DroppedRow>,
-    /// Rows left out by the rules of the format: rule and count.
-    pub filtered: BTreeMap<String, u64>,
+    /// Rows left out by the rules of the format.
+    pub filtered: LeftOut,
+    /// What was drawn, invented or changed because the trace does not have it, a clause each.
+    pub remarks: Vec<String>,
 }
 
 impl Imported {
     fn of(list: JobList) -> Self {
         Imported { workload: list.finish(), ..Imported::default() }
+    }
+
+    /// The error for a file of which no job is left, with the reasons.
+    fn nothing_left(&self, file: &str) -> InputError {
+        let mut reasons: Vec<String> = self.filtered.clauses();
+        if let Some(first) = self.dropped.first() {
+            reasons.push(format!("{} rows make no sense, the first: {}", self.dropped.len(), first.reason));
+        }
+        match reasons.is_empty() {
+            true => InputError::expected(file, "at least one job below the headings"),
+            false => {
+                InputError::problem(file, format!("has no job that can be used: {}", reasons.join("; ")))
+            }
+        }
     }
 
     /// The same with what the options ask to draw instead of read.
@@ -74,48 +106,99 @@ impl Imported {
     }
 }
 
+/// A trace format with what is known of it.
+#[derive(Clone, Copy)]
+pub struct FormatEntry {
+    /// Which it is.
+    pub format: Format,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    pub(crate) recognises: fn(&Head<'_>) -> bool,
+    pub(crate) read: fn(&Source, &Setting<'_>) -> Result<Imported, InputError>,
+}
+
 macro_rules! formats {
-    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal, $reader:path;)*) => {
+    ($($(#[doc = $doc:literal])* $variant:ident => $name:literal, $recognises:path, $reader:path;)*) => {
         /// A trace format.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Format { $($(#[doc = $doc])* $variant),* }
 
         impl Format {
-            /// Every format with its name on the command line and what it is.
-            pub const ALL: &'static [(Format, &'static str, &'static str)] =
-                &[$((Format::$variant, $name, concat!($($doc),*))),*];
-
-            /// Reads a trace as it is, before anything is redrawn.
-            pub(crate) fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
-                match self { $(Format::$variant => $reader(source, setting)),* }
-            }
+            /// Every format, in the order in which they are listed.
+            pub const ALL: &'static [FormatEntry] = &[$(FormatEntry {
+                format: Format::$variant,
+                name: $name,
+                about: concat!($($doc),*),
+                recognises: $recognises,
+                read: $reader,
+            }),*];
         }
     };
 }
 
 formats! {
     /// Rota's own table: headings say what is there.
-    Rota => "rota", rota::read;
+    Rota => "rota", rota::recognises, rota::read;
     /// Synergy's record and replay file: `id,model,arrival,iterations,gpus` without a heading.
-    Replay => "synergy", replay::read;
+    Replay => "synergy", replay::recognises, replay::read;
     /// Philly as Pollux's authors extracted it: `timestamp,duration,num_gpus,gpu_time,cluster`.
-    Pollux => "pollux", pollux::read;
+    Pollux => "pollux", pollux::recognises, pollux::read;
     /// Philly's job log: a JSON list of jobs with their attempts.
-    Philly => "philly", philly::read;
+    Philly => "philly", philly::recognises, philly::read;
     /// ElasticFlow's table with deadlines and batch sizes, in any of its headings.
-    Elasticflow => "elasticflow", elasticflow::read;
+    Elasticflow => "elasticflow", elasticflow::recognises, elasticflow::read;
     /// Microsoft's raw ITP table: `job_id,submission_time,duration,num_gpu`.
-    Itp => "itp", itp::read;
+    Itp => "itp", itp::recognises, itp::read;
     /// Chronus' table with strict and soft deadlines, in minutes.
-    Chronus => "chronus", chronus::read;
-    /// The same in seconds, as ElasticFlow's port of Chronus has it.
-    ChronusSeconds => "chronus-seconds", chronus::read_seconds;
+    Chronus => "chronus", chronus::recognises, chronus::read;
+    /// The same in seconds, as ElasticFlow's port of Chronus has it; never recognised, because it looks the same.
+    ChronusSeconds => "chronus-seconds", never, chronus::read_seconds;
+    /// Tiresias' tables: `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, and its testbed's.
+    Tiresias => "tiresias", tiresias::recognises, tiresias::read;
+    /// Gavel's trace: 7 or 10 fields between tabs, no heading; speeds come from Gavel's throughputs (`--profiles`).
+    Gavel => "gavel", gavel::recognises, gavel::read;
+    /// Shockwave's trace: 12 fields between tabs, no heading, with durations.
+    Shockwave => "shockwave", shockwave::recognises, shockwave::read;
+    /// Helios' job log: `job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,…`.
+    Helios => "helios", helios::recognises_helios, helios::read;
+    /// Acme's job log: `job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,…`.
+    Acme => "acme", helios::recognises_acme, helios::read;
+    /// Alibaba PAI 2020, the jobs of its simulator: `job_id,num_gpu,submit_time,num_inst,duration,user,…`.
+    Pai => "pai", pai::recognises, pai::read;
+    /// Alibaba openb 2023, the list of pods: `name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,…`.
+    Openb => "openb", openb::recognises, openb::read;
+    /// Sia's and Pollux's workloads: `name,time,application,num_replicas,batch_size`.
+    Sia => "sia", sia::recognises, sia::read;
+    /// The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, processors count as GPUs.
+    Swf => "swf", swf::recognises, swf::read;
+    /// Slurm's accounting: `sacct -P` with headings, or `sacct --json`.
+    Slurm => "slurm", slurm::recognises, slurm::read;
+}
+
+fn never(_: &Head<'_>) -> bool {
+    false
 }
 
 impl Format {
+    fn entry(self) -> Option<&'static FormatEntry> {
+        Format::ALL.iter().find(|entry| entry.format == self)
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        Format::ALL.iter().find(|(format, ..)| *format == self).map_or("?", |(_, name, _)| name)
+        self.entry().map_or("?", |entry| entry.name)
+    }
+
+    /// Reads a trace as it is, before anything is redrawn.
+    pub(crate) fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
+        let entry = self.entry().ok_or_else(|| InputError::problem(&source.name, "has no reader"))?;
+        let imported = (entry.read)(source, setting)?;
+        match imported.workload.jobs.is_empty() {
+            true => Err(imported.nothing_left(&source.name)),
+            false => Ok(imported),
+        }
     }
 }
 
@@ -123,9 +206,9 @@ impl std::str::FromStr for Format {
     type Err = InputError;
 
     fn from_str(text: &str) -> Result<Self, InputError> {
-        let known = Format::ALL.iter().find(|(_, name, _)| *name == text);
-        known.map(|(format, ..)| *format).ok_or_else(|| {
-            let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
+        let known = Format::ALL.iter().find(|entry| entry.name == text);
+        known.map(|entry| entry.format).ok_or_else(|| {
+            let names: Vec<_> = Format::ALL.iter().map(|entry| entry.name).collect();
             InputError::expected("trace format", format!("one of {}", names.join(", "))).got(text)
         })
     }
@@ -145,36 +228,6 @@ pub(crate) fn choose(
     let format = format.map_or_else(|| detect(source), Ok)?;
     setting.options.check()?;
     Ok(format)
-}
-
-/// Guesses the format by the first line and the extension.
-pub fn detect(source: &Source) -> Result<Format, InputError> {
-    let first = source.text.trim_start().lines().next().unwrap_or("");
-    let cells: Vec<&str> = first.split(source.separator()).map(str::trim).collect();
-    let has = |names: &[&str]| names.iter().all(|name| cells.contains(name));
-    let any = |names: &[&str]| names.iter().any(|name| cells.contains(name));
-    if source.has_extension("json") || first.starts_with('[') {
-        return Ok(Format::Philly);
-    }
-    if has(&["job_id", "arrival_s"]) {
-        return Ok(Format::Rota);
-    }
-    if has(&["timestamp", "duration", "num_gpus"]) {
-        return Ok(Format::Pollux);
-    }
-    if has(&["submit_time", "expect_time_list"]) {
-        return Ok(Format::Chronus);
-    }
-    if any(&["submit_time", "submission_time"]) && has(&["num_gpu"]) {
-        let is_converted = any(&["iteration", "num_iteration"]) && has(&["model_name"]);
-        return Ok(if is_converted { Format::Elasticflow } else { Format::Itp });
-    }
-    if cells.len() == 5 && cells[2..].iter().all(|cell| cell.parse::<f64>().is_ok()) {
-        return Ok(Format::Replay);
-    }
-    let names: Vec<_> = Format::ALL.iter().map(|(_, name, _)| *name).collect();
-    let what = format!("a trace in one of the formats {} (name it if it is one)", names.join(", "));
-    Err(InputError::expected(&source.name, what).at_line(1).got(first))
 }
 
 #[cfg(test)]
@@ -221,6 +274,37 @@ pub(crate) mod tests {
                 "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list\n",
                 Format::Chronus,
             ),
+            (
+                "a.csv",
+                "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n",
+                Format::Tiresias,
+            ),
+            ("a.trace", "LM (batch size 10)\tpython3\t-n\t1\t10000\t6.0\t1\n", Format::Gavel),
+            (
+                "a.trace",
+                "LM (batch size 10)\tpython3\tlm\t--steps\t1\t9\t1\tgns\t1\t-1.0\t1418\t0\n",
+                Format::Shockwave,
+            ),
+            (
+                "a.csv",
+                "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n",
+                Format::Helios,
+            ),
+            (
+                "a.csv",
+                "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n",
+                Format::Acme,
+            ),
+            ("a.csv", "job_id,num_inst,submit_time,duration,num_gpu,num_cpu,user\n", Format::Pai),
+            (
+                "a.csv",
+                "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n",
+                Format::Openb,
+            ),
+            ("a.csv", "name,time,application,num_replicas,batch_size\n", Format::Sia),
+            ("a.swf", "; Version: 2.2\n1 0 3 10 4 -1 -1 4 20 -1 1 1 1 1 1 1 -1 -1\n", Format::Swf),
+            ("a.txt", "JobID|User|Submit|Start|End|State|AllocTRES\n", Format::Slurm),
+            ("a.json", "{\"meta\": {}, \"jobs\": []}", Format::Slurm),
         ];
         for (name, text, format) in cases {
             assert_eq!(detect(&Source::new(name, text)), Ok(format), "{text}");

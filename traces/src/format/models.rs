@@ -49,7 +49,15 @@ impl<'s> Models<'s> {
         match name.strip_prefix(PLAIN).map(|rest| (rest, rest.strip_prefix(':'))) {
             Some(("", _)) => Ok(self.plain("")),
             Some((_, Some(own_name))) => Ok(self.plain(own_name)),
-            _ => self.find(row, column).map(|entry| entry.profile.clone()),
+            _ => {
+                let profiles = self.setting.profiles;
+                let what = format!(
+                    "a model of {}: {}; or plain:{name}, a model without a profile, which takes its duration whatever it gets",
+                    profiles.name,
+                    profiles.names()
+                );
+                Err(row.expected(column, what))
+            }
         }
     }
 

@@ -4,12 +4,11 @@
 //! instead of taking the log's is done by `generate::redraw`, as for every other trace.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use rota_core::time::Time;
 use serde::Deserialize;
 
-use super::{Imported, Setting};
+use super::{Head, Imported, LeftOut, Setting};
 use crate::dates;
 use crate::error::InputError;
 use crate::generate::synergy::ModelMix;
@@ -59,6 +58,11 @@ struct Kept {
     duration_s: f64,
 }
 
+/// A JSON list, not an object.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.is_json && !head.text.starts_with('{')
+}
+
 /// Reads the log.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
     let mut imported = Imported::default();
@@ -66,17 +70,26 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let mut jobs = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
         match timed(source, index, entry) {
-            Ok(job) => jobs.push(job),
+            Ok((submitted_s, job)) => jobs.push((index as u64 + 1, submitted_s, job)),
             Err(reason) if setting.bad_rows == BadRows::Skip => {
                 imported.dropped.push(DroppedRow { line: index as u64 + 1, reason });
             }
             Err(reason) => return Err(reason),
         }
     }
-    jobs.retain(|(_, job)| !job.attempts.is_empty());
-    jobs.sort_by_key(|(submitted_s, _)| *submitted_s);
-    let first_s = jobs.first().map_or(0, |(submitted_s, _)| *submitted_s);
+    jobs.retain(|(line, _, job)| {
+        let has_run = !job.attempts.is_empty();
+        if !has_run {
+            imported.filtered.count("was never started", *line);
+        }
+        has_run
+    });
+    jobs.sort_by_key(|(_, submitted_s, _)| *submitted_s);
+    let first_s = jobs.first().map_or(0, |(_, submitted_s, _)| *submitted_s);
     imported.workload = keep(source, setting, &jobs, first_s, &mut imported.filtered)?.finish();
+    imported
+        .remarks
+        .push(format!("models were drawn by the split of classes with seed {}", setting.options.seed));
     Ok(imported)
 }
 
@@ -119,23 +132,23 @@ fn not_a_date(source: &Source, job: &LoggedJob<'_>, field: &str, value: &str) ->
 fn keep(
     source: &Source,
     setting: &Setting<'_>,
-    jobs: &[(i64, &LoggedJob<'_>)],
+    jobs: &[(u64, i64, &LoggedJob<'_>)],
     first_s: i64,
-    filtered: &mut BTreeMap<String, u64>,
+    filtered: &mut LeftOut,
 ) -> Result<JobList, InputError> {
     let rules = &setting.options.philly;
     let mut models = ModelMix::new(setting.profiles, &setting.options)?;
     let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
     let mut begin_s = rules.hours.is_none().then_some(first_s);
-    for (submitted_s, job) in jobs {
+    for (line, submitted_s, job) in jobs {
         let hour = (submitted_s - first_s) as f64 / 3_600.0;
         let verdict = match rules.hours {
             Some((from, to)) if hour <= from || hour >= to => Err("outside the hours asked for"),
             _ => judge(source, setting, job)?,
         };
         match verdict {
-            Err(rule) => *filtered.entry(rule.to_owned()).or_default() += 1,
+            Err(rule) => filtered.count(rule, *line),
             Ok(kept) => {
                 let begin_s = *begin_s.get_or_insert(*submitted_s);
                 let arrival = Time((submitted_s - begin_s) * 1_000_000);
@@ -249,7 +262,7 @@ mod tests {
         let multi = WorkloadOptions { multi_gpu: true, ..WorkloadOptions::default() };
         let read = read_log(&jobs, multi.clone());
         let names: Vec<_> = read.workload.jobs.iter().map(|j| &*j.name).collect();
-        assert_eq!((names, read.filtered.values().sum::<u64>()), (vec!["two"], 3));
+        assert_eq!((names, read.filtered.n_rows()), (vec!["two"], 4));
         let only = &read.workload.jobs[0];
         assert_eq!(
             (only.gpus.asked, only.arrival),
@@ -307,7 +320,7 @@ mod tests {
         let source = Source::open(&path).expect("readable");
         let read =
             super::read(&source, &Setting { options, ..Setting::new(&cluster, &profiles) }).expect("sound");
-        assert_eq!(read.workload.jobs.len() as u64 + read.filtered.values().sum::<u64>(), 82_247);
+        assert_eq!(read.workload.jobs.len() as u64 + read.filtered.n_rows(), 82_247);
         assert_eq!(read.workload.tenants.len(), 15);
         assert!(read.workload.jobs.len() > 82_000, "{:?}", read.filtered);
     }

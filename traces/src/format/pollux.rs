@@ -5,7 +5,7 @@
 
 use rota_core::time::Time;
 
-use super::{Imported, Setting};
+use super::{Head, Imported, Setting};
 use crate::dates;
 use crate::error::InputError;
 use crate::generate::elasticflow::Templates;
@@ -20,6 +20,11 @@ struct Submission {
     gpus: u32,
     tenant: rota_core::ids::TenantId,
     line: u64,
+}
+
+/// Dates, durations and GPUs.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.has(&["timestamp", "duration", "num_gpus"])
 }
 
 /// Reads the extract.
@@ -55,7 +60,8 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         spec.estimated_work = work;
         list.push(spec, work);
     }
-    Ok(Imported { dropped, ..Imported::of(list) })
+    let remarks = vec![format!("models were drawn with seed {}", setting.options.seed)];
+    Ok(Imported { dropped, remarks, ..Imported::of(list) })
 }
 
 #[cfg(test)]

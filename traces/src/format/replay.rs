@@ -7,11 +7,18 @@ use std::fmt::Write as _;
 use csv::StringRecord;
 use rota_core::workload::Workload;
 
-use super::{Imported, Models, Setting};
+use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
 use crate::rows::Rows;
 use crate::source::Source;
+
+/// Five cells, of which the last three are numbers.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    matches!(head.cells(), [_, model, numbers @ ..] if numbers.len() == 3
+        && model.parse::<f64>().is_err()
+        && numbers.iter().all(|cell| cell.parse::<f64>().is_ok()))
+}
 
 /// Reads a replay file.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
@@ -20,7 +27,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     let mut list = JobList::default();
     let dropped = Rows::without_header(source, header).each(setting.bad_rows, |row| {
         let profile = &models.find(row, 1)?.profile;
-        let (arrival, work, gpus) = (row.time(2, 1.0)?, row.positive(3)?, row.gpus(4)?);
+        let (arrival, work, gpus) = (row.arrival(2)?, row.positive(3)?, row.gpus(4)?);
         list.push(JobList::plain(row.text(0), profile.clone(), gpus, work, arrival), work);
         Ok(())
     })?;
@@ -79,7 +86,7 @@ mod tests {
             ("0,alexnet,8.0,23349\n", "t.trace:1: expected 5 cells, got 4"),
             (
                 "0,lstm,8.0,1,1\n1,lstm,soon,1,1\n",
-                "t.trace:2, column 3 (arrival): got \"soon\", expected a time as a number",
+                "t.trace:2, column 3 (arrival): got \"soon\", expected a time in seconds, not negative",
             ),
             (
                 "0,lstm,8.0,0,1\n",

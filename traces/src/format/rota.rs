@@ -1,7 +1,8 @@
 //! Rota's own trace: a table whose headings say what is there.
 //!
 //! Needed are `job_id`, `arrival_s`, `gpus` and one of `iterations` and `duration_s`; all else has a default. A
-//! duration counts seconds at the proportional share. `write_rota` is the other half.
+//! duration counts seconds at the proportional share. A column whose heading begins with `#` is a remark. `write_rota` is the
+//! other half.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use rota_core::profile::Profile;
 use rota_core::time::Span;
 use rota_core::workload::{Dataset, Truth};
 
-use super::{Imported, Models, Setting};
+use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
-use crate::rows::{Row, Rows, parse_time};
+use crate::rows::{MOST_RUN_S, Row, Rows, UniqueNames, parse_time};
 use crate::source::Source;
 use crate::speeds::Speeds;
 use crate::units::Bytes;
@@ -43,11 +44,19 @@ columns!(
         dataset, restart_s, checkpoint_s, checkpoint_every_s
 );
 
+/// The two headings that no other table has together.
+pub(crate) fn recognises(head: &Head<'_>) -> bool {
+    head.has(&["job_id", "arrival_s"])
+}
+
 /// Reads Rota's trace.
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
     let rows = Rows::with_header(source)?;
     if let Some((column, heading)) = rows.unknown_column(COLUMNS) {
-        let what = format!("one of the columns {}", COLUMNS.join(", "));
+        let near = COLUMNS.iter().find(|own| strsim::damerau_levenshtein(own, heading) <= 2);
+        let near = near.or(COLUMNS.iter().find(|own| own.strip_suffix("_s") == Some(heading)));
+        let hint = near.map(|own| format!(" (did you mean {own}?)")).unwrap_or_default();
+        let what = format!("one of the columns {}{hint}", COLUMNS.join(", "));
         return Err(InputError::expected(&source.name, what).at_line(1).at_column(column).got(heading));
     }
     let columns = Columns::of(&rows)?;
@@ -56,6 +65,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         setting,
         models: Models::new(setting),
         speeds: Speeds::new(setting.cluster),
+        names: UniqueNames::default(),
         list: JobList::default(),
     };
     let dropped = rows.each(setting.bad_rows, |row| reader.take(row, &columns))?;
@@ -66,18 +76,21 @@ struct Reader<'s> {
     setting: &'s Setting<'s>,
     models: Models<'s>,
     speeds: Speeds<'s>,
+    names: UniqueNames,
     list: JobList,
 }
 
 impl Reader<'_> {
     fn take(&mut self, row: &Row<'_>, columns: &Columns) -> Result<(), InputError> {
         let Columns { job_id, arrival_s, gpus, .. } = *columns;
-        if row.text(job_id).is_empty() {
-            return Err(row.expected(job_id, "a name for the job"));
-        }
         let profile = self.profile(row, columns)?;
-        let mut spec =
-            JobList::plain(row.text(job_id), profile, row.gpus(gpus)?, 0.0, row.time(arrival_s, 1.0)?);
+        let mut spec = JobList::plain(
+            self.names.take(row, job_id)?,
+            profile,
+            row.gpus(gpus)?,
+            0.0,
+            row.arrival(arrival_s)?,
+        );
         spec.batch = match row.maybe(columns.batch) {
             Some((column, _)) => row.whole(column)?,
             None => 0,
@@ -122,10 +135,16 @@ impl Reader<'_> {
                 return Err(row.expected(column, "either iterations or duration_s"));
             }
         };
+        let fair_rate = self.speeds.fair_rate(spec);
         let iterations = |column: usize| {
             let work = row.positive(column)? * rate;
-            let can_run = work.is_finite() && work > 0.0;
-            if can_run { Ok(work) } else { Err(row.expected(column, "a job that can run on this cluster")) }
+            match work / fair_rate {
+                too_long if too_long > MOST_RUN_S && fair_rate > 0.0 => {
+                    Err(row.expected(column, "a job of at most 100 years"))
+                }
+                _ if work.is_finite() && work > 0.0 => Ok(work),
+                _ => Err(row.expected(column, "a job that can run on this cluster")),
+            }
         };
         let work = iterations(column)?;
         spec.estimated_work = match row.maybe(columns.estimate) {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Counts, Fill};
+use super::{Counts, Fill, Quotas};
 use crate::allocation::{Slice, WHOLE_GPU};
 use crate::ids::GpuTypeId;
 use crate::room::Room;
@@ -89,7 +89,7 @@ struct GpuPool<'a> {
     snapshot: &'a Snapshot,
     left: u32,
     by_type: SmallVec<[u32; 4]>,
-    by_tenant: std::collections::BTreeMap<crate::ids::TenantId, u32>,
+    quotas: Quotas<'a>,
 }
 
 impl<'a> GpuPool<'a> {
@@ -99,7 +99,7 @@ impl<'a> GpuPool<'a> {
             snapshot,
             left: room.free_gpus(),
             by_type: (0..types).map(|t| room.free_gpus_of(GpuTypeId::from(t))).collect(),
-            by_tenant: snapshot.guards.quota_gpus.clone(),
+            quotas: Quotas::new(snapshot),
         }
     }
 
@@ -109,20 +109,13 @@ impl<'a> GpuPool<'a> {
 
     #[inline]
     fn take(&mut self, row: usize, gpus: u32) -> bool {
-        if gpus == 0 || gpus > self.left {
+        if gpus == 0 || gpus > self.left || !self.quotas.allows(row, gpus) {
             return false;
         }
         if self.by_type.len() > 1 && !self.take_type(row, gpus) {
             return false;
         }
-        if !self.by_tenant.is_empty()
-            && let Some(quota) = self.by_tenant.get_mut(&self.snapshot.jobs.spec(row).tenant)
-        {
-            match quota.checked_sub(gpus) {
-                Some(left) => *quota = left,
-                None => return false,
-            }
-        }
+        self.quotas.take(row, gpus);
         self.left -= gpus;
         true
     }

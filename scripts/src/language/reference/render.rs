@@ -54,6 +54,8 @@ defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 | `fn place(job, nodes)` | a Placement, usually from `rank` over columns of nodes; asked once when the policy decides for the first time, it cannot use `this` |
 | `fn place(view)` | the same, asked in every round, for placements that depend on more than the job and the nodes (`place_by`, `by_score`) |
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
+| `fn level_model(problem)` | a Matrix of kinds of jobs and levels, asked for by `view.optimum`; `()` for proportional shares |
+| `fn lease_model(problem)` | a Matrix of rows and leases, asked for by `term` of Leases; `()` for the packed plan |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
 The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants.

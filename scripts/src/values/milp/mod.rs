@@ -16,7 +16,7 @@ pub(crate) mod starts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rhai::{Dynamic, ImmutableString, Map};
+use rhai::{Dynamic, ImmutableString, Map, NativeCallContext};
 use rota_solvers::{Kind, Limits, Model, ModelError, Sense, Start, write_lp};
 
 use crate::language::nearest;
@@ -162,7 +162,7 @@ impl MilpValue {
         if linear.is_of(&self.0) { Ok(()) } else { fail("this expression belongs to another model") }
     }
 
-    fn solve(&self, options: &Map) -> Outcome<MilpAnswer> {
+    fn solve(&self, call: &NativeCallContext<'_>, options: &Map) -> Outcome<MilpAnswer> {
         let session = &self.0.session;
         let limits = limits(options, session)?;
         let starts = self.0.starts().clone();
@@ -170,7 +170,7 @@ impl MilpValue {
         let (values, began) = starts.complete(&model);
         session.meter().charge(model.n_variables() + model.n_terms())?;
         let start = if began == Began::Warm { Start::Values(&values) } else { Start::Cold };
-        let solution = session.shared.solving.solver().solve(&model, &limits, start);
+        let solution = session.shared.solving.solver(&place(call)).solve(&model, &limits, start);
         drop(model);
         let answer = MilpAnswer::new(&self.0, solution, began);
         session.shared.note(&answer.note());
@@ -184,6 +184,15 @@ impl MilpValue {
             Ok(text) => fail(format!("the model takes {} bytes as text, a text may have {most}", text.len())),
             Err(error) => wrong(error),
         }
+    }
+}
+
+/// File and line of a call of `solve`.
+fn place(call: &NativeCallContext<'_>) -> String {
+    let (file, position) = (call.call_source().unwrap_or("a script"), call.call_position());
+    match position.line() {
+        Some(line) => format!("{file}:{line}, where a model is solved"),
+        None => format!("{file}, where a model is solved"),
     }
 }
 
@@ -247,8 +256,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         "solve(limits: Map) -> Answer",
         "Solves. Limits: `gap` (relative, 0.0001 by default), `nodes` (10000), `seed`.",
     );
-    engine.register_fn("solve", |m: MilpValue| m.solve(&Map::new()));
-    engine.register_fn("solve", |m: MilpValue, limits: Map| m.solve(&limits));
+    engine.register_fn("solve", |ctx: NativeCallContext, m: MilpValue| m.solve(&ctx, &Map::new()));
+    engine.register_fn("solve", |ctx: NativeCallContext, m: MilpValue, limits: Map| m.solve(&ctx, &limits));
     registrar
         .method(OWNER, "text() -> String", "The model as LP text, to look at.")
         .register_fn("text", |m: MilpValue| m.text());

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use rhai::{Array, Dynamic, ImmutableString, Map};
-use rota_core::fill::{Demand, Fill, Granted, Walk};
+use rota_core::fill::{Demand, Fill, Granted, Quotas, Walk};
 use rota_core::ids::GpuTypeId;
 use rota_core::place::Consolidate;
 use rota_core::snapshot::Snapshot;
@@ -87,18 +87,15 @@ impl View {
         let mut room = self.0.take_room();
         let n_types = snapshot.cluster.gpu_types().len();
         let mut left: Vec<u32> = (0..n_types).map(|t| room.free_gpus_of(GpuTypeId::from(t))).collect();
-        let mut quota = snapshot.guards.quota_gpus.clone();
+        let mut quotas = Quotas::new(snapshot);
         let mut rows = vec![Vec::new(); n_types];
         let mut is_served = vec![false; snapshot.jobs.len()];
         for (_, _, gpu_type, row) in pairs {
             let gpus = snapshot.jobs.gpus()[*row as usize];
-            let quota = quota.get_mut(&snapshot.jobs.spec(*row as usize).tenant);
-            let has_room =
-                left[gpu_type.index()] >= gpus && quota.as_ref().is_none_or(|quota| **quota >= gpus);
-            if has_room && !is_served[*row as usize] {
+            let has_room = left[gpu_type.index()] >= gpus && !is_served[*row as usize];
+            if has_room && quotas.take(*row as usize, gpus) {
                 is_served[*row as usize] = true;
                 left[gpu_type.index()] -= gpus;
-                quota.into_iter().for_each(|quota| *quota -= gpus);
                 rows[gpu_type.index()].push(*row);
             }
         }

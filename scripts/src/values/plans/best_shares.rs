@@ -62,7 +62,7 @@ impl TimelineValue {
         let n_planned = ahead.planned().len() + rows.len();
         self.session.meter().charge(n_planned * (ROWS_PER_PLAN + settings.n_slots))?;
         let found = {
-            let mut solver = self.session.shared.solving.solver();
+            let mut solver = self.session.shared.solving.solver("the solver of `shares`");
             shares::most(snapshot, &ahead, &newcomers, &mut **solver, &settings)
         };
         let found = match found {

@@ -13,7 +13,7 @@ const OURS_AGAINST: Pairing = Pairing::Named("just-in-time", &["chronus", "edf",
 /// The figure that `rota reproduce chronus` knows.
 pub(super) const CHRONUS: &[PaperFigure] = &[PaperFigure {
     name: "baselines",
-    title: "deadlines missed and best-effort completion times beside its baselines, on its traces",
+    title: "deadlines missed and best-effort completion times, Chronus and its baselines on its traces",
     how: How::Chronus,
     over_time: None,
     needs: &[

@@ -163,12 +163,7 @@ pub(super) const ELASTICFLOW: &[PaperFigure] = &[
             ROUNDS,
             MENDED,
         ],
-        ..figure(
-            "8a",
-            "deadlines met by 195 jobs on 64 T4s, beside Pollux",
-            How::Study("elasticflow-8a"),
-            0.3,
-        )
+        ..figure("8a", "deadlines met by 195 jobs on 64 T4s, with Pollux", How::Study("elasticflow-8a"), 0.3)
     },
     PaperFigure {
         needs: ON_ELEVEN,

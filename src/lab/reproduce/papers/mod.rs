@@ -268,7 +268,7 @@ impl PaperFigure {
             let baselines = evidence.of(Column::Shipped).iter().filter(|row| !has(row)).cloned();
             let rows: Vec<Row> = rows.iter().cloned().chain(baselines).collect();
             let verdict = claim.judge(&rows, published);
-            Verdict { why: format!("beside the shipped baselines, {}", verdict.why), ..verdict }
+            Verdict { why: format!("against the shipped baselines, {}", verdict.why), ..verdict }
         } else {
             claim.judge(rows, published)
         };
@@ -398,7 +398,7 @@ mod tests {
             ];
             let verdict =
                 figure.verdict(&figure.claims[0], Column::Original, &Evidence { rows: rows.into() });
-            assert!(verdict.why.starts_with("beside the shipped baselines, "), "{}", verdict.why);
+            assert!(verdict.why.starts_with("against the shipped baselines, "), "{}", verdict.why);
             verdict.outcome
         };
         assert_eq!((judged(0.1), judged(0.3)), (Outcome::Holds, Outcome::DoesNotHold));

@@ -1,4 +1,4 @@
-//! Synergy (OSDI'22): Figures 1, 6 to 9 and 12, tune beside the optimum, and the ratio of CPUs to GPUs.
+//! Synergy (OSDI'22): Figures 1, 6 to 9 and 12, tune against the optimum, and the ratio of CPUs to GPUs.
 
 use super::{Attributed, How, Keeps, Needed, PaperFigure, Series};
 use crate::reproduce::claims::{AlongAxis, Claim, Claimant, Pairing, Scope, Test};
@@ -141,7 +141,7 @@ pub const SYNERGY: &[PaperFigure] = &[
             "Smaller than in the paper, 32 GPUs and the short mix, because an optimum is solved at every round.",
         ],
         quick: "two loads in place of four, 120 jobs in place of 240, one seed in place of three",
-        ..figure("10", "tune beside the optimum", "synergy-10", &[], 2.0)
+        ..figure("10", "tune against the optimum", "synergy-10", &[], 2.0)
     },
     PaperFigure {
         along: &["cluster"],

@@ -1,0 +1,137 @@
+//! What a child does that decides for the head: it compiles a policy, keeps the last snapshot and the policy's memory, and
+//! answers with plans. It holds nothing that the head could not send again.
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rota_core::difference::{Difference, Received};
+use rota_core::plan::Plan;
+use rota_core::policy::Policy as _;
+use rota_scripts::{ScriptPolicy, Source};
+use rustix::process::{Resource, Rlimit, nice, setrlimit};
+
+use super::loaded::compile;
+use super::wire::{FromChild, SourceText, ToChild, read, write};
+
+/// Scripts and solvers recurse deeply.
+const STACK_BYTES: usize = 64 << 20;
+/// How much sooner than others a child is killed when memory runs out: 1000 is the most.
+const KILLED_FIRST: &str = "500";
+/// How much a child in the background yields.
+const BACKGROUND_NICE: i32 = 10;
+
+/// Decides for the head that started this process, until the head closes its end or kills it. The process may use no more
+/// memory than this, and writes no core dump; in the background it yields to everything else.
+pub fn serve_decisions(memory_bytes: u64, is_background: bool) -> io::Result<()> {
+    if is_background {
+        nice(BACKGROUND_NICE)?;
+    }
+    for (resource, most) in [(Resource::As, memory_bytes), (Resource::Core, 0)] {
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    // When the machine runs out of memory, this process goes before the head; where the system has no such rule, nothing is lost.
+    let _ = std::fs::write("/proc/self/oom_score_adj", KILLED_FIRST);
+    // The head is gone or wants nothing more. A normal end would wait for a solver that cannot be interrupted.
+    serve(io::stdin(), io::stdout(), || std::process::abort())
+}
+
+/// Answers requests until there are no more, then calls `at_end`, even in the middle of a decision.
+pub(super) fn serve(
+    mut input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let (requests, received) = mpsc::channel();
+    let reader = thread::Builder::new().name("requests".into()).spawn(move || {
+        while let Ok(Some(request)) = read::<ToChild>(&mut input) {
+            if requests.send(request).is_err() {
+                break;
+            }
+        }
+        at_end();
+    })?;
+    let output = Arc::new(Mutex::new(output));
+    let policy = thread::Builder::new().name("policy".into()).stack_size(STACK_BYTES).spawn(move || {
+        let mut serving = Serving { script: None, received: Received::default(), output };
+        while let Ok(request) = received.recv() {
+            if serving.answer(request).is_err() {
+                break;
+            }
+        }
+    })?;
+    let _ = policy.join();
+    drop(reader);
+    Ok(())
+}
+
+struct Serving<W> {
+    script: Option<ScriptPolicy>,
+    received: Received,
+    output: Arc<Mutex<W>>,
+}
+
+impl<W: Write + Send + 'static> Serving<W> {
+    fn answer(&mut self, request: ToChild) -> io::Result<()> {
+        let answer = match request {
+            ToChild::Load { policy, set, sources, alarm } => {
+                FromChild::Done(self.load(&policy, &set, sources, alarm))
+            }
+            ToChild::Remember { memory } => FromChild::Done(self.remember(&memory)),
+            ToChild::Decide { snapshot } => {
+                let mut took = Duration::ZERO;
+                let result = self.decide(*snapshot, &mut took);
+                FromChild::Decided(result, took)
+            }
+        };
+        say(&self.output, &answer)
+    }
+
+    fn load(
+        &mut self,
+        policy: &str,
+        set: &[(String, String)],
+        sources: Vec<SourceText>,
+        alarm: Duration,
+    ) -> Result<(), String> {
+        let sources: Vec<Source> = sources.into_iter().map(Source::from).collect();
+        let compiled = safely(|| compile(policy, set, &sources, Some(alarm)))?;
+        let mut script = compiled.map_err(|error| error.to_string())?;
+        let output = Arc::clone(&self.output);
+        script.announce_solves(move |at| {
+            // If the head is gone, so is this process in a moment.
+            let _ = say(&output, &FromChild::At(at.to_owned()));
+        });
+        self.script = Some(script);
+        Ok(())
+    }
+
+    fn remember(&mut self, memory: &str) -> Result<(), String> {
+        let script = self.script.as_mut().ok_or("there is no policy")?;
+        safely(|| script.restore_memory(memory))?.map_err(|error| error.to_string())
+    }
+
+    fn decide(&mut self, difference: Difference, took: &mut Duration) -> Result<(Plan, String), String> {
+        let snapshot = self.received.apply(difference).map_err(|error| error.to_string())?;
+        let script = self.script.as_mut().ok_or("there is no policy")?;
+        let began = Instant::now();
+        let plan = safely(|| script.decide(&snapshot));
+        *took = began.elapsed();
+        Ok((plan?.map_err(|error| error.to_string())?, script.memory()))
+    }
+}
+
+fn say<W: Write>(output: &Mutex<W>, message: &FromChild) -> io::Result<()> {
+    write(&mut *output.lock().unwrap_or_else(PoisonError::into_inner), message)
+}
+
+/// A panic is a failure like any other; where it was is on standard error.
+fn safely<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
+        let text = cause.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+        format!("the policy panicked: {text}")
+    })
+}

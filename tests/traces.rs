@@ -1,0 +1,128 @@
+//! `rota trace` and `--trace` as users meet them: what an import says, what is refused, and every public trace at hand.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use rota_test_support::need;
+
+fn rota(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rota")).args(args).current_dir(dir).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[test]
+fn a_table_of_ones_own_is_mapped_simulated_and_run_again() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let table =
+        "id,submitted,n,hours,team\na,2026-01-31 07:00:00,1,1.5,vision\nb,2026-01-31 07:10:00,4,0.5,nlp\n";
+    fs::write(dir.path().join("mine.csv"), table).expect("written");
+    let guess = rota(dir.path(), &["trace", "import", "mine.csv"]);
+    assert_eq!(guess.status.code(), Some(1));
+    assert!(
+        text(&guess.stderr).contains("say --map job_id=id,arrival_s=submitted"),
+        "{}",
+        text(&guess.stderr)
+    );
+    let map = "job_id=id,arrival_s=submitted:date,gpus=n,duration_s=hours:h,tenant=team";
+    let import = rota(dir.path(), &["trace", "import", "mine.csv", "--map", map]);
+    assert_eq!(text(&import.stderr), "mine.csv: recognised as rota; 2 jobs\n");
+    let expected = "job_id,arrival_s,gpus,iterations,tenant\na,0,1,5400,vision\nb,600,4,1800,nlp\n";
+    assert_eq!(text(&import.stdout), expected);
+    let run =
+        rota(dir.path(), &["simulate", "-p", "fifo", "--trace", "mine.csv", "--map", map, "--out", "out"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let again = rota(dir.path(), &["explain", "out", "b"]);
+    assert!(again.status.success(), "it simulates the run again, with the map: {}", text(&again.stderr));
+}
+
+#[test]
+fn a_check_lists_every_row_that_makes_no_sense() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let rows = "a,0,1,5\r\na,1,1,5\r\n\r\nb,-1,1,5\r\nc,1,1,1e18\r\nd,1,4000,5\r\n";
+    fs::write(dir.path().join("t.csv"), format!("job_id,arrival_s,gpus,duration_s\r\n{rows}"))
+        .expect("written");
+    let output = rota(dir.path(), &["trace", "check", "t.csv", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = found["findings"].as_array().expect("a list");
+    let lines: Vec<_> = rows.iter().filter_map(|row| row["line"].as_u64()).collect();
+    assert_eq!((lines, found["jobs"].as_u64()), (vec![3, 5, 6], Some(2)), "{found:#}");
+    let severities: Vec<_> = rows.iter().filter_map(|row| row["severity"].as_str()).collect();
+    assert_eq!(severities, ["unreadable", "unreadable", "unreadable", "impossible"]);
+    fs::write(dir.path().join("empty.csv"), "job_id,arrival_s,gpus,duration_s\n").expect("written");
+    let empty = rota(dir.path(), &["trace", "stats", "empty.csv"]);
+    assert!(
+        !empty.status.success() && text(&empty.stderr).contains("at least one job"),
+        "{}",
+        text(&empty.stderr)
+    );
+}
+
+/// Every file below the public traces is read, or refused for a reason that says what it is.
+#[test]
+fn every_public_file_is_read_or_refused_for_a_stated_reason() {
+    let Some(folder) = need::shared_path("traces") else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let throughputs = folder.join("gavel-throughputs/simulation_throughputs.json").display().to_string();
+    let imported = rota(dir.path(), &["profile", "import", &throughputs, "-o", "gavel.toml"]);
+    assert!(imported.status.success(), "{}", text(&imported.stderr));
+    // Of formats with many files one is enough, and the large ones are read by their own tests.
+    let cases = [
+        ("tiresias/60_job.csv", &[][..], Ok("tiresias; 60 jobs")),
+        ("tiresias/tf_job.csv", &[], Err("a name that no other job has")),
+        ("tiresias/yarn-gput1000.csv", &[], Err("run times without arrivals")),
+        ("tiresias/n32g4.csv", &[], Err("a cluster: give it to --cluster")),
+        ("philly-gavel-msr/seed0/0e4a51.trace", &[], Err("rota profile import")),
+        (
+            "philly-gavel-msr/physical_cluster/small_test.trace",
+            &["--profiles", "gavel.toml", "--cluster", "mixed.toml"],
+            Ok("gavel"),
+        ),
+        (
+            "shockwave/120_0.2_5_100_40_25_0,0.5,0.5_0.6,0.3,0.09,0.01_multigpu_dynamic.trace",
+            &[],
+            Ok("shockwave; 120 jobs"),
+        ),
+        ("sia/workloads/philly/workload-1.csv", &[], Err("has no durations")),
+        (
+            "alibaba-gpu-v2023-openb/openb_pod_list_default.csv",
+            &[],
+            Ok("openb; 6,203 jobs; 1088 rows left out: asks for no GPU"),
+        ),
+        ("alibaba-gpu-v2023-openb/openb_node_list_gpu_node.csv", &[], Err("a list of nodes")),
+        ("alibaba-pai-v2020/philly_runtime.csv", &[], Err("run times without arrivals")),
+        ("alibaba-pai-v2020/job_1_norm.csv", &[], Err("measured mini-batch times")),
+        ("acme/cluster_summary.csv", &[], Err("a summary of clusters")),
+        ("helios-artifact/philly_vc.csv", &[], Err("a list of virtual clusters")),
+        ("elasticflow-itp/raw/cluster10.csv", &[], Ok("itp; 260 jobs")),
+        ("philly-elasticflow/philly_103959.csv", &[], Ok("elasticflow")),
+    ];
+    let cluster = "format = 1\nname = \"mixed\"\n[[nodes]]\ncount = 4\ngpu_type = \"v100\"\ngpus = 8\ncpus = 64\nmem = \"500GB\"\n";
+    fs::write(dir.path().join("mixed.toml"), cluster).expect("written");
+    for (file, more, expected) in cases {
+        let path = folder.join(file).display().to_string();
+        let mut args = vec!["trace", "import", path.as_str(), "-o", "jobs.csv"];
+        args.extend(more);
+        let output = rota(dir.path(), &args);
+        let said = text(&output.stderr);
+        match expected {
+            Ok(part) => {
+                assert!(
+                    output.status.success() && said.contains(&format!("recognised as {part}")),
+                    "{file}: {said}"
+                );
+                let again = rota(dir.path(), &["trace", "import", "jobs.csv", "-o", "again.csv"]);
+                let again = text(&again.stderr);
+                assert!(
+                    again.contains("recognised as rota") || again.contains("expected a model of"),
+                    "{file}: {again}"
+                );
+            }
+            Err(part) => assert!(!output.status.success() && said.contains(part), "{file}: {said}"),
+        }
+    }
+}
