@@ -9,18 +9,21 @@
 //! ```
 //!
 //! `run` starts a head, `engine` is its loop: it writes to the `store` (SQLite) before anything leaves. `record` is what
-//! is written, `rules` what decisions depend on besides events, `roles` who may what, `clock` the only clock, `pace` how fast jobs are against
-//! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `ledger` turns one into the
+//! is written, `ancestry` where the state comes from, `rules` what decisions depend on besides events, `roles` who may what, `clock` the only clock, `pace` how fast jobs are against
+//! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `backup` copies a state while its head runs, `fsck` examines and repairs one, `ledger` turns a journal into the
 //! ledger of a run, `recorded` into a trace, `changes` into what changes of
 //! allocations cost. Sessions and the wire are in `rota-transport`, a round's decision is
 //! `rota_core::round`, policies are scripts.
 
+mod ancestry;
+pub mod backup;
 pub mod changes;
 mod clock;
 mod cluster_state;
 mod decider;
 mod engine;
 mod error;
+pub mod fsck;
 mod joining;
 pub mod ledger;
 pub mod pace;

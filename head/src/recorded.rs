@@ -23,13 +23,15 @@ pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, 
         cluster.apply(*time, record);
         running.note(*time, record);
     }
-    let origin = cluster.jobs().first().map_or(Time::ZERO, |job| job.spec.arrival);
-    let names: BTreeSet<_> = cluster.jobs().iter().map(|job| job.spec.name.clone()).collect();
+    let origin = cluster.jobs().values().next().map_or(Time::ZERO, |job| job.spec.arrival);
+    let names: BTreeSet<_> = cluster.jobs().values().map(|job| job.spec.name.clone()).collect();
     let has_own_names = names.len() == cluster.jobs().len();
     let mut workload = Workload { tenants: cluster.tenants().to_vec(), ..Workload::default() };
-    for (index, job) in cluster.jobs().iter().enumerate() {
-        let ran = running.total.get(&JobId::from(index)).copied().unwrap_or(Span::ZERO);
-        workload.jobs.push(Arc::new(spec(job, origin, has_own_names)));
+    for (index, (id, job)) in cluster.jobs().iter().enumerate() {
+        let ran = running.total.get(id).copied().unwrap_or(Span::ZERO);
+        // A journal may leave numbers out, a trace does not.
+        let spec = JobSpec { id: JobId::from(index), ..spec(job, origin, has_own_names) };
+        workload.jobs.push(Arc::new(spec));
         workload.truths.push(Truth { work: work(job, ran), pace: 1.0 });
     }
     Ok((workload, Arc::clone(cluster.scheduler().cluster())))

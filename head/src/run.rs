@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rota_core::ids::JobId;
+use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Listener;
 use rota_transport::value::TimeScale;
 use tokio::sync::mpsc;
 
+use crate::ancestry::{self, Ancestry};
 use crate::clock::{self, Clock};
 use crate::cluster_state::ClusterState;
 use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts};
@@ -20,7 +21,7 @@ use crate::record::Record;
 use crate::roles::RolesFile;
 use crate::serve;
 use crate::settings::HeadSettings;
-use crate::state::{State, StateSettings};
+use crate::state::{Past, State, StateSettings};
 use crate::store::history::EndedJob;
 use crate::store::{Store, StoreError, Write};
 
@@ -33,6 +34,10 @@ const DEFAULT_POLICY: &str = "las+tune";
 const LEAST_LIMIT: Duration = Duration::from_secs(2);
 /// ... and at most this long, because new jobs wait for it.
 const MOST_LIMIT: Duration = Duration::from_secs(60);
+/// Numbers of jobs left out when a restore is accepted: people may have been told them, though no agent saw them.
+const JOB_MARGIN: u32 = 10_000;
+/// The same for numbers of launches.
+const LAUNCH_MARGIN: u32 = 100;
 
 /// The key under which it is noted that every ended job is in the history.
 const HAS_HISTORY: &str = "has_history";
@@ -46,18 +51,22 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let time_scale = TimeScale::new(scale).map_err(HeadError::TimeScale)?;
     let mut cluster = ClusterState::new(&settings.rules)?;
     let folded = fold(&store, &mut cluster)?;
-    let epoch = store.next_epoch()?;
+    let ancestry = Ancestry::begin(&store, settings.accepts_restore)?;
+    let epoch = ancestry.epoch();
     let clock = Clock::new(start_time(&store, folded.last, scale)?, scale);
     let moment = clock.moment();
     let rules = Some(Box::new(settings.rules.clone()));
     let started = Record::HeadStarted { epoch, version: env!("CARGO_PKG_VERSION").into(), rules };
     let noted = folded.refused.into_iter().map(|text| Record::Noted { text });
-    let mut writes: Vec<_> =
-        [started].into_iter().chain(noted).map(|record| Write::Record(moment.now, record)).collect();
+    let restored = restored(&ancestry, &cluster);
+    for record in &restored {
+        cluster.apply(moment.now, record);
+    }
+    let records = [started].into_iter().chain(noted).chain(restored);
+    let mut writes: Vec<_> = records.map(|record| Write::Record(moment.now, record)).collect();
     // Earlier versions had no history: its rows come from their journal, once.
     if store.meta(HAS_HISTORY)?.is_none() {
-        let ended = (0_u32..).zip(cluster.jobs());
-        let rows = ended.filter_map(|(id, job)| EndedJob::of(JobId(id), job, &cluster));
+        let rows = cluster.jobs().iter().filter_map(|(id, job)| EndedJob::of(*id, job, &cluster));
         writes.extend(rows.map(|row| Write::Ended(Box::new(row))));
     }
     store.commit(&writes)?;
@@ -65,7 +74,8 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let first = first_policy(settings, &cluster)?;
     let copies_checkpoints = settings.copies_checkpoints;
     let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };
-    let state = State::new(state_settings, cluster, store.seen()?, moment);
+    let past = Past { ancestry, instances: ancestry::instances(&store)? };
+    let state = State::new(state_settings, cluster, store.seen()?, moment, past);
     let timer = RoundTimer::new(RoundSettings {
         round: settings.rules.round,
         wakes_early: !settings.rules.is_on_grid,
@@ -164,6 +174,29 @@ fn first_policy(settings: &HeadSettings, cluster: &ClusterState) -> Result<Ask, 
         }
         Err(error) => Err(HeadError::Policy { policy, error: Box::new(error) }),
     }
+}
+
+/// What is recorded when the state was restored from an older copy, or may have been. Numbers are left out that the lost state
+/// may have given; agents will say if there are more.
+fn restored(ancestry: &Ancestry, cluster: &ClusterState) -> Vec<Record> {
+    if !ancestry.accepts() {
+        if ancestry.is_copy() {
+            tracing::warn!(
+                "this state is a copy of the one that the last head used: nothing is started for the length of a lease, so that \
+                 agents can say whether they know a later one"
+            );
+        }
+        return Vec::new();
+    }
+    tracing::warn!(
+        "a restored state was accepted: agents are awaited for the length of a lease before anything is started"
+    );
+    let first_job = JobId(cluster.next_job().0.saturating_add(JOB_MARGIN));
+    let launches = cluster.jobs().values().map(|job| job.last_launch.0.0);
+    let last_launch = launches.max().unwrap_or(0).max(cluster.first_launch().0);
+    let first_launch = Incarnation(last_launch.saturating_add(LAUNCH_MARGIN));
+    let lineage = ancestry.mark().lineage.to_string();
+    vec![Record::RestoreAccepted { lineage }, Record::NumbersSkipped { first_job, first_launch }]
 }
 
 /// What reading the journal showed.

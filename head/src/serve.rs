@@ -137,10 +137,8 @@ async fn attend_agent(peer: &Peer, link: u64, engine: &mpsc::Sender<Input>) -> R
     let Some(first) = first else { return Ok(()) };
     channel.receiver.trust();
     let (sender, messages) = mpsc::channel::<ToAgent>(MOST_WAITING);
-    let connected = Input::AgentConnected { name: name.clone(), link, sender, peer: peer.clone() };
-    let is_open = engine.send(connected).await.is_ok()
-        && engine.send(Input::FromAgent { name: name.clone(), link, message: first }).await.is_ok();
-    if !is_open {
+    let connected = Input::AgentConnected { name: name.clone(), link, sender, peer: peer.clone(), first };
+    if engine.send(connected).await.is_err() {
         return Ok(());
     }
     let writing = tokio::spawn(write(channel.sender, messages, peer.clone()));

@@ -35,6 +35,8 @@ pub struct HeadSettings {
     pub wait_for: usize,
     /// Lease and heartbeat that it gives its agents.
     pub terms: Terms,
+    /// Whether an operator accepts that the state was restored from an older copy, or is another one than agents know.
+    pub accepts_restore: bool,
     /// Whether checkpoints are copied to the node that a job moves to.
     pub copies_checkpoints: bool,
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rota_core::ids::JobId;
 use rota_core::time::Time;
-use rota_transport::message::{BootId, Epoch, Sequence};
+use rota_transport::message::{BootId, Epoch, InstanceId, Lineage, Sequence};
 use rota_transport::private;
 use rota_transport::session::SeenReports;
 use rota_transport::value::Name;
@@ -79,6 +79,10 @@ pub(crate) enum Write {
     Record(Time, Record),
     /// Reports of an agent are in the journal up to this one.
     Seen(Name, SeenReports),
+    /// An agent is served from this run directory.
+    Instance(Name, InstanceId),
+    /// This state takes the place of another one.
+    Replaced(Lineage),
     /// A job has ended: its row in the history.
     Ended(Box<EndedJob>),
 }
@@ -88,6 +92,8 @@ pub(crate) enum Write {
 pub struct Store {
     path: PathBuf,
     database: Connection,
+    /// The last line of the journal.
+    position: u64,
     /// Held as long as the head lives.
     _lock: File,
 }
@@ -111,7 +117,10 @@ impl Store {
         }
         let database =
             open_database(&path).map_err(|error| StoreError::Database { path: path.clone(), error })?;
-        let store = Store { path, database, _lock: lock };
+        let last: Result<Option<i64>, _> =
+            database.query_row("SELECT max(id) FROM journal", [], |row| row.get(0));
+        let last = last.map_err(|error| StoreError::Database { path: path.clone(), error })?;
+        let store = Store { path, database, position: last.unwrap_or(0) as u64, _lock: lock };
         match store.meta("format")? {
             Some(found) if found != FORMAT => Err(StoreError::Format { path: store.path, found }),
             Some(_) => Ok(store),
@@ -141,6 +150,7 @@ impl Store {
     pub(crate) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
         let path = &self.path;
         let wrong = |error| StoreError::Database { path: path.clone(), error };
+        let mut position = self.position;
         let transaction = self.database.transaction().map_err(wrong)?;
         for write in writes {
             match write {
@@ -152,7 +162,8 @@ impl Store {
                     })?;
                     transaction
                         .prepare_cached("INSERT INTO journal (time_us, kind, body) VALUES (?1, ?2, ?3)")
-                        .and_then(|mut insert| insert.execute(params![time.0, record.kind(), body]))
+                        .and_then(|mut insert| insert.insert(params![time.0, record.kind(), body]))
+                        .map(|line| position = line as u64)
                         .map_err(wrong)?;
                 }
                 Write::Seen(name, seen) => {
@@ -166,10 +177,39 @@ impl Store {
                         .and_then(|mut insert| insert.execute(params![name.as_str(), boot, last]))
                         .map_err(wrong)?;
                 }
+                Write::Instance(name, instance) => {
+                    transaction
+                        .prepare_cached("INSERT OR REPLACE INTO instances VALUES (?1, ?2)")
+                        .and_then(|mut insert| insert.execute(params![name.as_str(), instance.0 as i64]))
+                        .map_err(wrong)?;
+                }
+                Write::Replaced(lineage) => {
+                    transaction
+                        .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")
+                        .and_then(|mut insert| insert.execute([lineage.0 as i64]))
+                        .map_err(wrong)?;
+                }
                 Write::Ended(job) => job.insert(&transaction).map_err(wrong)?,
             }
         }
-        transaction.commit().map_err(wrong)
+        transaction.commit().map_err(wrong)?;
+        self.position = position;
+        Ok(())
+    }
+
+    /// The last line of the journal that is on the disk.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The database, for tables that are kept elsewhere.
+    pub(crate) fn database(&self) -> &Connection {
+        &self.database
+    }
+
+    /// The database's file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reports of agents that are in the journal.
@@ -213,7 +253,7 @@ impl Store {
         Reader::open(self.path.parent().unwrap_or(Path::new(".")))
     }
 
-    fn error(&self, error: rusqlite::Error) -> StoreError {
+    pub(crate) fn error(&self, error: rusqlite::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), error }
     }
 }

@@ -131,16 +131,33 @@ impl Cluster {
     }
 
     pub(crate) fn start_head(&mut self) {
+        self.start_head_with(&[]);
+    }
+
+    /// Starts the head with options for this start alone.
+    pub(crate) fn start_head_with(&mut self, more: &[&str]) {
         let (state, credentials) = (self.path("head"), self.path("pki/head"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
         command.args(["head", "--listen", &self.address, "--state", &state, "--credentials", &credentials]);
         command.args(self.head_args.iter().map(|arg| arg.replace("{pki}", &self.path("pki"))));
+        command.args(more);
         self.head = Some(spawn(&mut command, &self.folder.path().join("head.log")));
     }
 
     pub(crate) fn start_agent(&mut self, index: usize, n_gpus: u32) {
         let name = format!("node{index}");
-        let (identity, run) = (self.path(&format!("pki/agents/{name}")), self.path(&name));
+        self.agents[index] = Some(self.spawn_agent(index, n_gpus, &name));
+    }
+
+    /// Starts a second agent with the identity of another, in a run directory of its own; its log has the same name.
+    pub(crate) fn start_twin(&mut self, index: usize, n_gpus: u32, run: &str) {
+        let twin = self.spawn_agent(index, n_gpus, run);
+        self.agents.push(Some(twin));
+    }
+
+    fn spawn_agent(&self, index: usize, n_gpus: u32, run: &str) -> Child {
+        let name = format!("node{index}");
+        let (identity, run_dir) = (self.path(&format!("pki/agents/{name}")), self.path(run));
         let has_own = self.head_args.iter().any(|arg| arg == "--copy-checkpoints");
         let checkpoints = self.path(if has_own { &name } else { "checkpoints" });
         let mut command = Command::new(&self.agent_program);
@@ -149,7 +166,7 @@ impl Cluster {
         command.args(&self.agent_args);
         command.args([
             "--run-dir",
-            &run,
+            &run_dir,
             "--checkpoint-dir",
             &format!("{checkpoints}-kept"),
             "--memory",
@@ -165,7 +182,7 @@ impl Cluster {
             "--health-every",
             "500ms",
         ]);
-        self.agents[index] = Some(spawn(&mut command, &self.folder.path().join(format!("{name}.log"))));
+        spawn(&mut command, &self.folder.path().join(format!("{run}.log")))
     }
 
     /// Kills the head as a power cut would.
@@ -225,7 +242,12 @@ impl Cluster {
     }
 
     pub(crate) fn agent_log(&self, index: usize) -> String {
-        std::fs::read_to_string(self.folder.path().join(format!("node{index}.log"))).unwrap_or_default()
+        self.log(&format!("node{index}"))
+    }
+
+    /// The log of the agent in a run directory.
+    pub(crate) fn log(&self, run: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(format!("{run}.log"))).unwrap_or_default()
     }
 
     /// How things stand; null while the head cannot be reached.

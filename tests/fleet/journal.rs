@@ -98,7 +98,7 @@ fn a_journal_read_back_from_its_text_gives_the_same_state() {
         assert_eq!(first.orders, again.orders);
     }
     assert_eq!(first.jobs().len(), 3);
-    assert_eq!(first.jobs()[0].n_failures, 1);
+    assert_eq!(first.jobs()[&JobId(0)].n_failures, 1);
     assert_eq!(first.answered("ada", 7), Some(&[JobId(0), JobId(1), JobId(2)][..]));
     again.scheduler().assert_sane();
 }
@@ -144,7 +144,7 @@ fn work_that_was_saved_is_not_taken_back_by_a_late_report() {
         let incarnation = Incarnation(incarnation);
         cluster.apply(at(1), &Record::JobStopped { job, incarnation, done });
     }
-    assert_eq!(cluster.jobs()[0].done, 80.0);
+    assert_eq!(cluster.jobs()[&JobId(0)].done, 80.0);
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn a_job_is_held_until_it_is_submitted_and_can_be_withdrawn_before() {
     let mut cluster = empty();
     let job = JobId(0);
     cluster.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
-    assert_eq!((cluster.jobs()[0].standing, cluster.scheduler().jobs().len()), (Standing::Held, 0));
+    assert_eq!((cluster.jobs()[&JobId(0)].standing, cluster.scheduler().jobs().len()), (Standing::Held, 0));
     let applied = cluster.apply(at(1), &Record::JobCancelled { job, user: "ada".into() });
     assert!(applied.orders.is_empty() && applied.event.is_none());
-    assert_eq!(cluster.jobs()[0].standing, Standing::Cancelled);
+    assert_eq!(cluster.jobs()[&JobId(0)].standing, Standing::Cancelled);
 }

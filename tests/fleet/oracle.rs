@@ -27,6 +27,16 @@ pub(crate) fn oracle(cluster: &Cluster) -> String {
     std::fs::read_to_string(cluster.folder.path().join("oracle")).unwrap_or_default()
 }
 
+/// How many launches of a job began.
+pub(crate) fn n_begun(cluster: &Cluster, job: u64) -> usize {
+    oracle(cluster).lines().filter(|line| line.starts_with(&format!("begin {job} "))).count()
+}
+
+/// Whether a job has ended by itself.
+pub(crate) fn has_ended(cluster: &Cluster, job: u64) -> bool {
+    oracle(cluster).contains(&format!("end {job}\n"))
+}
+
 pub(crate) fn assert_no_doubles(cluster: &Cluster, n_jobs: usize) {
     let oracle = oracle(cluster);
     assert!(!oracle.contains("double"), "two live launches of one job:\n{oracle}");

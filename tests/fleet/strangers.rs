@@ -8,8 +8,8 @@ use std::time::Duration;
 use rota_core::ids::{Incarnation, JobId};
 use rota_transport::identity::{Authority, Credentials, Identity, Role, Validity};
 use rota_transport::message::{
-    Attempt, BootId, Epoch, Exit, ExitCause, ExitHow, Exited, Fact, GpuInfo, Hello, Inventory, OrderDone,
-    OrderId, Outcome, PROTOCOL_VERSION, Report, Sequence, ToAgent, ToHead, ToUser,
+    Attempt, BootId, Epoch, Exit, ExitCause, ExitHow, Exited, Fact, GpuInfo, Hello, InstanceId, Inventory,
+    Knowledge, OrderDone, OrderId, Outcome, PROTOCOL_VERSION, Report, Sequence, ToAgent, ToHead, ToUser,
 };
 use rota_transport::quic::{AGENTS_DOMAIN, Channel, Connector, Peer, USERS_DOMAIN};
 use rota_transport::value::{Iterations, LongText, Name, Text};
@@ -50,6 +50,9 @@ fn hello(said: &str) -> Hello {
         boot: BootId(1),
         epoch: Epoch(0),
         address: Text::cut("here"),
+        instance: InstanceId(1),
+        knows: Knowledge::default(),
+        acknowledged: Sequence(0),
     }
 }
 

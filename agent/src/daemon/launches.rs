@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rota_transport::message::{AttemptInfo, Fact, OrderId, Outcome};
+use rota_transport::message::{AttemptInfo, Fact, OrderId, Origin, Outcome};
 use rota_transport::value::Text;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::translate;
 use crate::launch::spec::{Attempt, LaunchSpec};
 use crate::probe::Node;
+use crate::ranges::Ranges;
 use crate::shim::control::ToShim;
 use crate::shim::record::{ShimPhase, State};
 
@@ -80,6 +81,17 @@ impl Launches {
     /// Sends a message to the shims of all launches that have not ended.
     pub(super) fn tell_all(&self, word: &ToShim) {
         self.0.values().filter(|live| !live.has_ended()).for_each(|live| live.tell(word.clone()));
+    }
+
+    /// GPUs that are held, by the driver's numbers.
+    pub(super) fn gpus(&self) -> Ranges {
+        let alive = self.0.values().filter(|live| !live.has_ended());
+        alive.flat_map(|live| live.spec.grant.gpus.as_slice().iter().copied()).collect()
+    }
+
+    /// Where they come from, as far as their records say.
+    pub(super) fn origins(&self) -> Vec<Origin> {
+        self.0.values().filter_map(|live| live.spec.origin.as_deref().cloned()).collect()
     }
 
     /// All launches as an inventory shows them.

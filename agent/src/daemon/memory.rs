@@ -1,5 +1,6 @@
-//! What an agent must still know after a restart, kept in its run directory: the highest epoch it has seen, the highest
-//! forgotten launch of every job, and the launches that are still there.
+//! What an agent must still know after a restart, kept in its run directory: the highest epoch it has seen, which state of the
+//! head it serves and how far that had come, the highest forgotten launch of every job and how the job ended, and the launches
+//! that are still there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Span;
-use rota_transport::message::Epoch;
+use rota_transport::message::{Epoch, InstanceId, JobEnd, RecalledJob, StateMark};
 use rota_transport::private;
 use rota_transport::session::AgentMemory;
 use rustix::fs::{FlockOperation, flock};
@@ -52,20 +53,39 @@ pub enum RunDirError {
 
 /// Old output is looked for once in this many times, because looking costs time.
 const PRUNE_EVERY: u32 = 50;
+/// The file is written anew when it has this many lines more than it needs.
+const MOST_NOTED: usize = 10_000;
 
 /// What must survive a restart, kept as appended lines: replacing a file costs milliseconds on slow disks.
 #[derive(Default)]
 struct Fence {
+    instance: u64,
     epoch: u64,
     lease_us: i64,
-    forgotten: BTreeMap<u32, u32>,
+    mark: StateMark,
+    /// The highest forgotten launch of each job, and how the job ended.
+    forgotten: BTreeMap<u32, (u32, JobEnd)>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Terms { epoch: u64, lease_us: i64 },
-    Forgot { job: u32, incarnation: u32 },
+    Terms {
+        epoch: u64,
+        lease_us: i64,
+        #[serde(default)]
+        mark: StateMark,
+    },
+    Forgot {
+        job: u32,
+        incarnation: u32,
+        #[serde(default)]
+        end: JobEnd,
+    },
+    /// The run directory's own number.
+    Instance { id: u64 },
+    /// The head's journal had this many lines.
+    Journal { line: u64 },
 }
 
 impl Fence {
@@ -83,19 +103,28 @@ impl Fence {
 
     fn take(&mut self, line: &Line) {
         match *line {
-            Line::Terms { epoch, lease_us } => (self.epoch, self.lease_us) = (epoch, lease_us),
-            Line::Forgot { job, incarnation } => {
-                let highest = self.forgotten.entry(job).or_default();
-                *highest = incarnation.max(*highest);
+            Line::Terms { epoch, lease_us, mark } => {
+                (self.epoch, self.lease_us, self.mark) = (epoch, lease_us, mark);
             }
+            Line::Forgot { job, incarnation, end } => {
+                let (highest, known) = self.forgotten.entry(job).or_default();
+                *highest = incarnation.max(*highest);
+                // A job that has ended does not begin again.
+                *known = if *known == JobEnd::None { end } else { *known };
+            }
+            Line::Instance { id } => self.instance = id,
+            Line::Journal { line } => self.mark.journal = self.mark.journal.max(line),
         }
     }
 
     fn lines(&self) -> impl Iterator<Item = Line> {
-        let terms = Line::Terms { epoch: self.epoch, lease_us: self.lease_us };
-        let forgotten = self.forgotten.iter();
-        std::iter::once(terms)
-            .chain(forgotten.map(|(job, incarnation)| Line::Forgot { job: *job, incarnation: *incarnation }))
+        let terms = Line::Terms { epoch: self.epoch, lease_us: self.lease_us, mark: self.mark };
+        let forgot = |(job, (incarnation, end)): (&u32, &(u32, JobEnd))| Line::Forgot {
+            job: *job,
+            incarnation: *incarnation,
+            end: *end,
+        };
+        [Line::Instance { id: self.instance }, terms].into_iter().chain(self.forgotten.iter().map(forgot))
     }
 }
 
@@ -105,6 +134,8 @@ pub struct RunDir {
     fence: Fence,
     fence_file: File,
     n_forgotten: u32,
+    /// Lines appended since the file was last written anew.
+    n_noted: usize,
     _lock: File,
 }
 
@@ -141,10 +172,12 @@ impl RunDir {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             text => text.map_err(wrong(&path))?,
         };
-        let fence = Fence::read(&text, &path)?;
-        record::write_lines(&path, fence.lines())?;
-        let fence_file = fs::OpenOptions::new().append(true).open(&path).map_err(wrong(&path))?;
-        Ok(RunDir { run_dir, fence, fence_file, n_forgotten: 0, _lock: lock })
+        let mut fence = Fence::read(&text, &path)?;
+        if fence.instance == 0 {
+            fence.instance = InstanceId::draw().0;
+        }
+        let fence_file = write_anew(&path, &fence)?;
+        Ok(RunDir { run_dir, fence, fence_file, n_forgotten: 0, n_noted: 0, _lock: lock })
     }
 
     /// The run directory itself.
@@ -154,13 +187,32 @@ impl RunDir {
 
     /// What a new session must know.
     pub fn memory(&self) -> AgentMemory {
-        let mut launched: BTreeMap<JobId, Incarnation> =
-            self.fence.forgotten.iter().map(|(job, launch)| (JobId(*job), Incarnation(*launch))).collect();
+        let mut launched: BTreeMap<JobId, Incarnation> = self
+            .fence
+            .forgotten
+            .iter()
+            .map(|(job, (launch, _))| (JobId(*job), Incarnation(*launch)))
+            .collect();
         for attempt in self.attempts() {
             let highest = launched.entry(JobId(attempt.job)).or_default();
             *highest = (*highest).max(Incarnation(attempt.incarnation));
         }
-        AgentMemory { epoch: Epoch(self.fence.epoch), launched }
+        AgentMemory { epoch: Epoch(self.fence.epoch), launched, mark: self.fence.mark }
+    }
+
+    /// The number that was drawn when the directory was made.
+    pub fn instance(&self) -> InstanceId {
+        InstanceId(self.fence.instance)
+    }
+
+    /// Jobs that were forgotten, and how they ended.
+    pub fn recalled(&self) -> Vec<RecalledJob> {
+        let recalled = |(job, (launch, end)): (&u32, &(u32, JobEnd))| RecalledJob {
+            job: JobId(*job),
+            launch: *launch,
+            end: *end,
+        };
+        self.fence.forgotten.iter().map(recalled).collect()
     }
 
     /// The length of the lease under which adopted jobs run.
@@ -169,11 +221,19 @@ impl RunDir {
     }
 
     /// Records the terms of a head before any of its orders is carried out.
-    pub fn set_terms(&mut self, epoch: Epoch, lease: Span) -> Result<(), RunDirError> {
-        if (self.fence.epoch, self.fence.lease_us) == (epoch.0, lease.0) {
+    pub fn set_terms(&mut self, epoch: Epoch, lease: Span, mark: StateMark) -> Result<(), RunDirError> {
+        if (self.fence.epoch, self.fence.lease_us, self.fence.mark) == (epoch.0, lease.0, mark) {
             return Ok(());
         }
-        self.note(&Line::Terms { epoch: epoch.0, lease_us: lease.0 })
+        self.note(&Line::Terms { epoch: epoch.0, lease_us: lease.0, mark })
+    }
+
+    /// Records how far the head's journal is.
+    pub fn set_journal(&mut self, line: u64) -> Result<(), RunDirError> {
+        if line <= self.fence.mark.journal {
+            return Ok(());
+        }
+        self.note(&Line::Journal { line })
     }
 
     /// Launches that are there and not forgotten, by number.
@@ -196,9 +256,9 @@ impl RunDir {
         if live.exists() { live } else { self.run_dir.join("logs").join(attempt.to_string()).join("log") }
     }
 
-    /// Forgets a launch that has ended. Its output stays, until there are too many.
-    pub fn forget(&mut self, attempt: Attempt) -> Result<(), RunDirError> {
-        self.note(&Line::Forgot { job: attempt.job, incarnation: attempt.incarnation })?;
+    /// Forgets a launch that has ended; how its job ended is kept. Its output stays, until there are too many.
+    pub fn forget(&mut self, attempt: Attempt, end: JobEnd) -> Result<(), RunDirError> {
+        self.note(&Line::Forgot { job: attempt.job, incarnation: attempt.incarnation, end })?;
         let (from, to) = (self.attempt_dir(attempt), self.run_dir.join("logs").join(attempt.to_string()));
         match fs::rename(from.path(), &to) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -230,12 +290,27 @@ impl RunDir {
         self.fence.take(line);
         let text = serde_json::to_string(line).unwrap_or_default() + "\n";
         let path = self.run_dir.join("fence.jsonl");
+        self.n_noted += 1;
+        if self.n_noted > MOST_NOTED + self.fence.forgotten.len() {
+            self.fence_file = write_anew(&path, &self.fence)?;
+            self.n_noted = 0;
+            return Ok(());
+        }
         self.fence_file.write_all(text.as_bytes()).map_err(|source| RunDirError::Directory { path, source })
     }
 }
 
+/// Writes what is known to a new file in place of the old one, and opens it to be appended to.
+fn write_anew(path: &Path, fence: &Fence) -> Result<File, RunDirError> {
+    record::write_lines(path, fence.lines())?;
+    let opened = fs::OpenOptions::new().append(true).open(path);
+    opened.map_err(|source| RunDirError::Directory { path: path.to_owned(), source })
+}
+
 #[cfg(test)]
 mod tests {
+    use rota_transport::message::{Lineage, StartId};
+
     use super::*;
 
     #[test]
@@ -259,11 +334,15 @@ mod tests {
     fn epochs_and_launches_are_known_again_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut run_dir = RunDir::open(folder.path(), false).expect("opened");
-        run_dir.set_terms(Epoch(7), Span::from_secs(30)).expect("written");
+        let mark = StateMark { lineage: Lineage(5), start: StartId(6), journal: 8 };
+        run_dir.set_terms(Epoch(7), Span::from_secs(30), mark).expect("written");
+        run_dir.set_journal(90).expect("written");
+        run_dir.set_journal(89).expect("not written: it is no news");
+        let instance = run_dir.instance();
         for attempt in [Attempt { job: 1, incarnation: 3 }, Attempt { job: 2, incarnation: 1 }] {
             fs::create_dir(run_dir.attempt_dir(attempt).path()).expect("made");
         }
-        run_dir.forget(Attempt { job: 1, incarnation: 3 }).expect("forgotten");
+        run_dir.forget(Attempt { job: 1, incarnation: 3 }, JobEnd::Finished).expect("forgotten");
         drop(run_dir);
         // A line that was not finished is ignored.
         let mut file =
@@ -271,6 +350,9 @@ mod tests {
         file.write_all(b"{\"forgot\":{\"job\":9,").expect("written");
         let run_dir = RunDir::open(folder.path(), false).expect("opened");
         let memory = run_dir.memory();
+        assert_eq!((memory.mark, run_dir.instance()), (StateMark { journal: 90, ..mark }, instance));
+        let ended = RecalledJob { job: JobId(1), launch: 3, end: JobEnd::Finished };
+        assert_eq!(run_dir.recalled(), [ended]);
         assert_eq!((memory.epoch, run_dir.lease()), (Epoch(7), Span::from_secs(30)));
         let launched: Vec<_> = memory.launched.into_iter().map(|(job, launch)| (job.0, launch.0)).collect();
         assert_eq!(launched, [(1, 3), (2, 1)]);

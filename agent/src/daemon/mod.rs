@@ -16,13 +16,14 @@ mod nursery;
 mod orders;
 mod renewal;
 mod translate;
+mod unreadable;
 mod watcher;
 
 use std::time::Duration;
 
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, IdentityError, JoinToken, Role};
-use rota_transport::message::{BootId, Fact, OrderId, Outcome, ToAgent, Welcome};
+use rota_transport::message::{BootId, Fact, Lineage, OrderId, Outcome, ToAgent, Welcome};
 use rota_transport::quic::{self, CERTIFICATES_REPLACED, JoinError};
 use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
@@ -52,6 +53,10 @@ const LOST_WAIT: Duration = Duration::from_millis(500);
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
 /// The file in which an operator marks emulated GPUs as bad.
 const BAD_GPUS_FILE: &str = "bad-gpus";
+/// How often the length of the head's journal is put on disk, if no launch does it before.
+const KEEP_JOURNAL_EVERY_MS: u64 = 10_000;
+/// The most ended jobs in one message.
+const MOST_RECALLED: usize = 5_000;
 
 /// All options of the agent.
 #[derive(Clone, Debug)]
@@ -134,6 +139,7 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
         version: Text::cut(env!("CARGO_PKG_VERSION")),
         address: Text::cut(&address),
         boot: BootId(rand::random()),
+        instance: run_dir.instance(),
     };
     let (news, arrivals) = mpsc::unbounded_channel();
     let (finished, outcomes) = mpsc::unbounded_channel();
@@ -182,6 +188,8 @@ struct Daemon {
     wants_link: Option<Duration>,
     /// The lease last sent to the shims.
     lease_until: Option<Time>,
+    /// When the length of the head's journal was last put on disk.
+    journal_kept_ms: u64,
 }
 
 impl Daemon {
@@ -220,6 +228,7 @@ impl Daemon {
             renew: None,
             wants_link: None,
             lease_until: None,
+            journal_kept_ms: 0,
         }
     }
 
@@ -348,11 +357,12 @@ impl Daemon {
             }
         }
         self.pass_on_lease();
+        self.keep_journal(now_ms(), KEEP_JOURNAL_EVERY_MS);
     }
 
     fn welcomed(&mut self, welcome: Welcome) {
         // On disk before any order is carried out: from now on, heads of a lower epoch are refused.
-        if let Err(error) = self.run_dir.set_terms(welcome.epoch, welcome.lease.span()) {
+        if let Err(error) = self.run_dir.set_terms(welcome.epoch, welcome.lease.span(), welcome.mark) {
             error!("{error}");
             return self.hang_up(&error.to_string(), REFUSED_WAIT);
         }
@@ -360,7 +370,34 @@ impl Daemon {
             link.receiver.trust();
         }
         info!(epoch = %welcome.epoch, "connected to the head");
+        if welcome.replaces != Lineage::NONE {
+            warn!("an operator has accepted a restored state: the head is told what it may not know");
+            self.tell_history();
+        }
         self.send_inventory();
+    }
+
+    /// Tells a head with a restored state which jobs have ended here, and where what runs comes from.
+    fn tell_history(&mut self) {
+        for jobs in self.run_dir.recalled().chunks(MOST_RECALLED) {
+            let jobs = jobs.to_vec();
+            self.act(|session, _, out| session.recall(jobs, out));
+        }
+        for origin in self.launches.origins() {
+            self.act(|session, _, out| session.origin(origin, out));
+        }
+    }
+
+    /// How far the head's journal is, as far as the disk shall know: an agent that is started again must recognise an older
+    /// copy of the head's state.
+    fn keep_journal(&mut self, now_ms: u64, most_age_ms: u64) {
+        if now_ms < self.journal_kept_ms + most_age_ms {
+            return;
+        }
+        self.journal_kept_ms = now_ms;
+        if let Err(error) = self.run_dir.set_journal(self.session.memory().mark.journal) {
+            warn!("{error}");
+        }
     }
 
     fn send_inventory(&mut self) {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use rota_transport::message::{Fact, KeepWork, Launch, OrderId, Outcome, Start, Task};
+use rota_transport::message::{Fact, JobEnd, KeepWork, Launch, OrderId, Outcome, Start, Task};
 use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::checkpoints::CopyError;
 use super::watcher::{News, Origin, Watcher};
-use super::{Daemon, checkpoints, millis_of, translate};
+use super::{Daemon, checkpoints, millis_of, translate, unreadable};
 use crate::clock::now_ms;
 use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
 use crate::shim::control::ToShim;
@@ -56,7 +56,7 @@ impl Daemon {
                 self.copy(order, write, attempt.job.0);
                 None
             }
-            Task::Forget { attempt } => Some(self.forget(translate::attempt(attempt))),
+            Task::Forget { attempt, end } => Some(self.forget(translate::attempt(attempt), end)),
             Task::ReadLog { attempt, offset, n_bytes } => {
                 Some(self.read_log(order, translate::attempt(attempt), offset, n_bytes))
             }
@@ -87,6 +87,7 @@ impl Daemon {
 
     /// Finds launches of an earlier agent: those that run are watched, those that ended are kept for the inventory.
     pub(super) fn find_launches(&mut self) {
+        let mut unreadable = Vec::new();
         for attempt in self.run_dir.attempts() {
             let dir = self.run_dir.attempt_dir(attempt);
             match dir.launch() {
@@ -96,12 +97,24 @@ impl Daemon {
                     self.cpus.bind(&spec.grant.pinned);
                     self.watch(spec, state, Origin::Found);
                 }
+                Err(error) if unreadable::must_stay(&dir) => unreadable.push((attempt, error)),
                 // It was not written completely, so nothing was started from it.
                 Err(error) => {
                     warn!(%attempt, "a launch that cannot be read is dropped: {error}");
                     let _ = std::fs::remove_dir_all(dir.path());
                 }
             }
+        }
+        for (attempt, error) in unreadable {
+            let text = format!(
+                "launch {attempt} cannot be read and may be alive: its GPUs stay taken until it ends or is stopped: {error}"
+            );
+            warn!("{text}");
+            let dir = self.run_dir.attempt_dir(attempt);
+            let spec = unreadable::stand_in(attempt, self.run_dir.path(), &self.node, &self.launches.gpus());
+            let state = unreadable::state(&dir, &spec);
+            self.watch(spec, state, Origin::Found);
+            self.report(Fact::Warning(Text::cut(&text)));
         }
         if self.launches.n_live() > 0 && self.run_dir.lease().0 > 0 {
             self.session.adopt_lease(super::now(), self.run_dir.lease());
@@ -129,6 +142,8 @@ impl Daemon {
         };
         let spec = translate::spec(launch, gpus, pinned.clone(), &local);
         let dir = self.run_dir.attempt_dir(spec.attempt);
+        // A head that does not know this launch must be recognised, even if this agent is killed next.
+        self.keep_journal(now_ms(), 0);
         // The directory is the record that this launch was ordered: made once, and before anything runs.
         let made = std::fs::create_dir(dir.path()).map_err(|error| error.to_string());
         if let Err(why) = made.and_then(|()| dir.set_launch(&spec).map_err(|error| error.to_string())) {
@@ -189,7 +204,7 @@ impl Daemon {
         }
     }
 
-    fn forget(&mut self, attempt: Attempt) -> Outcome {
+    fn forget(&mut self, attempt: Attempt, end: JobEnd) -> Outcome {
         match self.launches.get_mut(attempt) {
             Some(live) if !live.has_ended() => {
                 return Outcome::Failed(Text::cut(&format!("launch {attempt} has not ended")));
@@ -197,7 +212,7 @@ impl Daemon {
             None => return Outcome::Done,
             Some(_) => {}
         }
-        match self.run_dir.forget(attempt) {
+        match self.run_dir.forget(attempt, end) {
             Ok(()) => {
                 self.launches.remove(attempt);
                 self.remove_empty_home(attempt.job);

@@ -140,6 +140,10 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
         makes_checkpoint_dir: launch.checkpoint_directory.as_str().is_empty(),
         keeps_progress: false,
         log: LogCaps { file_bytes: launch.log.file_bytes, n_files: u32::from(launch.log.n_files) },
+        origin: launch.request.as_ref().map(|request| {
+            let (attempt, user, n_nodes) = (launch.attempt, launch.user.clone(), numbers.n_nodes);
+            Box::new(wire::Origin { attempt, user, request: (**request).clone(), n_nodes })
+        }),
     }
 }
 

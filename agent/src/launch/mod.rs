@@ -218,6 +218,7 @@ pub(crate) mod tests {
             makes_directory: false,
             makes_checkpoint_dir: false,
             log: LogCaps::default(),
+            origin: None,
         }
     }
 }

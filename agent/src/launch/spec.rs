@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rota_transport::message::Origin;
 use serde::{Deserialize, Serialize};
 
 use super::account::RunAs;
@@ -59,6 +60,9 @@ pub struct LaunchSpec {
     pub makes_checkpoint_dir: bool,
     /// How much output is kept.
     pub log: LogCaps,
+    /// Who asked for the job and what for, kept for a head that has lost it.
+    #[serde(default)]
+    pub origin: Option<Box<Origin>>,
 }
 
 /// A job's launch: the number of the job and how many times it was launched.

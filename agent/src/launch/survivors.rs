@@ -38,6 +38,13 @@ pub fn marked(mark: &str) -> Vec<Pid> {
     all().filter(carries).collect()
 }
 
+/// A variable in the environment that a process was started with.
+pub fn variable(pid: Pid, name: &str) -> Option<String> {
+    let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let value = |entry: &[u8]| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+    String::from_utf8(environ.split(|byte| *byte == 0).find_map(value)?).ok()
+}
+
 /// When a process was started, in ticks since the machine was: with its number it is unique until the next boot.
 pub fn start_time(pid: Pid) -> Option<u64> {
     fields_after_name(pid)?.split_whitespace().nth(19)?.parse().ok()

@@ -133,6 +133,7 @@ impl Prepared {
             makes_directory: false,
             makes_checkpoint_dir: false,
             log: LogCaps::default(),
+            origin: None,
         };
         dir.set_launch(&launch)?;
         Ok(Prepared { launch, dir, watches_memory, warnings })

@@ -75,6 +75,7 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
         makes_directory: false,
         makes_checkpoint_dir: false,
         log: LogCaps::default(),
+        origin: None,
     }
 }
 

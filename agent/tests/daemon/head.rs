@@ -292,5 +292,6 @@ pub(crate) fn launch(attempt: Attempt, argv: &[&str]) -> Launch {
         log: LogLimits { file_bytes: 1 << 20, n_files: 2 },
         grace: Wait::new(Span::from_secs(5)).expect("a time"),
         time_scale: TimeScale::REAL,
+        request: None,
     }
 }

@@ -42,7 +42,7 @@ async fn a_launch_runs_reports_and_is_forgotten() {
     assert_eq!(exited.exit, Exit { how: ExitHow::Code(4), cause: ExitCause::Itself });
     assert_eq!(exited.tail.as_str(), "hello 3.1 A100 0\n");
     assert_eq!(log_of(&mut head, one).await, "hello 3.1 A100 0\n");
-    assert_eq!(head.done(Task::Forget { attempt: one }).await, Outcome::Done);
+    assert_eq!(head.done(Task::Forget { attempt: one, end: JobEnd::None }).await, Outcome::Done);
     assert_eq!(log_of(&mut head, one).await, "hello 3.1 A100 0\n", "output stays");
     let Outcome::Failed(why) = head.done(Task::Launch(Box::new(launch(one, &sh("true"))))).await else {
         panic!("an old launch was started again")
@@ -239,9 +239,11 @@ async fn a_head_of_a_lower_epoch_is_not_obeyed_even_after_a_restart() {
         lease: Wait::new(LEASE).expect("a time"),
         heartbeat: Wait::new(Span::from_secs(1)).expect("a time"),
         reports_seen: Sequence(0),
+        mark: StateMark::default(),
+        replaces: Lineage::NONE,
     };
     let ghost = launch(attempt(1, 1), &sh("echo obeyed"));
-    let order = Order { id: OrderId(1), epoch: Epoch(4), task: Task::Launch(Box::new(ghost)) };
+    let order = Order { id: OrderId(1), epoch: Epoch(4), task: Task::Launch(Box::new(ghost)), journal: 0 };
     head.send_all(&[ToAgent::Welcome(terms), ToAgent::Order(order)]).await;
     head.until_hung_up().await;
     assert!(!head.run_dir().join("attempts/1.1").exists(), "the ghost was obeyed");

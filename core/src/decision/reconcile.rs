@@ -2,7 +2,6 @@
 
 use crate::check::CheckedPlan;
 use crate::event::{Command, StopCause};
-use crate::ids::Incarnation;
 use crate::plan::{Hold, Verdict};
 use crate::table::{JobPhase, JobTable};
 
@@ -31,7 +30,7 @@ pub fn reconcile(jobs: &JobTable, checked: CheckedPlan) -> Vec<Command> {
         if jobs.phase(row) == JobPhase::Running {
             commands.push(stop(jobs, row));
         }
-        starts.push(Command::Start { job, incarnation: Incarnation(incarnation.0 + 1), allocation });
+        starts.push(Command::Start { job, incarnation: jobs.launch_after(incarnation), allocation });
     }
     let verdicts = plan.verdicts.into_iter().map(|(job, verdict)| match verdict {
         Verdict::Admit => Command::Admit { job },

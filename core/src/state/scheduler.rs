@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::allocation::{GpuSet, Slice};
-use crate::check::CheckedPlan;
+use crate::allocation::{Allocation, GpuSet, Slice};
+use crate::check::{CheckedPlan, PlanViolation, check};
 use crate::cluster::Cluster;
 use crate::event::{Command, Event, KeptJob, StopCause};
 use crate::ids::{Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
+use crate::plan::{Hold, Plan, Run, Verdict};
 use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
 use crate::table::{JobPhase, JobTable};
@@ -89,7 +90,7 @@ impl Scheduler {
             Event::JobCorrected(spec) => self.correct(now, spec),
             Event::JobStopped { job, incarnation, done } => {
                 // A job that moves is launched again at once: the new launch begins at the last count of the one before.
-                let next = Incarnation(incarnation.0.saturating_add(1));
+                let next = self.jobs.launch_after(*incarnation);
                 if let Some(row) = self.current(*job, *incarnation).or_else(|| self.current(*job, next)) {
                     Arc::make_mut(&mut self.jobs).report_done(row, now, *done);
                 }
@@ -278,6 +279,40 @@ impl Scheduler {
         if self.guards.min_run != min_run {
             Arc::make_mut(&mut self.guards).min_run = min_run;
         }
+    }
+
+    /// From now on, launches have at least this number: lower ones may be in use by launches that are not known here.
+    pub fn skip_launches(&mut self, first: Incarnation) {
+        Arc::make_mut(&mut self.jobs).skip_launches(first);
+    }
+
+    /// Takes over a launch that runs without having been ordered by this state, as after a restore from an older copy. The
+    /// job must be known and not run, and what the launch holds must be free.
+    pub fn adopt(
+        &mut self,
+        now: Time,
+        job: JobId,
+        incarnation: Incarnation,
+        allocation: &Allocation,
+    ) -> Result<Vec<Command>, PlanViolation> {
+        let is_running = |row: &usize| self.jobs.phase(*row) == JobPhase::Running;
+        let running = (0..self.jobs.len()).filter(is_running).map(|row| self.jobs.id(row));
+        // A job that runs already is then planned twice, which the check refuses.
+        let mut run: Vec<_> = running.map(|job| Run { job, what: Hold::Keep }).collect();
+        run.push(Run { job, what: Hold::Take(allocation.clone()) });
+        let asks = self.jobs.row(job).is_some_and(|row| self.jobs.phase(row) == JobPhase::Asking);
+        let verdicts = if asks { vec![(job, Verdict::Admit)] } else { Vec::new() };
+        check(&self.snapshot(now), Plan { run, verdicts, ..Plan::default() })?;
+        let mut commands: Vec<_> = asks.then_some(Command::Admit { job }).into_iter().collect();
+        commands.push(Command::Start { job, incarnation, allocation: allocation.clone() });
+        let jobs = Arc::make_mut(&mut self.jobs);
+        for command in &commands {
+            apply(jobs, &self.cluster, &self.nodes, now, command);
+        }
+        if let Some(row) = jobs.row(job) {
+            jobs.set_incarnation(row, incarnation);
+        }
+        Ok(commands)
     }
 
     /// The view of this instant.

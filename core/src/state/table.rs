@@ -169,6 +169,8 @@ pub struct JobTable {
     sizes: Vec<Size>,
     allocations: Vec<Allocation>,
     incarnations: Vec<Incarnation>,
+    /// Launches have at least this number.
+    first_launch: Incarnation,
     paces: Vec<Pace>,
     row_of: Vec<u32>,
     n_asking: usize,
@@ -271,6 +273,21 @@ impl JobTable {
     /// How many times the job of a row was launched.
     pub fn incarnation(&self, row: usize) -> Incarnation {
         self.incarnations[row]
+    }
+
+    /// The number of the launch after one: the next, or the first that was not skipped.
+    pub fn launch_after(&self, incarnation: Incarnation) -> Incarnation {
+        Incarnation(incarnation.0.saturating_add(1)).max(self.first_launch)
+    }
+
+    /// Launches from now on have at least this number: lower ones may be in use by launches that are not known here.
+    pub(crate) fn skip_launches(&mut self, first: Incarnation) {
+        self.first_launch = self.first_launch.max(first);
+    }
+
+    /// Takes a launch that was started elsewhere for the last one of the job of a row.
+    pub(crate) fn set_incarnation(&mut self, row: usize, incarnation: Incarnation) {
+        self.incarnations[row] = incarnation;
     }
 
     /// Iterations done so far, as far as known.
@@ -432,7 +449,7 @@ impl JobTable {
         self.phases[row] = JobPhase::Running;
         self.n_running += 1;
         self.columns.since[row] = now.as_secs_f64();
-        self.incarnations[row].0 += 1;
+        self.incarnations[row] = self.launch_after(self.incarnations[row]);
         self.set_pace(row, now, now + delay, &allocation, rate);
         self.paces[row].started = now;
         self.paces[row].fetch = fetch;

@@ -6,6 +6,7 @@ use rota_core::event::{Command, Event, StopCause};
 use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::Time;
+use rota_transport::message::JobEnd;
 
 use super::{ClusterState, CurrentPolicy, Standing};
 use crate::pace::bounded;
@@ -22,7 +23,7 @@ impl ClusterState {
             Record::JobSubmitted { job } => self.hand_over(*job),
             Record::JobStarted { job, incarnation } => {
                 self.begins_to_run(now, *job);
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
                     known.ran_on = known.last_launch.1.first().copied();
@@ -33,7 +34,7 @@ impl ClusterState {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobPaced { job, pace } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 let factor = bounded(*pace) / known.pace;
                 known.pace = bounded(*pace);
                 let profile = Arc::new(known.spec.profile.at_pace(factor));
@@ -52,7 +53,7 @@ impl ClusterState {
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
                 self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 known.n_failures += u32::from(*is_failure);
                 known.reason.clone_from(reason);
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
@@ -61,7 +62,7 @@ impl ClusterState {
                 self.stops_running(now, *job);
                 self.held.remove(job);
                 self.tell_dependents(*job, Standing::Finished);
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.jobs.get_mut(job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
                 Some(Event::JobFinished { job: *job, incarnation: *incarnation })
@@ -109,7 +110,7 @@ impl ClusterState {
             }
             Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
-                    let known = self.jobs.get_mut(job.index());
+                    let known = self.jobs.get_mut(job);
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
                         known.skipped += done;
                     }
@@ -122,7 +123,30 @@ impl ClusterState {
             }
             // The policy is asked again at once, with the memory of its last accepted plan.
             Record::PlanOvertaken { .. } => self.wake(now),
+            Record::NumbersSkipped { first_job, first_launch } => {
+                if *first_job > self.next_job {
+                    self.skipped_jobs.push((self.next_job, *first_job));
+                    self.next_job = *first_job;
+                }
+                self.scheduler.skip_launches(*first_launch);
+                None
+            }
+            Record::JobRecalled { job, end, .. } => {
+                let standing = match end {
+                    JobEnd::None => return None,
+                    JobEnd::Finished => Standing::Finished,
+                    JobEnd::Cancelled => Standing::Cancelled,
+                    JobEnd::Failed => Standing::Failed,
+                };
+                let known = self.jobs.get_mut(job).filter(|known| !known.standing.is_over())?;
+                if standing == Standing::Finished {
+                    known.done = known.done.max(known.spec.estimated_work);
+                }
+                self.end(now, *job, standing, "ended before the state was restored".into())
+            }
             Record::HeadStarted { .. }
+            | Record::RestoreAccepted { .. }
+            | Record::JobAdopted { .. }
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }
@@ -148,7 +172,7 @@ impl ClusterState {
 
     /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         known.done = known.done.max(done);
         Some(known.done)
     }
@@ -156,7 +180,7 @@ impl ClusterState {
     pub(super) fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
         self.stops_running(now, job);
         self.tell_dependents(job, standing);
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.jobs.get_mut(&job)?;
         let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         (!was_held).then_some(Event::JobCancelled { job })
@@ -171,13 +195,13 @@ impl ClusterState {
         match order {
             Command::Decline { job, reason } => {
                 self.tell_dependents(*job, Standing::Declined);
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);
                 }
             }
             Command::Start { job, incarnation, allocation } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
                     known.skipped = 0.0;
@@ -185,7 +209,7 @@ impl ClusterState {
                 }
             }
             Command::Stop { job, cause: StopCause::Preempted | StopCause::NodeLost, .. } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.jobs.get_mut(job) {
                     known.n_preemptions += 1;
                 }
             }

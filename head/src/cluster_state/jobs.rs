@@ -111,7 +111,8 @@ impl ClusterState {
         let spec = Arc::new(self.spec(now, job, user, request));
         self.answered.entry((user.to_owned(), key)).or_default().push(job);
         self.held.insert(job);
-        self.jobs.push(JobRecord {
+        self.next_job = self.next_job.max(JobId(job.0.saturating_add(1)));
+        let record = JobRecord {
             user: user.to_owned(),
             request: Arc::new(request.clone()),
             spec,
@@ -136,7 +137,8 @@ impl ClusterState {
                 ..JobLife::default()
             },
             gpu_s: 0.0,
-        });
+        };
+        self.jobs.insert(job, record);
     }
 
     /// A job as the scheduler sees it.

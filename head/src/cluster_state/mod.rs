@@ -14,6 +14,7 @@ pub use life::{JobLife, OnHold};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rota_core::allocation::Allocation;
 use rota_core::check::{CheckedPlan, PlanViolation, check};
 use rota_core::cluster::Cluster;
 use rota_core::event::{Command, Event};
@@ -62,8 +63,12 @@ pub struct CurrentPolicy {
 #[derive(Debug)]
 pub struct ClusterState {
     scheduler: Scheduler,
-    /// By number.
-    jobs: Vec<JobRecord>,
+    /// By number; numbers may be left out.
+    jobs: BTreeMap<JobId, JobRecord>,
+    /// The number of the next job.
+    next_job: JobId,
+    /// Numbers that were left out because a lost state may have given them: the first, and the one after the last.
+    skipped_jobs: Vec<(JobId, JobId)>,
     /// Jobs that were received and have not reached the scheduler, or were taken out of it.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
@@ -97,7 +102,9 @@ impl ClusterState {
         scheduler.name_tenants(&tenants);
         Ok(ClusterState {
             scheduler,
-            jobs: Vec::new(),
+            jobs: BTreeMap::new(),
+            next_job: JobId(0),
+            skipped_jobs: Vec::new(),
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
@@ -126,13 +133,17 @@ impl ClusterState {
                 Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
             };
         }
+        if let Record::JobAdopted { job, incarnation, allocation } = record {
+            return self.adopt(now, *job, *incarnation, allocation);
+        }
         let event = self.fold(now, record);
         let mut ended = Vec::new();
         if let Record::JobFinished { job, .. }
         | Record::JobCancelled { job, .. }
         | Record::JobFailed { job, .. }
         | Record::JobTimedOut { job, .. }
-        | Record::JobDeclined { job, .. } = record
+        | Record::JobDeclined { job, .. }
+        | Record::JobRecalled { job, .. } = record
         {
             self.count_gpu_time(now, *job);
             ended.extend(self.job(*job).map(|_| *job));
@@ -154,7 +165,7 @@ impl ClusterState {
     fn count_gpu_time(&mut self, now: Time, job: JobId) {
         let table = self.scheduler.jobs();
         let gpu_s = table.row(job).map(|row| table.service_at(row, now));
-        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(job.index())) {
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(&job)) {
             known.gpu_s = gpu_s;
         }
     }
@@ -165,6 +176,18 @@ impl ClusterState {
         let plan = PlanRecord::from(&decision);
         let applied = self.commit(now, decision.checked, &memory);
         (Record::Planned { round, plan, memory }, applied)
+    }
+
+    /// Takes over a launch that runs already; the orders are those that would have led to it.
+    fn adopt(&mut self, now: Time, job: JobId, incarnation: Incarnation, allocation: &Allocation) -> Applied {
+        match self.scheduler.adopt(now, job, incarnation, allocation) {
+            Ok(orders) => {
+                self.changed.get_or_insert(now);
+                self.note_orders(now, &orders);
+                Applied { orders, ..Applied::default() }
+            }
+            Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
+        }
     }
 
     fn commit(&mut self, now: Time, checked: CheckedPlan, memory: &str) -> Applied {
@@ -190,17 +213,32 @@ impl ClusterState {
     }
 
     /// Every job, by number.
-    pub fn jobs(&self) -> &[JobRecord] {
+    pub fn jobs(&self) -> &BTreeMap<JobId, JobRecord> {
         &self.jobs
     }
 
     /// A job by number.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
-        self.jobs.get(id.index())
+        self.jobs.get(&id)
+    }
+
+    /// The least number of launches to come.
+    pub fn first_launch(&self) -> Incarnation {
+        self.scheduler.jobs().launch_after(Incarnation(0))
+    }
+
+    /// Whether a job that is not known may have been one of a lost state.
+    pub fn may_be_lost(&self, job: JobId) -> bool {
+        self.skipped_jobs.iter().any(|(first, past)| (*first..*past).contains(&job))
+    }
+
+    /// The number that the next job gets.
+    pub fn next_job(&self) -> JobId {
+        self.next_job
     }
 
     fn job_mut(&mut self, id: JobId) -> Option<&mut JobRecord> {
-        self.jobs.get_mut(id.index())
+        self.jobs.get_mut(&id)
     }
 
     /// Jobs that were received and have not reached the scheduler.

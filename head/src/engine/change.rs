@@ -102,7 +102,7 @@ fn selected(engine: &Engine, person: &Person, selection: &JobSelection) -> Resul
         together.insert((job.user.clone(), job.life.key));
     }
     let is_any = ranges.is_empty() && arrays.is_empty();
-    let all = engine.state.cluster().jobs().iter().enumerate().map(|(index, job)| (JobId::from(index), job));
+    let all = engine.state.cluster().jobs().iter().map(|(id, job)| (*id, job));
     let is_meant = |(id, job): &(JobId, &JobRecord)| {
         let in_range = ranges.iter().any(|(first, last)| first <= id && id <= last);
         let in_array = !together.is_empty() && together.contains(&(job.user.clone(), job.life.key));

@@ -36,7 +36,7 @@ use rota_core::time::{Span, Time};
 use rota_transport::identity::UserRole;
 use rota_transport::message::{FromUser, ToAgent, ToHead, ToUser};
 use rota_transport::quic::Peer;
-use rota_transport::value::Name;
+use rota_transport::value::{Name, Text};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
@@ -61,6 +61,8 @@ pub(crate) enum Input {
         link: u64,
         sender: mpsc::Sender<ToAgent>,
         peer: Peer,
+        /// What it said first: a greeting, or it is not heard further.
+        first: ToHead,
     },
     FromAgent {
         name: Name,
@@ -191,25 +193,14 @@ impl Engine {
     fn take(&mut self, input: Input) {
         let moment = self.clock.moment();
         match input {
-            Input::AgentConnected { name, link, sender, peer } => {
-                tracing::info!("{name} connected");
-                self.state.connected(&name);
-                if let Some(old) = self.links.insert(name, Link { id: link, sender, peer }) {
-                    old.peer.close("another connection of this agent took its place");
-                }
+            Input::AgentConnected { name, link, sender, peer, first } => {
+                self.greeted(moment, &name, Link { id: link, sender, peer }, first);
             }
             Input::FromAgent { name, link, message } => {
                 if self.links.get(&name).is_none_or(|known| known.id != link) {
                     return;
                 }
-                if let Err(error) = self.state.receive(moment, &name, message) {
-                    let text = format!("{name} was disconnected: {error}");
-                    tracing::warn!("{text}");
-                    self.state.record(moment, Record::Noted { text });
-                    // The last messages to it leave with this batch, then the connection ends.
-                    self.write_and_send();
-                    self.hang_up(&name);
-                }
+                self.receive(moment, &name, message);
             }
             Input::AgentGone { name, link } => {
                 if self.links.get(&name).is_some_and(|known| known.id == link) {
@@ -235,6 +226,34 @@ impl Engine {
             Input::Shutdown => self.is_over = true,
         }
         self.hand_out_logs();
+    }
+
+    /// An agent connected. If it may speak for its node, it takes the place of an earlier connection.
+    fn greeted(&mut self, moment: Moment, name: &Name, link: Link, first: ToHead) {
+        let ToHead::Hello(hello) = first else {
+            return link.peer.close("the first message must be a greeting");
+        };
+        if let Err(error) = self.state.admit(moment, name, &hello) {
+            // The writer sends it and ends, because nothing else will follow.
+            let _ = link.sender.try_send(ToAgent::Refused(Text::cut(&error.to_string())));
+            return;
+        }
+        tracing::info!("{name} connected");
+        if let Some(old) = self.links.insert(name.clone(), link) {
+            old.peer.close("another connection of this agent took its place");
+        }
+        self.receive(moment, name, ToHead::Hello(hello));
+    }
+
+    fn receive(&mut self, moment: Moment, name: &Name, message: ToHead) {
+        if let Err(error) = self.state.receive(moment, name, message) {
+            let text = format!("{name} was disconnected: {error}");
+            tracing::warn!("{text}");
+            self.state.record(moment, Record::Noted { text });
+            // The last messages to it leave with this batch, then the connection ends.
+            self.write_and_send();
+            self.hang_up(name);
+        }
     }
 
     /// Stops all launches, and ends when they are gone or have taken too long.
@@ -282,7 +301,9 @@ impl Engine {
             let writes = self.state.outbox().take_writes();
             self.state.written(&writes);
         }
-        for (name, message) in self.state.outbox().take_sends() {
+        let position = self.store.position();
+        for (name, mut message) in self.state.outbox().take_sends() {
+            message.stamp(position);
             let Some(link) = self.links.get(&name) else { continue };
             if link.sender.try_send(message).is_err() {
                 tracing::warn!("{name} does not keep up with what it is sent: its connection is closed");

@@ -18,7 +18,7 @@ use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scr
 use crate::record::{NodeHas, Record};
 use crate::replay::replay;
 use crate::rules::{ProfileText, Rules};
-use crate::state::{State, StateSettings};
+use crate::state::{Past, State, StateSettings};
 use crate::store::Store;
 
 /// A policy that counts its decisions: in odd ones the lowest priority goes first, in even ones the highest.
@@ -44,7 +44,7 @@ impl Head {
         let clock = Clock::new(Time::ZERO, 1.0);
         let (terms, time_scale) = (Terms::default(), TimeScale::REAL);
         let settings = StateSettings { epoch: Epoch(1), terms, time_scale, copies_checkpoints: false };
-        let state = State::new(settings, cluster, Vec::new(), clock.moment());
+        let state = State::new(settings, cluster, Vec::new(), clock.moment(), Past::of_test());
         let timer = RoundTimer::new(RoundSettings {
             round: rules.round,
             wakes_early: true,

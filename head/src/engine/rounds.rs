@@ -20,6 +20,9 @@ impl Engine {
     }
 
     pub(super) fn begin_round_if_due(&mut self, moment: Moment) {
+        if self.state.is_waiting_for_leases() || self.state.later_state().is_some() {
+            return;
+        }
         if !self.is_ready {
             let n_here = self.state.agents().n_here();
             self.is_ready = n_here >= self.timer.settings().wait_for;

@@ -54,9 +54,10 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
 
 /// What is wrong with the head. A failing disk is reported before a failing policy: without a disk nothing is decided.
 fn trouble(engine: &Engine) -> String {
+    let later = engine.state.later_state().map(str::to_owned);
     let refused = engine.state.cluster().policy().refused.as_str();
     let texts = [engine.decider.failure(), refused].into_iter().filter(|text| !text.is_empty());
-    engine.disk_trouble.clone().unwrap_or_else(|| texts.collect::<Vec<_>>().join("; "))
+    engine.disk_trouble.clone().or(later).unwrap_or_else(|| texts.collect::<Vec<_>>().join("; "))
 }
 
 /// The jobs asked for, in as many messages as they need.
@@ -70,9 +71,9 @@ pub(super) fn jobs(engine: &Engine, person: &Person, which: &WhichJobs) -> Resul
         WhichJobs::All => true,
         WhichJobs::These(these) => these.contains(id),
     };
-    let all = engine.state.cluster().jobs().iter().enumerate().map(|(index, job)| (JobId::from(index), job));
+    let all = engine.state.cluster().jobs().iter();
     let views: Vec<_> =
-        all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, id, job)).collect();
+        all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, *id, job)).collect();
     let mut answers: Vec<_> = views.chunks(PER_MESSAGE).map(|some| ToUser::Jobs(some.to_vec())).collect();
     answers.push(ToUser::End);
     Ok(answers)

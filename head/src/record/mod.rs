@@ -9,11 +9,12 @@ mod text;
 
 pub use plan::{PlanRecord, WakeRecord};
 
+use rota_core::allocation::Allocation;
 use rota_core::cluster::NodeGroup;
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::resources::Host;
 use rota_core::time::Span;
-use rota_transport::message::{Epoch, JobRequest};
+use rota_transport::message::{Epoch, JobEnd, JobRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Rules;
@@ -318,6 +319,36 @@ pub enum Record {
     PolicyRefused {
         /// What is wrong with the new text, as people read it.
         reason: String,
+    },
+    /// An operator accepted a state that was restored from an older copy.
+    RestoreAccepted {
+        /// The lineage that begins with it, as agents name it.
+        lineage: String,
+    },
+    /// Numbers of jobs and launches below these are not given any more: a lost state may have used them.
+    NumbersSkipped {
+        /// The number of the next job.
+        first_job: JobId,
+        /// The least number of launches to come.
+        first_launch: Incarnation,
+    },
+    /// A launch that a lost state had ordered was found running, and goes on under this one.
+    JobAdopted {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// The number of the launch that runs.
+        incarnation: Incarnation,
+        /// What it holds.
+        allocation: Allocation,
+    },
+    /// An agent remembers that a job has ended, which a lost state knew and this one did not.
+    JobRecalled {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// The last launch of it that the agent remembers.
+        incarnation: Incarnation,
+        /// How the job ended.
+        end: JobEnd,
     },
 }
 

@@ -1,5 +1,7 @@
 //! Records in words: their kind as the journal names it, and a sentence for people.
 
+use rota_transport::message::JobEnd;
+
 use super::Record;
 
 impl Record {
@@ -42,6 +44,10 @@ impl Record {
             Record::NodeClosed { .. } => "node-closed",
             Record::NodeOpened { .. } => "node-opened",
             Record::PolicyRefused { .. } => "policy-refused",
+            Record::RestoreAccepted { .. } => "restore-accepted",
+            Record::NumbersSkipped { .. } => "numbers-skipped",
+            Record::JobAdopted { .. } => "job-adopted",
+            Record::JobRecalled { .. } => "job-recalled",
         }
     }
 
@@ -116,6 +122,25 @@ impl Record {
             }
             Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
             Record::PolicyRefused { reason } => reason.clone(),
+            Record::RestoreAccepted { lineage } => {
+                format!("an operator accepted this state, restored from an older copy: lineage {lineage}")
+            }
+            Record::NumbersSkipped { first_job, first_launch } => {
+                format!("jobs are numbered from {first_job} on, launches from {first_launch} on")
+            }
+            Record::JobAdopted { job, incarnation, allocation } => {
+                let n_gpus = allocation.n_gpus();
+                format!("job {job} was found running on {n_gpus} GPUs and goes on, launch {incarnation}")
+            }
+            Record::JobRecalled { job, incarnation, end } => {
+                let how = match end {
+                    JobEnd::None => "was stopped",
+                    JobEnd::Finished => "was finished",
+                    JobEnd::Cancelled => "was cancelled",
+                    JobEnd::Failed => "was given up",
+                };
+                format!("job {job} {how} before the restore, as its node remembers (launch {incarnation})")
+            }
         }
     }
 
@@ -139,7 +164,9 @@ impl Record {
             | Record::JobHeld { job, .. }
             | Record::JobReleased { job, .. }
             | Record::JobSentBack { job, .. }
-            | Record::JobPrioritized { job, .. } => Some(*job),
+            | Record::JobPrioritized { job, .. }
+            | Record::JobAdopted { job, .. }
+            | Record::JobRecalled { job, .. } => Some(*job),
             Record::HeadStarted { .. }
             | Record::NodeJoined { .. }
             | Record::NodeLost { .. }
@@ -157,7 +184,9 @@ impl Record {
             | Record::Noted { .. }
             | Record::NodeClosed { .. }
             | Record::NodeOpened { .. }
-            | Record::PolicyRefused { .. } => None,
+            | Record::PolicyRefused { .. }
+            | Record::RestoreAccepted { .. }
+            | Record::NumbersSkipped { .. } => None,
         }
     }
 }

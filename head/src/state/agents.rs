@@ -1,15 +1,20 @@
 //! The agents and the session with each: who is connected, who is silent, which node is whose.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use rota_core::ids::NodeId;
 use rota_core::time::Time;
-use rota_transport::message::{Attempt, Epoch, Hello, OrderId, Task, ToHead};
+use rota_transport::message::{
+    Attempt, BootId, Epoch, Hello, InstanceId, Lineage, OrderId, StateMark, Task, ToHead,
+};
 use rota_transport::session::{HeadOutput, HeadSession, SeenReports, SessionError, Terms};
 use rota_transport::value::{Name, Text};
 
 use super::Moment;
 use super::outbox::Outbox;
+
+/// How many earlier boots of an agent are remembered.
+const MOST_SUPERSEDED: usize = 16;
 
 /// What the head knows of an agent.
 #[derive(Debug)]
@@ -23,6 +28,12 @@ pub(crate) struct Agent {
     is_known: bool,
     since: Time,
     reason: String,
+    /// The run directory it is served from.
+    instance: InstanceId,
+    /// Boots that another one from the same run directory took the place of.
+    superseded: VecDeque<BootId>,
+    /// Whether it served a state that this head's took the place of.
+    is_replaced: bool,
 }
 
 impl Agent {
@@ -43,6 +54,19 @@ impl Agent {
     /// Whether it has said what it has and runs since it connected.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// Until when its lease lasts, in real time; none when it is over.
+    pub(super) fn lease_until(&self) -> Option<Time> {
+        self.session.lease_until()
+    }
+
+    pub(super) fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    pub(super) fn is_superseded(&self, boot: BootId) -> bool {
+        self.superseded.contains(&boot)
     }
 
     /// When its state last changed, in the head's time.
@@ -132,6 +156,11 @@ impl Agents {
         self.by_name.values().any(|agent| agent.node == Some(node) && agent.is_known)
     }
 
+    /// Whether a node's agent served a state that this head's took the place of.
+    pub(super) fn is_replaced(&self, node: NodeId) -> bool {
+        self.by_name.values().any(|agent| agent.node == Some(node) && agent.is_replaced)
+    }
+
     pub(super) fn node_of(&self, name: &Name) -> Option<NodeId> {
         self.by_name.get(name).and_then(|agent| agent.node)
     }
@@ -158,6 +187,9 @@ impl Agents {
             is_known: false,
             since: expected.map_or(Time::ZERO, |moment| moment.now),
             reason: "not connected since the head started".into(),
+            instance: InstanceId::default(),
+            superseded: VecDeque::new(),
+            is_replaced: false,
         };
         self.by_name.insert(name.clone(), agent);
     }
@@ -169,6 +201,35 @@ impl Agents {
         if let Some(agent) = self.by_name.get_mut(name) {
             agent.session.connected();
         }
+    }
+
+    /// The run directory that the agent was last served from.
+    pub(super) fn expect_instance(&mut self, name: &Name, instance: InstanceId) {
+        if let Some(agent) = self.by_name.get_mut(name) {
+            agent.instance = instance;
+        }
+    }
+
+    /// An agent that greets takes up the session, possibly from an earlier boot of it. Returns the run directory of that.
+    pub(super) fn take_over(
+        &mut self,
+        name: &Name,
+        hello: &Hello,
+        mark: StateMark,
+        replaces: Lineage,
+    ) -> InstanceId {
+        let Some(agent) = self.by_name.get_mut(name) else { return hello.instance };
+        let former = std::mem::replace(&mut agent.instance, hello.instance);
+        let boot = agent.session.boot();
+        if former != hello.instance {
+            agent.superseded.clear();
+        } else if boot != hello.boot {
+            agent.superseded.push_front(boot);
+            agent.superseded.truncate(MOST_SUPERSEDED);
+        }
+        agent.is_replaced = replaces != Lineage::NONE;
+        agent.session.set_state(mark, replaces);
+        former
     }
 
     pub(super) fn disconnected(&mut self, name: &Name) {

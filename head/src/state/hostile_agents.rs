@@ -13,7 +13,7 @@ use rota_transport::message::*;
 use rota_transport::session::Terms;
 use rota_transport::value::*;
 
-use super::{Moment, State, StateSettings};
+use super::{Moment, Past, State, StateSettings};
 use crate::cluster_state::ClusterState;
 use crate::decider;
 use crate::record::Record;
@@ -174,7 +174,7 @@ impl World {
         let moment = Moment { now: Time(1), real: Time(1) };
         let (terms, time_scale) = (Terms::default(), TimeScale::REAL);
         let settings = StateSettings { epoch: Epoch(1), terms, time_scale, copies_checkpoints: true };
-        let state = State::new(settings, cluster, Vec::new(), moment);
+        let state = State::new(settings, cluster, Vec::new(), moment, Past::of_test());
         let policy = decider::load_script("las+tune", &[], &decider::Scripts::default()).expect("shipped");
         let mut world = World { state, policy, moment, rules, journal: Vec::new() };
         for agent in 0..AGENTS.len() {
@@ -197,7 +197,6 @@ impl World {
 
     fn greet(&mut self, agent: usize) {
         let name = Name::new(AGENTS[agent]).expect("a name");
-        self.state.connected(&name);
         let hello = Hello {
             protocol: PROTOCOL_VERSION,
             name,
@@ -205,7 +204,11 @@ impl World {
             boot: BootId(1),
             epoch: Epoch(0),
             address: Text::cut("here"),
+            instance: InstanceId(1),
+            knows: Knowledge::default(),
+            acknowledged: Sequence(0),
         };
+        self.state.admit(self.moment, &hello.name.clone(), &hello).expect("it may speak");
         self.says(agent, ToHead::Hello(hello));
     }
 
@@ -235,13 +238,13 @@ impl World {
         self.state.outbox.take_sends();
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
-            Write::Seen(..) | Write::Ended(_) => None,
+            Write::Seen(..) | Write::Ended(_) | Write::Instance(..) | Write::Replaced(..) => None,
         }));
         self.state.cluster.scheduler().assert_sane();
     }
 
     fn submit(&mut self, gpus: u32) {
-        let job = JobId::from(self.state.cluster.jobs().len());
+        let job = self.state.cluster.next_job();
         let request = Box::new(JobRequest {
             name: Text::cut("j"),
             tenant: Text::cut(""),

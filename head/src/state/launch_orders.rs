@@ -55,6 +55,7 @@ pub(super) fn launches(
                 log: job.request.start.log,
                 grace: job.request.start.grace,
                 time_scale,
+                request: Some(Box::new((*job.request).clone())),
             },
         ));
     }

@@ -80,8 +80,12 @@ impl State {
         for order in orders {
             let Command::Start { job, incarnation, allocation } = order else { continue };
             let Some((attempt, live)) = self.launches.newest(*job) else { continue };
+            let jobs = self.cluster.scheduler().jobs();
             let is_other = live.allocation.n_gpus() != allocation.n_gpus();
-            if live.phase != LaunchPhase::Running || attempt.incarnation.0 + 1 != incarnation.0 || !is_other {
+            if live.phase != LaunchPhase::Running
+                || jobs.launch_after(attempt.incarnation) != *incarnation
+                || !is_other
+            {
                 continue;
             }
             let (attempt, nodes) = (*attempt, live.alive_on());

@@ -3,9 +3,11 @@
 //! No socket, disk or clock: times are arguments, and what is to be written or sent goes to the outbox. The engine writes
 //! first and sends afterwards, so that nothing leaves the head that a crash could make it forget.
 //!
+//! `admission` says who may take up a session, `restoring` what follows from a state that was restored from an older copy.
 //! `agents` are the sessions, `launches` what may be alive on nodes, `outbox` what leaves. `nodes`, `reports` and
 //! `progress` take in what agents say; `launching` and `copies` give orders, which `launch_orders` builds.
 
+mod admission;
 mod agents;
 mod conditions;
 mod copies;
@@ -18,6 +20,7 @@ mod nodes;
 mod outbox;
 mod progress;
 mod reports;
+mod restoring;
 
 pub(crate) use agents::{Agent, Agents};
 pub(crate) use launches::{LaunchPhase, Launches, LiveLaunch};
@@ -30,16 +33,18 @@ use rota_core::ids::{JobId, NodeId};
 use rota_core::round::Decision;
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
-use rota_transport::message::{Attempt, Epoch, KeepWork, OrderId, Task, ToHead};
+use rota_transport::message::{Attempt, Epoch, InstanceId, KeepWork, OrderId, Task, ToHead};
 use rota_transport::session::{HeadOutput, SeenReports, SessionError, Terms};
 use rota_transport::value::{Name, TimeScale};
 
+use crate::ancestry::Ancestry;
 use crate::cluster_state::ClusterState;
 use crate::record::Record;
 use crate::store::Write;
 use crate::store::history::EndedJob;
 use copies::Copies;
 use launches::Rank;
+use restoring::Restoring;
 
 /// A moment, in the head's time and in real time.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +64,22 @@ pub(crate) struct StateSettings {
     pub(crate) copies_checkpoints: bool,
 }
 
+/// Where a state comes from.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) ancestry: Ancestry,
+    /// The run directories from which agents were served.
+    pub(crate) instances: BTreeMap<Name, InstanceId>,
+}
+
+#[cfg(test)]
+impl Past {
+    /// Of a state that nothing came before.
+    pub(crate) fn of_test() -> Self {
+        Past { ancestry: Ancestry::of_test(), instances: BTreeMap::new() }
+    }
+}
+
 /// The head's state.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -68,6 +89,12 @@ pub(crate) struct State {
     copies: Copies,
     agents: Agents,
     outbox: Outbox,
+    ancestry: Ancestry,
+    restoring: Restoring,
+    /// Why no orders are given.
+    later_state: Option<String>,
+    /// What agents that were refused were last told.
+    refused: BTreeMap<Name, String>,
 }
 
 impl State {
@@ -77,6 +104,7 @@ impl State {
         cluster: ClusterState,
         seen: Vec<(Name, SeenReports)>,
         moment: Moment,
+        past: Past,
     ) -> Self {
         let mut agents = Agents::new(settings.epoch, settings.terms);
         let seen: BTreeMap<_, _> = seen.into_iter().collect();
@@ -84,7 +112,13 @@ impl State {
             let Ok(name) = Name::new(name.as_str()) else { continue };
             let seen = seen.get(&name).copied().unwrap_or_default();
             agents.expect(&name, Some(NodeId::from(index)), seen, moment);
+            if let Some(instance) = past.instances.get(&name) {
+                agents.expect_instance(&name, *instance);
+            }
         }
+        let must_wait = past.ancestry.accepts() || past.ancestry.is_copy();
+        let until = moment.real + settings.terms.lease + settings.terms.margin;
+        let restoring = if must_wait { Restoring::until(until) } else { Restoring::default() };
         let launches = expected_launches(&cluster);
         State {
             time_scale: settings.time_scale,
@@ -93,6 +127,10 @@ impl State {
             copies: Copies::new(settings.copies_checkpoints),
             agents,
             outbox: Outbox::default(),
+            ancestry: past.ancestry,
+            restoring,
+            later_state: None,
+            refused: BTreeMap::new(),
         }
     }
 
@@ -162,8 +200,8 @@ impl State {
         }
     }
 
-    /// An agent connected.
-    pub(crate) fn connected(&mut self, name: &Name) {
+    /// An agent connected, and may speak for its node.
+    fn connected(&mut self, name: &Name) {
         self.agents.connected(name, self.cluster.node(name.as_str()));
     }
 
@@ -190,11 +228,12 @@ impl State {
             let outputs = self.agents.tick(moment.real, &name);
             self.take_outputs(moment, &name, outputs);
         }
+        self.restore_if_due(moment);
     }
 
     /// When `tick` has something to do, in real time.
     pub(crate) fn timeout(&self) -> Option<Time> {
-        self.agents.timeout()
+        [self.agents.timeout(), self.restoring.timeout()].into_iter().flatten().min()
     }
 
     /// Writes are on the disk: agents may forget what they reported.
@@ -206,8 +245,12 @@ impl State {
         }
     }
 
-    /// Gives a node's agent an order; none if no agent keeps the node.
+    /// Gives a node's agent an order; none if no agent keeps the node, or this head must not give any.
     pub(crate) fn order(&mut self, moment: Moment, node: NodeId, task: Task) -> Option<(Name, OrderId)> {
+        // An older copy of a state would stop what it does not know.
+        if self.later_state.is_some() {
+            return None;
+        }
         self.agents.order(moment.real, node, task, &mut self.outbox)
     }
 
@@ -241,7 +284,12 @@ impl State {
                         agent.joined(moment.now, *hello);
                     }
                 }
-                HeadOutput::Inventory(inventory) => self.take_inventory(moment, name, &inventory),
+                HeadOutput::Recalled(jobs) => self.restoring.recall(jobs),
+                HeadOutput::Origin(origin) => self.restoring.originates(*origin),
+                HeadOutput::Inventory(inventory) => {
+                    self.take_inventory(moment, name, &inventory);
+                    self.settle_restored(moment);
+                }
                 HeadOutput::OrderDone { order, task, outcome } => {
                     self.order_done(moment, name, order, &task, outcome);
                 }

@@ -1,7 +1,7 @@
 //! What the engine has yet to do: records to write, messages to send once they are written, output for users who asked.
 
 use rota_core::time::Time;
-use rota_transport::message::{LogChunk, OrderId, ToAgent};
+use rota_transport::message::{InstanceId, Lineage, LogChunk, OrderId, ToAgent};
 use rota_transport::session::SeenReports;
 use rota_transport::value::{Name, Text};
 
@@ -28,6 +28,16 @@ impl Outbox {
     /// An agent's reports are in the journal up to this one, once this is written.
     pub(super) fn seen(&mut self, name: &Name, seen: SeenReports) {
         self.writes.push(Write::Seen(name.clone(), seen));
+    }
+
+    /// An agent is served from this run directory, once this is written.
+    pub(super) fn instance(&mut self, name: &Name, instance: InstanceId) {
+        self.writes.push(Write::Instance(name.clone(), instance));
+    }
+
+    /// This state takes the place of another one, once this is written.
+    pub(super) fn replaced(&mut self, lineage: Lineage) {
+        self.writes.push(Write::Replaced(lineage));
     }
 
     /// A job has ended.

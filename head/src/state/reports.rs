@@ -1,15 +1,16 @@
 //! What nodes report about launches (prepared, running, checkpoint, end), and how orders were answered.
 
 use rota_core::allocation::Slice;
-use rota_core::ids::NodeId;
+use rota_core::ids::{JobId, NodeId};
 use rota_transport::message::{
-    Attempt, AttemptInfo, AttemptState, Exit, ExitCause, ExitHow, Exited, Fact, KeepWork, OrderId, Outcome,
-    Rendezvous, Task,
+    Attempt, AttemptInfo, AttemptState, Exit, ExitCause, ExitHow, Exited, Fact, JobEnd, KeepWork, OrderId,
+    Outcome, Rendezvous, Task,
 };
 use rota_transport::value::{LongText, Name};
 
-use super::launches::{LaunchPhase, Rank};
+use super::launches::{LaunchPhase, LiveLaunch, Rank};
 use super::{Moment, State};
+use crate::cluster_state::Standing;
 use crate::record::Record;
 
 impl State {
@@ -46,6 +47,11 @@ impl State {
     pub(super) fn take_fact(&mut self, moment: Moment, name: &Name, fact: Fact) {
         let Some(node) = self.agents.node_of(name) else { return };
         match fact {
+            // Its order was given up, and it was carried out all the same.
+            Fact::Started(attempt) if self.launches.get(attempt).is_none() => {
+                let why = "its order was given up when the node was lost".into();
+                self.stop_unknown(moment, attempt, std::iter::once(node), why);
+            }
             Fact::Started(attempt) => self.rank_is(moment, attempt, node, Rank::Up),
             Fact::Progressed { attempt, iterations } => {
                 if let Some(live) = self.launches.get_mut(attempt) {
@@ -70,6 +76,12 @@ impl State {
     pub(super) fn take_attempt(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo) {
         let attempt = info.attempt;
         let is_ours = self.launches.get(attempt).is_some_and(|live| live.ranks.contains_key(&node));
+        if !is_ours
+            && self.agents.is_replaced(node)
+            && let AttemptState::Exited(exit) = &info.state
+        {
+            return self.recall_exit(moment, node, info, is_success(exit));
+        }
         if !is_ours {
             // Unknown here, or its job runs elsewhere: it has to end, and its end be reported.
             let slice = Slice {
@@ -82,8 +94,16 @@ impl State {
             live.phase = LaunchPhase::Stopping;
             live.allocation.slices.push(slice);
             live.ranks.insert(node, Rank::Up);
-            if !matches!(info.state, AttemptState::Exited(_)) {
-                self.order_stop(moment, attempt, node, KeepWork::Yes);
+            let is_alive = !matches!(info.state, AttemptState::Exited(_));
+            if is_alive && self.agents.is_replaced(node) {
+                self.restoring.found(attempt, node, info.state.clone());
+            } else if is_alive {
+                self.stop_unknown(
+                    moment,
+                    attempt,
+                    std::iter::once(node),
+                    "this state has not ordered it".into(),
+                );
             }
         }
         if let Some(live) = self.launches.get_mut(attempt) {
@@ -102,14 +122,38 @@ impl State {
                     tail: LongText::cut(""),
                 },
             ),
-            AttemptState::Running if is_ours => self.rank_is(moment, attempt, node, Rank::Up),
+            AttemptState::Running if is_ours => {
+                self.rank_is(moment, attempt, node, Rank::Up);
+                self.stop_again(moment, attempt, node);
+            }
             // An earlier head prepared it, and it is no longer known when it was to start.
             AttemptState::Prepared
                 if is_ours && info.epoch < self.agents.epoch() && self.is_gang(attempt) =>
             {
                 self.fail(moment, attempt, "was prepared by an earlier head".into(), false);
             }
+            AttemptState::Prepared if is_ours => self.stop_again(moment, attempt, node),
             AttemptState::Running | AttemptState::Stopping | AttemptState::Prepared => {}
+        }
+    }
+
+    /// The order to stop a launch may have been lost with its agent's last boot: it is given again.
+    fn stop_again(&mut self, moment: Moment, attempt: Attempt, node: NodeId) {
+        let is_stopping =
+            |live: &LiveLaunch| matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
+        let is_stopped = self.launches.get(attempt).is_some_and(is_stopping);
+        if is_stopped && !self.restoring.is_unsettled(attempt) {
+            self.order_stop(moment, attempt, node, KeepWork::Yes);
+        }
+    }
+
+    /// How a job has ended, as its agents are told.
+    fn job_end(&self, job: JobId) -> JobEnd {
+        match self.cluster.job(job).map(|job| job.standing) {
+            Some(Standing::Finished) => JobEnd::Finished,
+            Some(Standing::Cancelled) => JobEnd::Cancelled,
+            Some(Standing::Failed | Standing::TimeLimit) => JobEnd::Failed,
+            Some(Standing::Held | Standing::Active | Standing::Declined) | None => JobEnd::None,
         }
     }
 
@@ -117,13 +161,14 @@ impl State {
     pub(super) fn exited(&mut self, moment: Moment, node: NodeId, exited: &Exited) {
         let attempt = exited.attempt;
         let Some(live) = self.launches.get_mut(attempt) else {
-            self.order(moment, node, Task::Forget { attempt });
+            let end = self.job_end(attempt.job);
+            self.order(moment, node, Task::Forget { attempt, end });
             return;
         };
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
         live.is_refused |= exited.exit.cause == ExitCause::Refused;
-        let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
+        let is_done = is_success(&exited.exit);
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
@@ -137,8 +182,9 @@ impl State {
             self.record(moment, Record::JobExited { job, incarnation, code });
         }
         self.rank_gone(attempt, node, is_done);
-        self.order(moment, node, Task::Forget { attempt });
         self.conclude(moment, attempt);
+        let end = self.job_end(attempt.job);
+        self.order(moment, node, Task::Forget { attempt, end });
     }
 
     /// A launch has written a checkpoint.
@@ -211,6 +257,11 @@ fn exit_code(exit: &Exit) -> Option<i32> {
         ExitHow::Signal(signal) if is_own => Some(signal.saturating_add(128)),
         _ => None,
     }
+}
+
+/// Whether a rank has done its work.
+fn is_success(exit: &Exit) -> bool {
+    exit.how == ExitHow::Code(0) && exit.cause == ExitCause::Itself
 }
 
 fn exit_text(exited: &Exited) -> String {

@@ -1,24 +1,52 @@
-//! `rota head`: options of the scheduler of a live cluster.
+//! `rota head`: options of the scheduler of a live cluster, and what can be done with its state folder.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use rota_core::time::Span;
 use rota_traces::units::Bytes;
 use rota_transport::logging::{self, DEFAULT_FILTER, LogFilter};
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
+use rota_head::fsck::{examine, repair};
 use rota_head::{HeadSettings, ProfileText, Rules};
 
 /// Less than this does not hold a solver and the stacks of its threads.
 const LEAST_POLICY_MEMORY: u64 = 512_000_000;
 
+/// What can be done with a state folder.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum StateCommand {
+    /// Copy the state folder, whether or not a head uses it; the copy is the state at one moment
+    Backup {
+        /// New folder for the copy
+        #[arg(value_name = "DIR")]
+        to: PathBuf,
+        /// The head's state folder
+        #[arg(long, value_name = "DIR", default_value = "rota-head")]
+        state: PathBuf,
+    },
+    /// Check the state folder: the database itself, and that every line of the journal can be read and applied
+    Fsck {
+        /// The head's state folder
+        #[arg(long, value_name = "DIR", default_value = "rota-head")]
+        state: PathBuf,
+        /// Continue a damaged state from its last good line; what comes after it is kept aside. No head may use it
+        #[arg(long)]
+        repair: bool,
+    },
+}
+
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct HeadRunArgs {
+    /// Something to do with the state folder instead of running the head
+    #[command(subcommand)]
+    pub command: Option<StateCommand>,
     /// Address and UDP port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "[::]:4433")]
     pub listen: SocketAddr,
@@ -85,6 +113,10 @@ pub(crate) struct HeadRunArgs {
     /// Seconds of the jobs' time in one real second, for emulated jobs
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
+    /// Accept that the state was restored from an older copy, or replaced: agents that know a later state obey this head again, numbers
+    /// of jobs are not given twice, what runs is taken over or stopped. For one start; see docs/live.md
+    #[arg(long)]
+    pub accept_restore: bool,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
@@ -93,6 +125,9 @@ pub(crate) struct HeadRunArgs {
 
 /// Runs the head until a user or a signal ends it.
 pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
+    if let Some(command) = &args.command {
+        return look_after(command);
+    }
     if args.round <= Span::ZERO {
         bail!("--round {}: must be more than 0", args.round);
     }
@@ -129,6 +164,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         },
         least_gap: args.least_gap,
         wait_for: args.wait_for,
+        accepts_restore: args.accept_restore,
         copies_checkpoints: args.copy_checkpoints,
         terms: Terms {
             lease: args.lease,
@@ -138,6 +174,59 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             margin: Span(args.lease.0 / 10) + Span(500_000),
         },
     })?;
+    Ok(())
+}
+
+fn look_after(command: &StateCommand) -> Result<()> {
+    match command {
+        StateCommand::Backup { to, state } => {
+            let made = rota_head::backup::backup(state, to)?;
+            let megabytes = made.bytes as f64 / 1e6;
+            println!(
+                "{}: {megabytes:.1} MB, the journal up to line {}, epoch {}, lineage {}",
+                made.folder.display(),
+                made.last_line,
+                made.epoch,
+                made.lineage
+            );
+        }
+        StateCommand::Fsck { state, repair: false } => {
+            let found = examine(state)?;
+            found.faults.iter().for_each(|fault| println!("{fault}"));
+            if !found.is_usable {
+                bail!(
+                    "{}: good up to line {} of the journal; --repair continues from there",
+                    state.display(),
+                    found.last_good
+                );
+            }
+            let n_faults = found.faults.len();
+            println!(
+                "{}: {} lines of the journal are good, {n_faults} faults",
+                state.display(),
+                found.n_lines
+            );
+        }
+        StateCommand::Fsck { state, repair: true } => {
+            let Some(done) = repair(state)? else {
+                println!("{}: nothing to repair", state.display());
+                return Ok(());
+            };
+            done.before.faults.iter().for_each(|fault| println!("{fault}"));
+            println!("the damaged state is kept as {}", done.aside.display());
+            if let Some(lines) = &done.lines {
+                println!("lines that are left out and could be read are in {}", lines.display());
+            }
+            if !done.lost_tables.is_empty() {
+                println!("lost: {}", done.lost_tables.join(", "));
+            }
+            println!(
+                "{}: continues from line {} of the journal; start the head with --accept-restore",
+                state.display(),
+                done.before.last_good
+            );
+        }
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rota_core::resources::Host;
 use rota_core::time::Time;
 use rota_transport::identity::{Credentials, Role};
-use rota_transport::message::{BootId, GpuInfo, Inventory, ToAgent};
+use rota_transport::message::{BootId, GpuInfo, InstanceId, Inventory, ToAgent};
 use rota_transport::quic::{Channel, Connector};
 use rota_transport::session::{AgentIdentity, AgentMemory, AgentOutput, AgentSession};
 use rota_transport::value::{HostAmount, Text};
@@ -63,6 +63,7 @@ pub(crate) async fn live(credentials: Credentials, head: Arc<str>) {
         version: Text::cut("bench"),
         address: Text::cut("127.0.0.1"),
         boot: BootId(1),
+        instance: InstanceId(1),
     };
     let mut session = AgentSession::new(identity, AgentMemory::default());
     let mut out = Vec::new();

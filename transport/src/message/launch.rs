@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Attempt;
+use super::{Attempt, JobRequest};
 use crate::value::{GpuShare, Gpus, HostAmount, Iterations, Name, Rate, Text, TimeScale, ValueError, Wait};
 
 /// A random number that identifies one launch order: the inventory returns it, so that head and agent mean the same one.
@@ -49,6 +49,8 @@ pub struct Launch {
     pub grace: Wait,
     /// Seconds of its time in a real second; emulated jobs sleep less by that.
     pub time_scale: TimeScale,
+    /// What its user asked for: a head that has lost the job can take it in again.
+    pub request: Option<Box<JobRequest>>,
 }
 
 /// What kind of thing a job is started as.

@@ -3,13 +3,14 @@
 //!
 //! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
 //! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
-//! jobs that have ended, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
+//! jobs that have ended, `lineage` which state of a head an agent serves, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
 mod change;
 mod history;
 mod join;
 mod launch;
+mod lineage;
 mod to_agent;
 mod to_head;
 mod user;
@@ -18,6 +19,7 @@ pub use change::*;
 pub use history::*;
 pub use join::*;
 pub use launch::*;
+pub use lineage::*;
 pub use to_agent::*;
 pub use to_head::*;
 pub use user::*;
@@ -26,7 +28,7 @@ use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};
 
 /// The version of all messages. Peers with different versions refuse each other; the ALPN carries it too.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// One launch of one job. A job never has two live launches, and a later one has a larger incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

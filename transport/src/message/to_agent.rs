@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Beat, Epoch, Launch, OrderId, Rendezvous, Sequence};
+use super::{Attempt, Beat, Epoch, JobEnd, Launch, Lineage, OrderId, Rendezvous, Sequence, StateMark};
 use crate::value::{HostAmount, Piece, Rate, Text, Wait};
 
 /// A message from the head to an agent.
@@ -22,7 +22,21 @@ pub enum ToAgent {
         beat: Beat,
         /// The head has the outcome of every order before this one: the agent need not keep them.
         settled_before: OrderId,
+        /// The last line of the head's journal.
+        journal: u64,
     },
+}
+
+impl ToAgent {
+    /// Notes how far the head's journal is: all that the message rests on is in it.
+    pub fn stamp(&mut self, line: u64) {
+        match self {
+            ToAgent::Welcome(welcome) => welcome.mark.journal = line,
+            ToAgent::Order(order) => order.journal = line,
+            ToAgent::Renew { journal, .. } => *journal = line,
+            ToAgent::Refused(_) | ToAgent::Acknowledge(_) => {}
+        }
+    }
 }
 
 /// The terms of a connection.
@@ -36,6 +50,10 @@ pub struct Welcome {
     pub heartbeat: Wait,
     /// The last report of this boot that is in the journal.
     pub reports_seen: Sequence,
+    /// The head's state.
+    pub mark: StateMark,
+    /// The lineage of the state that this one takes the place of, by an operator's word; none if it is the same.
+    pub replaces: Lineage,
 }
 
 /// Something to do.
@@ -47,6 +65,8 @@ pub struct Order {
     pub epoch: Epoch,
     /// What to do.
     pub task: Task,
+    /// The last line of the head's journal when it was sent.
+    pub journal: u64,
 }
 
 /// What to do.
@@ -88,6 +108,8 @@ pub enum Task {
     Forget {
         /// A launch whose end the agent has reported.
         attempt: Attempt,
+        /// Whether its job has ended with it.
+        end: JobEnd,
     },
     /// Send output.
     ReadLog {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Beat, BootId, Epoch, LaunchId, OrderId, Sequence};
+use super::{
+    Attempt, Beat, BootId, Epoch, InstanceId, Knowledge, LaunchId, OrderId, Origin, RecalledJob, Sequence,
+};
 use crate::value::{GpuShare, Gpus, HostAmount, Iterations, LogBytes, LongText, Name, Piece, Text};
 
 /// A message from an agent to the head.
@@ -20,6 +22,11 @@ pub enum ToHead {
     Report(Report),
     /// A piece of a job's output, asked for by `ReadLog`.
     LogChunk(LogChunk),
+    /// Jobs that ended on this node, for a head whose state was restored from an older copy: before the inventory, in as many
+    /// messages as it takes.
+    Recalled(Vec<RecalledJob>),
+    /// Where a launch of the inventory that follows comes from, for such a head.
+    Origin(Box<Origin>),
 }
 
 /// Who the agent is.
@@ -37,6 +44,12 @@ pub struct Hello {
     pub epoch: Epoch,
     /// Where other nodes reach this one: host name or address.
     pub address: Text,
+    /// Drawn when its run directory was made.
+    pub instance: InstanceId,
+    /// What it knows of the state it serves.
+    pub knows: Knowledge,
+    /// Reports of this boot up to this one were acknowledged, and are not kept any more.
+    pub acknowledged: Sequence,
 }
 
 /// What a node has and runs.

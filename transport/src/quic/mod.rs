@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use crate::identity::{Identity, UserRole};
 
 /// The protocol, as peers agree on it in the handshake.
-pub const ALPN: &[u8] = b"rota/1";
+pub const ALPN: &[u8] = b"rota/2";
 /// The name under which agents look for the head.
 pub const AGENTS_DOMAIN: &str = "agents.rota";
 /// The name under which users look for the head.

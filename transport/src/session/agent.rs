@@ -7,8 +7,9 @@ use rota_core::time::{Span, Time};
 
 use super::SessionError;
 use crate::message::{
-    Beat, BootId, Epoch, Fact, Heartbeat, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome,
-    PROTOCOL_VERSION, Report, Sequence, Task, ToAgent, ToHead, Welcome,
+    Beat, BootId, Epoch, Fact, Heartbeat, Hello, InstanceId, Inventory, Knowledge, Lineage, LogChunk, Order,
+    OrderDone, OrderId, Origin, Outcome, PROTOCOL_VERSION, RecalledJob, Report, Sequence, StartId, StateMark,
+    Task, ToAgent, ToHead, Welcome,
 };
 use crate::value::{LogBytes, Name, Text};
 
@@ -32,6 +33,8 @@ pub struct AgentIdentity {
     pub address: Text,
     /// Drawn when it started.
     pub boot: BootId,
+    /// Drawn when its run directory was made.
+    pub instance: InstanceId,
 }
 
 /// What an agent must still know after a restart, so that it starts nothing twice.
@@ -41,6 +44,8 @@ pub struct AgentMemory {
     pub epoch: Epoch,
     /// The highest launch of each job it has started.
     pub launched: BTreeMap<JobId, Incarnation>,
+    /// The state it serves, as far as its head has described it.
+    pub mark: StateMark,
 }
 
 /// What follows from a message, or from the passing of time.
@@ -74,12 +79,16 @@ pub struct AgentSession {
     phase: AgentPhase,
     /// The epoch of the head that orders are counted for.
     counted: Epoch,
+    /// The start of that head.
+    counted_start: StartId,
     expected: OrderId,
     early: BTreeMap<OrderId, Task>,
     /// Outcomes that the head may not have, and when they were last sent.
     outcomes: BTreeMap<OrderId, (Outcome, Option<Time>)>,
     reports: VecDeque<(Report, Option<Time>)>,
     next_sequence: Sequence,
+    /// Reports up to this one are not kept any more.
+    acknowledged: Sequence,
     heartbeat: Span,
     lease: Span,
     next_beat: Beat,
@@ -107,6 +116,7 @@ impl AgentSession {
         AgentSession {
             identity,
             counted: memory.epoch,
+            counted_start: memory.mark.start,
             memory,
             phase: AgentPhase::Apart,
             expected: OrderId(1),
@@ -114,6 +124,7 @@ impl AgentSession {
             outcomes: BTreeMap::new(),
             reports: VecDeque::new(),
             next_sequence: Sequence(1),
+            acknowledged: Sequence(0),
             heartbeat: Span::from_secs(2),
             lease: Span::ZERO,
             next_beat: Beat(1),
@@ -154,6 +165,9 @@ impl AgentSession {
             boot: self.identity.boot,
             epoch: self.memory.epoch,
             address: self.identity.address.clone(),
+            instance: self.identity.instance,
+            knows: self.knowledge(),
+            acknowledged: self.acknowledged,
         })));
     }
 
@@ -166,6 +180,20 @@ impl AgentSession {
     pub fn inventory(&mut self, inventory: Inventory, out: &mut Vec<AgentOutput>) {
         if self.is_open() {
             out.push(AgentOutput::Send(ToHead::Inventory(inventory)));
+        }
+    }
+
+    /// Says which jobs have ended here, to a head whose state was restored from an older copy; before the inventory.
+    pub fn recall(&mut self, jobs: Vec<RecalledJob>, out: &mut Vec<AgentOutput>) {
+        if self.is_open() {
+            out.push(AgentOutput::Send(ToHead::Recalled(jobs)));
+        }
+    }
+
+    /// Says where a launch comes from, to such a head; before the inventory.
+    pub fn origin(&mut self, origin: Origin, out: &mut Vec<AgentOutput>) {
+        if self.is_open() {
+            out.push(AgentOutput::Send(ToHead::Origin(Box::new(origin))));
         }
     }
 
@@ -220,11 +248,12 @@ impl AgentSession {
             }
             (AgentPhase::Open, ToAgent::Order(order)) => self.take_order(now, order, out),
             (AgentPhase::Open, ToAgent::Acknowledge(last)) => {
-                self.reports.retain(|(report, _)| report.sequence > last);
+                self.has_acknowledged(last);
                 Ok(())
             }
-            (AgentPhase::Open, ToAgent::Renew { beat, settled_before }) => {
+            (AgentPhase::Open, ToAgent::Renew { beat, settled_before, journal }) => {
                 self.renew(beat);
+                self.has_seen(journal);
                 self.outcomes = self.outcomes.split_off(&settled_before);
                 Ok(())
             }
@@ -278,21 +307,21 @@ impl AgentSession {
         welcome: Welcome,
         out: &mut Vec<AgentOutput>,
     ) -> Result<(), SessionError> {
-        if welcome.epoch < self.memory.epoch {
+        if let Err(error) = self.check_welcome(&welcome) {
             self.phase = AgentPhase::Apart;
-            return Err(SessionError::OldHead { theirs: welcome.epoch, seen: self.memory.epoch });
+            return Err(error);
         }
         self.phase = AgentPhase::Open;
         (self.lease, self.heartbeat) = (welcome.lease.span(), welcome.heartbeat.span());
         self.extend_lease(greeted);
-        if welcome.epoch > self.counted {
-            self.counted = welcome.epoch;
-            self.memory.epoch = welcome.epoch;
+        (self.memory.epoch, self.memory.mark) = (welcome.epoch, welcome.mark);
+        if (welcome.epoch, welcome.mark.start) != (self.counted, self.counted_start) {
+            (self.counted, self.counted_start) = (welcome.epoch, welcome.mark.start);
             self.expected = OrderId(1);
             self.early.clear();
             self.outcomes.clear();
         }
-        self.reports.retain(|(report, _)| report.sequence > welcome.reports_seen);
+        self.has_acknowledged(welcome.reports_seen);
         out.push(AgentOutput::Welcomed(welcome));
         for (_, sent) in self.reports.iter_mut() {
             *sent = None;
@@ -305,6 +334,44 @@ impl AgentSession {
         Ok(())
     }
 
+    /// A head that goes on where the last one was, or takes its place by an operator's word.
+    fn check_welcome(&self, welcome: &Welcome) -> Result<(), SessionError> {
+        let (known, theirs) = (self.memory.mark, welcome.mark);
+        if known.lineage != Lineage::NONE && theirs.lineage != known.lineage {
+            return match welcome.replaces == known.lineage {
+                true => Ok(()),
+                false => Err(SessionError::OtherState { theirs: theirs.lineage, seen: known.lineage }),
+            };
+        }
+        if welcome.epoch < self.memory.epoch {
+            return Err(SessionError::OldHead { theirs: welcome.epoch, seen: self.memory.epoch });
+        }
+        let is_other_start = welcome.epoch == self.memory.epoch && theirs.start != known.start;
+        if known.lineage != Lineage::NONE && (is_other_start || theirs.journal < known.journal) {
+            return Err(SessionError::OldState { theirs: theirs.journal, seen: known.journal });
+        }
+        Ok(())
+    }
+
+    /// What the head is told about the state that is known here.
+    fn knowledge(&self) -> Knowledge {
+        let launched = &self.memory.launched;
+        Knowledge {
+            mark: self.memory.mark,
+            n_jobs: launched.last_key_value().map_or(0, |(job, _)| job.0.saturating_add(1)),
+            last_launch: launched.values().map(|launch| launch.0).max().unwrap_or(0),
+        }
+    }
+
+    fn has_seen(&mut self, journal: u64) {
+        self.memory.mark.journal = self.memory.mark.journal.max(journal);
+    }
+
+    fn has_acknowledged(&mut self, last: Sequence) {
+        self.acknowledged = self.acknowledged.max(last);
+        self.reports.retain(|(report, _)| report.sequence > last);
+    }
+
     fn take_order(
         &mut self,
         now: Time,
@@ -314,6 +381,7 @@ impl AgentSession {
         if order.epoch != self.counted {
             return Err(SessionError::OldHead { theirs: order.epoch, seen: self.counted });
         }
+        self.has_seen(order.journal);
         if order.id < self.expected {
             if let Some((outcome, sent)) = self.outcomes.get_mut(&order.id) {
                 *sent = Some(now);

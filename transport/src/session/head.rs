@@ -6,8 +6,9 @@ use rota_core::time::{Span, Time};
 
 use super::SessionError;
 use crate::message::{
-    Attempt, BootId, Epoch, Fact, Hello, Inventory, LogChunk, Order, OrderDone, OrderId, Outcome,
-    PROTOCOL_VERSION, Report, Sequence, Task, ToAgent, ToHead, Welcome,
+    Attempt, BootId, Epoch, Fact, Hello, Inventory, KeepWork, Lineage, LogChunk, Order, OrderDone, OrderId,
+    Origin, Outcome, PROTOCOL_VERSION, RecalledJob, Report, Sequence, StateMark, Task, ToAgent, ToHead,
+    Welcome,
 };
 use crate::value::{Name, Text, Wait};
 
@@ -60,6 +61,10 @@ pub enum HeadOutput {
         /// Orders of its last boot without an outcome.
         forgotten: Vec<Task>,
     },
+    /// Jobs that ended on the node, and that a restored state may not know.
+    Recalled(Vec<RecalledJob>),
+    /// Where a launch of the next inventory comes from.
+    Origin(Box<Origin>),
     /// What the node has and runs.
     Inventory(Box<Inventory>),
     /// An order was carried out or failed.
@@ -93,6 +98,10 @@ pub struct HeadSession {
     name: Name,
     epoch: Epoch,
     terms: Terms,
+    /// The state of this head.
+    mark: StateMark,
+    /// The lineage that this head takes the place of for this agent.
+    replaces: Lineage,
     phase: HeadPhase,
     seen: SeenReports,
     /// Reports that were handed out and are not yet in the journal.
@@ -134,6 +143,8 @@ impl HeadSession {
             name,
             epoch,
             terms,
+            mark: StateMark::default(),
+            replaces: Lineage::NONE,
             phase: HeadPhase::Apart,
             seen,
             handed_out: seen.last,
@@ -172,6 +183,17 @@ impl HeadSession {
     /// A connection was made.
     pub fn connected(&mut self) {
         self.phase = HeadPhase::Greeting;
+    }
+
+    /// What the next greeting is answered with: the state of this head, and the lineage that it takes the place of for this
+    /// agent.
+    pub fn set_state(&mut self, mark: StateMark, replaces: Lineage) {
+        (self.mark, self.replaces) = (mark, replaces);
+    }
+
+    /// The boot of the agent that last greeted, or that the journal names.
+    pub fn boot(&self) -> BootId {
+        self.seen.boot
     }
 
     /// The connection is gone.
@@ -216,6 +238,8 @@ impl HeadSession {
             ToHead::OrderDone(_) => "an outcome",
             ToHead::Report(_) => "a report",
             ToHead::LogChunk(_) => "output",
+            ToHead::Recalled(_) => "a list of ended jobs",
+            ToHead::Origin(_) => "the origin of a launch",
         };
         match (self.phase, message) {
             (HeadPhase::Greeting, ToHead::Hello(hello)) => return self.greet(now, hello, out),
@@ -228,6 +252,7 @@ impl HeadSession {
                 out.push(HeadOutput::Send(ToAgent::Renew {
                     beat: beat.beat,
                     settled_before: self.settled_before(),
+                    journal: self.mark.journal,
                 }));
                 self.expected = self.expected.max(beat.next_order);
                 self.send_again(now, out);
@@ -240,6 +265,8 @@ impl HeadSession {
                 out.push(HeadOutput::Log(chunk));
             }
             (HeadPhase::Open, ToHead::LogChunk(_)) => {}
+            (HeadPhase::Open, ToHead::Recalled(jobs)) => out.push(HeadOutput::Recalled(jobs)),
+            (HeadPhase::Open, ToHead::Origin(origin)) => out.push(HeadOutput::Origin(origin)),
             _ => return Err(SessionError::OutOfTurn { what }),
         }
         self.has_heard(now);
@@ -273,6 +300,7 @@ impl HeadSession {
             self.is_lease_over = true;
             // An agent that comes back after that sends its greeting and its inventory again.
             self.phase = HeadPhase::Apart;
+            self.give_up_launches();
             out.push(HeadOutput::LeaseOver);
         }
     }
@@ -303,11 +331,19 @@ impl HeadSession {
             self.handed_out = Sequence(0);
             self.early.clear();
         }
+        // Reports that an agent no longer keeps were acknowledged by a head whose later state is lost: they will not come.
+        if hello.acknowledged > self.seen.last {
+            self.seen.last = hello.acknowledged;
+            self.handed_out = self.handed_out.max(hello.acknowledged);
+            self.early = self.early.split_off(&hello.acknowledged.next());
+        }
         out.push(HeadOutput::Send(ToAgent::Welcome(Welcome {
             epoch: self.epoch,
             lease: Wait::cut(self.terms.lease),
             heartbeat: Wait::cut(self.terms.heartbeat),
             reports_seen: self.seen.last,
+            mark: self.mark,
+            replaces: self.replaces,
         })));
         for outstanding in self.outstanding.values_mut() {
             outstanding.sent = None;
@@ -325,7 +361,8 @@ impl HeadSession {
             let (said, known) = (hello.name.to_string(), self.name.to_string());
             return Err(SessionError::WrongName { said, known });
         }
-        if hello.epoch > self.epoch {
+        let is_replaced = self.replaces != Lineage::NONE && self.replaces == hello.knows.mark.lineage;
+        if hello.epoch > self.epoch && !is_replaced {
             return Err(SessionError::OldHead { theirs: self.epoch, seen: hello.epoch });
         }
         Ok(())
@@ -334,12 +371,26 @@ impl HeadSession {
     /// Sends again what the agent has not received: at once after a greeting, otherwise after two heartbeats.
     fn send_again(&mut self, now: Time, out: &mut Vec<HeadOutput>) {
         let (patience, expected, epoch) = (self.terms.heartbeat * 2, self.expected, self.epoch);
+        let journal = self.mark.journal;
         for (id, outstanding) in self.outstanding.range_mut(expected..) {
             if outstanding.sent.is_none_or(|sent| now - sent >= patience) {
                 outstanding.sent = Some(now);
-                let order = Order { id: *id, epoch, task: outstanding.task.clone() };
+                let order = Order { id: *id, epoch, task: outstanding.task.clone(), journal };
                 out.push(HeadOutput::Send(ToAgent::Order(order)));
             }
+        }
+    }
+
+    /// Launches that the agent has not confirmed are not to begin once their node counts as lost: the numbers of their orders
+    /// go to orders to stop them.
+    fn give_up_launches(&mut self) {
+        for outstanding in self.outstanding.values_mut() {
+            let attempt = match &outstanding.task {
+                Task::Launch(launch) => launch.attempt,
+                Task::Go { attempt, .. } => *attempt,
+                _ => continue,
+            };
+            outstanding.task = Task::Stop { attempt, grace: Wait::NONE, keep_work: KeepWork::Yes };
         }
     }
 
@@ -359,7 +410,7 @@ impl HeadSession {
     }
 
     fn to_order(&self, id: OrderId, task: &Task) -> ToAgent {
-        ToAgent::Order(Order { id, epoch: self.epoch, task: task.clone() })
+        ToAgent::Order(Order { id, epoch: self.epoch, task: task.clone(), journal: self.mark.journal })
     }
 }
 

@@ -18,7 +18,7 @@ mod head;
 pub use agent::{AgentIdentity, AgentMemory, AgentOutput, AgentSession};
 pub use head::{HeadOutput, HeadSession, SeenReports, Terms};
 
-use crate::message::{Epoch, OrderId};
+use crate::message::{Epoch, Lineage, OrderId};
 
 /// A violation of the protocol by the peer. The connection is closed, nothing else happens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +47,42 @@ pub enum SessionError {
     },
     /// A head that has been replaced.
     #[error(
-        "this head has epoch {theirs}, epoch {seen} was seen: an older head, or one restored from an old copy"
+        "this head has epoch {theirs}, epoch {seen} was seen: an older head, or one restored from an old copy; if that is \
+         intended, start the head with --accept-restore"
     )]
     OldHead {
         /// The head's epoch.
         theirs: Epoch,
         /// The highest epoch seen.
         seen: Epoch,
+    },
+    /// A head whose journal is shorter than the one seen, or another start of the same epoch.
+    #[error(
+        "this head's journal has {theirs} lines, {seen} were seen: its state was restored from an older copy; if that is intended, \
+         start the head with --accept-restore"
+    )]
+    OldState {
+        /// Lines of the head's journal.
+        theirs: u64,
+        /// Lines seen.
+        seen: u64,
+    },
+    /// A head with a state of another lineage.
+    #[error(
+        "this head's state has lineage {theirs}, this node serves {seen}: another state, or one from before an accepted restore; if \
+         that is intended, start the head with --accept-restore, or this agent with an empty --run-dir"
+    )]
+    OtherState {
+        /// The head's lineage.
+        theirs: Lineage,
+        /// The one known here.
+        seen: Lineage,
+    },
+    /// A greeting that the head has refused.
+    #[error("{why}")]
+    NotAdmitted {
+        /// As the agent's operator reads it.
+        why: String,
     },
     /// More orders ahead of their turn than are kept.
     #[error("order {order} came while order {expected} is awaited: too far ahead")]

@@ -43,12 +43,14 @@ fn launch(incarnation: u32) -> Task {
         log: LogLimits { file_bytes: 1, n_files: 1 },
         grace: Wait::NONE,
         time_scale: TimeScale::REAL,
+        request: None,
     }))
 }
 
 fn agent(memory: AgentMemory) -> AgentSession {
+    let (boot, instance) = (BootId(1), InstanceId(1));
     let identity =
-        AgentIdentity { name: name("node0"), version: text("1"), address: text("here"), boot: BootId(1) };
+        AgentIdentity { name: name("node0"), version: text("1"), address: text("here"), boot, instance };
     AgentSession::new(identity, memory)
 }
 
@@ -60,16 +62,22 @@ fn head(epoch: u64) -> HeadSession {
 }
 
 fn welcome(epoch: u64) -> ToAgent {
+    welcome_of(epoch, StateMark::default(), Lineage::NONE)
+}
+
+fn welcome_of(epoch: u64, mark: StateMark, replaces: Lineage) -> ToAgent {
     ToAgent::Welcome(Welcome {
         epoch: Epoch(epoch),
         lease: Wait::cut(Span::from_secs(20)),
         heartbeat: Wait::cut(Span::from_secs(2)),
         reports_seen: Sequence(0),
+        mark,
+        replaces,
     })
 }
 
 fn order(id: u64, epoch: u64, task: Task) -> ToAgent {
-    ToAgent::Order(Order { id: OrderId(id), epoch: Epoch(epoch), task })
+    ToAgent::Order(Order { id: OrderId(id), epoch: Epoch(epoch), task, journal: 0 })
 }
 
 fn hello(protocol: u32, who: &str) -> ToHead {
@@ -80,6 +88,9 @@ fn hello(protocol: u32, who: &str) -> ToHead {
         boot: BootId(1),
         epoch: Epoch(1),
         address: text("here"),
+        instance: InstanceId(1),
+        knows: Knowledge::default(),
+        acknowledged: Sequence(0),
     })
 }
 
@@ -99,7 +110,7 @@ fn another_protocol_is_refused_with_what_to_do() {
     let [HeadOutput::Send(ToAgent::Refused(why))] = &out[..] else { panic!("{out:?}") };
     assert_eq!(
         why.as_str(),
-        "this agent speaks protocol 99, the head 1: update the head, or install the older agent"
+        "this agent speaks protocol 99, the head 2: update the head, or install the older agent"
     );
     let mut out = Vec::new();
     head(1).handle(Time::ZERO, hello(0, "node0"), &mut out).expect_err("refused");
@@ -109,7 +120,8 @@ fn another_protocol_is_refused_with_what_to_do() {
 
 #[test]
 fn an_agent_cannot_take_the_name_of_another() {
-    let error = head(1).handle(Time::ZERO, hello(1, "node1"), &mut Vec::new()).expect_err("refused");
+    let error =
+        head(1).handle(Time::ZERO, hello(PROTOCOL_VERSION, "node1"), &mut Vec::new()).expect_err("refused");
     assert_eq!(error.to_string(), "the agent calls itself node1, its certificate says node0");
 }
 
@@ -130,7 +142,7 @@ fn an_older_head_is_not_obeyed() {
     let mut out = Vec::new();
     let ahead = Hello {
         epoch: Epoch(9),
-        ..match hello(1, "node0") {
+        ..match hello(PROTOCOL_VERSION, "node0") {
             ToHead::Hello(hello) => hello,
             _ => unreachable!("a hello was made"),
         }
@@ -176,7 +188,7 @@ fn a_lease_counts_from_the_heartbeat_that_was_answered() {
     assert_eq!(agent.lease_until(), Some(Time::from_secs_f64(20.0)));
     let mut out = Vec::new();
     agent.tick(Time::from_secs_f64(2.0), &mut out);
-    let renew = ToAgent::Renew { beat: Beat(2), settled_before: OrderId(1) };
+    let renew = ToAgent::Renew { beat: Beat(2), settled_before: OrderId(1), journal: 0 };
     agent.handle(Time::from_secs_f64(9.0), renew, &mut out).expect("renewed");
     assert_eq!(agent.lease_until(), Some(Time::from_secs_f64(22.0)), "sent at 2 s, whenever answered");
     agent.disconnected();
@@ -191,7 +203,7 @@ fn a_lease_counts_from_the_heartbeat_that_was_answered() {
 fn a_silent_agent_is_noticed_before_its_lease_is_over() {
     let mut head = head(1);
     let mut out = Vec::new();
-    head.handle(Time::ZERO, hello(1, "node0"), &mut out).expect("welcome");
+    head.handle(Time::ZERO, hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
     out.clear();
     head.tick(Time::from_secs_f64(5.9), &mut out);
     assert_eq!(out, []);
@@ -206,12 +218,12 @@ fn a_silent_agent_is_noticed_before_its_lease_is_over() {
 fn orders_without_an_outcome_are_handed_back_when_the_agent_forgot_them() {
     let mut head = head(1);
     let mut out = Vec::new();
-    head.handle(Time::ZERO, hello(1, "node0"), &mut out).expect("welcome");
+    head.handle(Time::ZERO, hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
     head.order(Time::ZERO, launch(1), &mut out);
     head.disconnected();
     head.connected();
     out.clear();
-    let ToHead::Hello(again) = hello(1, "node0") else { unreachable!("a hello was made") };
+    let ToHead::Hello(again) = hello(PROTOCOL_VERSION, "node0") else { unreachable!("a hello was made") };
     head.handle(Time::ZERO, ToHead::Hello(Hello { boot: BootId(2), ..again }), &mut out).expect("welcome");
     let Some(HeadOutput::Joined { forgotten, .. }) =
         out.iter().find(|o| matches!(o, HeadOutput::Joined { .. }))
@@ -220,4 +232,79 @@ fn orders_without_an_outcome_are_handed_back_when_the_agent_forgot_them() {
     };
     assert_eq!(forgotten, &[launch(1)]);
     assert_eq!(head.n_outstanding(), 0);
+}
+
+#[test]
+fn a_head_that_was_restored_from_an_older_copy_is_not_obeyed_until_it_says_that_an_operator_accepted_it() {
+    let seen = StateMark { lineage: Lineage(7), start: StartId(3), journal: 100 };
+    let memory = AgentMemory { epoch: Epoch(5), mark: seen, ..AgentMemory::default() };
+    let greeted = |welcome: ToAgent| {
+        let mut agent = agent(memory.clone());
+        agent.connected(Time::ZERO, &mut Vec::new());
+        agent.handle(Time::ZERO, welcome, &mut Vec::new()).map(|()| agent)
+    };
+    let shorter = StateMark { start: StartId(4), journal: 99, ..seen };
+    let error = greeted(welcome_of(6, shorter, Lineage::NONE)).expect_err("an older copy").to_string();
+    assert!(error.contains("99 lines, 100 were seen") && error.contains("--accept-restore"), "{error}");
+    let twin = StateMark { start: StartId(4), journal: 200, ..seen };
+    assert!(greeted(welcome_of(5, twin, Lineage::NONE)).is_err(), "another start of the same epoch");
+    let other = StateMark { lineage: Lineage(8), start: StartId(4), journal: 200 };
+    let error = greeted(welcome_of(9, other, Lineage::NONE)).expect_err("another state").to_string();
+    assert!(error.contains("--accept-restore"), "{error}");
+    // Accepted: whatever its numbers are, they count from now on, and orders are counted anew.
+    let agent = greeted(welcome_of(2, other, Lineage(7))).expect("obeyed");
+    assert_eq!((agent.memory().epoch, agent.memory().mark), (Epoch(2), other));
+    greeted(welcome_of(5, StateMark { journal: 100, ..seen }, Lineage::NONE)).expect("the same head");
+}
+
+#[test]
+fn how_far_the_journal_is_comes_with_orders_and_renewals() {
+    let mut agent = opened(1);
+    let renew = ToAgent::Renew { beat: Beat(1), settled_before: OrderId(1), journal: 40 };
+    agent.handle(Time::ZERO, renew, &mut Vec::new()).expect("renewed");
+    let mut order = order(1, 1, launch(1));
+    order.stamp(44);
+    agent.handle(Time::ZERO, order, &mut Vec::new()).expect("taken");
+    assert_eq!(agent.memory().mark.journal, 44);
+    let mut out = Vec::new();
+    agent.connected(Time::ZERO, &mut out);
+    let [AgentOutput::Send(ToHead::Hello(hello))] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((hello.knows.mark.journal, hello.knows.n_jobs, hello.knows.last_launch), (44, 8, 1));
+}
+
+#[test]
+fn reports_go_on_where_an_agent_has_forgotten_what_a_restored_head_never_saw() {
+    let mut head = head(1);
+    let ToHead::Hello(hello) = hello(PROTOCOL_VERSION, "node0") else { unreachable!("a hello was made") };
+    let mut out = Vec::new();
+    let hello = Hello { acknowledged: Sequence(50), ..hello };
+    head.handle(Time::ZERO, ToHead::Hello(hello), &mut out).expect("welcome");
+    out.clear();
+    let fact = Fact::Warning(text("news"));
+    let report = ToHead::Report(Report { sequence: Sequence(51), fact: fact.clone() });
+    head.handle(Time::ZERO, report, &mut out).expect("taken");
+    let seen = SeenReports { boot: BootId(1), last: Sequence(51) };
+    assert_eq!(out, [HeadOutput::Fact { seen, fact }]);
+}
+
+#[test]
+fn a_launch_that_was_not_confirmed_does_not_begin_after_its_node_was_lost() {
+    let mut head = head(1);
+    let mut out = Vec::new();
+    head.handle(Time::ZERO, hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
+    head.disconnected();
+    head.order(Time::ZERO, launch(1), &mut out);
+    head.tick(Time::from_secs_f64(30.0), &mut out);
+    assert!(out.contains(&HeadOutput::LeaseOver), "{out:?}");
+    out.clear();
+    head.connected();
+    head.handle(Time::from_secs_f64(31.0), hello(PROTOCOL_VERSION, "node0"), &mut out).expect("welcome");
+    let tasks: Vec<_> = out
+        .iter()
+        .filter_map(|output| match output {
+            HeadOutput::Send(ToAgent::Order(order)) => Some((order.id, &order.task)),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(&tasks[..], [(OrderId(1), Task::Stop { .. })]), "{tasks:?}");
 }

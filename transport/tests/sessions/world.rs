@@ -76,7 +76,11 @@ fn order(job: u32) -> Task {
 fn agent(boot: BootId, memory: AgentMemory) -> AgentSession {
     let text = |text| Text::new(text).expect("short");
     let name = Name::new("node0").expect("a name");
-    AgentSession::new(AgentIdentity { name, version: text("1"), address: text("here"), boot }, memory)
+    let instance = rota_transport::message::InstanceId(1);
+    AgentSession::new(
+        AgentIdentity { name, version: text("1"), address: text("here"), boot, instance },
+        memory,
+    )
 }
 
 fn head(epoch: Epoch, seen: SeenReports, heard_at: Option<Time>) -> HeadSession {

@@ -106,6 +106,10 @@ fn attempt() -> Attempt {
     Attempt { job: JobId(17), incarnation: Incarnation(3) }
 }
 
+fn mark() -> StateMark {
+    StateMark { lineage: Lineage(0x11e1), start: StartId(0x57a7), journal: 499 }
+}
+
 fn exit() -> Exit {
     Exit { how: ExitHow::Signal(9), cause: ExitCause::LeaseOver }
 }
@@ -134,6 +138,9 @@ pub(crate) fn to_head() -> Vec<ToHead> {
             boot: BootId(0xb007),
             epoch: Epoch(4),
             address: text("10.0.0.7"),
+            instance: InstanceId(0x1257),
+            knows: Knowledge { mark: mark(), n_jobs: 18, last_launch: 3 },
+            acknowledged: Sequence(9),
         }),
         ToHead::Inventory(Inventory {
             gpus: vec![GpuInfo {
@@ -178,6 +185,13 @@ pub(crate) fn to_head() -> Vec<ToHead> {
             bytes: LogBytes::new(vec![1, 2, 3]).expect("three"),
             is_end: true,
         }),
+        ToHead::Recalled(vec![RecalledJob { job: JobId(17), launch: 3, end: JobEnd::Cancelled }]),
+        ToHead::Origin(Box::new(Origin {
+            attempt: attempt(),
+            user: name("ada"),
+            request: job_request(),
+            n_nodes: 2,
+        })),
     ];
     let report = |(index, fact)| ToHead::Report(Report { sequence: Sequence(index as u64 + 1), fact });
     all.extend(facts.into_iter().enumerate().map(report));
@@ -218,6 +232,7 @@ fn launch() -> Launch {
         log: LogLimits { file_bytes: 1 << 20, n_files: 3 },
         grace: wait(30),
         time_scale: TimeScale::new(60.0).expect("fast"),
+        request: Some(Box::new(job_request())),
     }
 }
 
@@ -229,7 +244,7 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
         Task::Stop { attempt: attempt(), grace: wait(30), keep_work: KeepWork::No },
         Task::Checkpoint { attempt: attempt() },
         Task::Resize { attempt: attempt(), host: host(), rate: Rate::new(3.0).expect("a rate") },
-        Task::Forget { attempt: attempt() },
+        Task::Forget { attempt: attempt(), end: JobEnd::Finished },
         Task::ReadLog { attempt: attempt(), offset: 5, n_bytes: 4096 },
         Task::Rescale { attempt: attempt(), n_gpus: 16, world_size: 2 },
         Task::ReadCheckpoint { attempt: attempt(), offset: 524_288 },
@@ -246,13 +261,17 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
             lease: wait(20),
             heartbeat: wait(2),
             reports_seen: Sequence(6),
+            mark: mark(),
+            replaces: Lineage(0x11e0),
         }),
         ToAgent::Refused(text("protocol 2, this head speaks 1")),
         ToAgent::Acknowledge(Sequence(7)),
-        ToAgent::Renew { beat: Beat(12), settled_before: OrderId(8) },
+        ToAgent::Renew { beat: Beat(12), settled_before: OrderId(8), journal: 500 },
     ];
-    let order =
-        |(index, task)| ToAgent::Order(Order { id: OrderId(index as u64 + 1), epoch: Epoch(4), task });
+    let order = |(index, task)| {
+        let id = OrderId(index as u64 + 1);
+        ToAgent::Order(Order { id, epoch: Epoch(4), task, journal: 500 })
+    };
     all.extend(tasks.into_iter().enumerate().map(order));
     all
 }
