@@ -120,6 +120,10 @@ class Job:
         self._send({"type": "progress", "iterations": self.step})
         self._send({"type": "checkpointed", "iterations": step})
 
+    def done(self):
+        """Says that all work is done and its results are written: however the job ends now, it is not run again."""
+        self._send({"type": "done"})
+
     def renew(self):
         """Asks how long the job may run; `lease_left()` knows when the answer is there."""
         self._send({"type": "renew"})

@@ -266,3 +266,53 @@ fn a_job_that_takes_more_memory_than_it_was_given_is_ended_and_that_is_said() {
     let mut launched = Launched::new(limited);
     assert_eq!(launched.end().0.cause, ExitCause::OverLimit, "{}", launched.log());
 }
+
+#[test]
+fn a_job_that_succeeds_within_its_grace_is_done() {
+    let mut launched = Launched::new(spec("trap '' TERM; echo up; sleep 1; exit 0"));
+    eventually("it is up", || (launched.log() == "up\n").then_some(()));
+    launched.control().send(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Code(0), ExitCause::Done));
+}
+
+#[test]
+fn a_job_that_promised_to_stop_is_done_when_it_says_so_or_has_done_all_its_iterations() {
+    for (reports, says_done, cause) in
+        [(40.0, false, ExitCause::Ordered), (100.0, false, ExitCause::Done), (40.0, true, ExitCause::Done)]
+    {
+        let mut launch = spec("trap '' TERM; while [ ! -e $ROTA_CHECKPOINT_DIR/end ]; do sleep 0.05; done");
+        launch.work = Work { iterations: 100.0, done: 0.0, rate: 0.0, delay_s: 0.0, time_scale: 1.0 };
+        let folder = tempfile::tempdir().expect("a folder");
+        folder.path().clone_into(&mut launch.checkpoint_dir);
+        let end = folder.path().join("end");
+        let mut launched = Launched::new(launch);
+        launched.until(&ShimPhase::Running);
+        let mut control = launched.control();
+        let socket = launched.run_dir.path().join("attempts/7.1/job.sock");
+        let mut job = JobClient::connect(&socket, 0).expect("connected");
+        job.progress(reports);
+        if says_done {
+            job.done();
+        }
+        control.hear_until(|state| state.iterations == reports && state.said_done == says_done);
+        control.send(&ToShim::Stop { grace_ms: 60_000, keep_work: true });
+        control.hear_until(|state| state.phase == ShimPhase::Stopping);
+        std::fs::write(&end, "").expect("written");
+        let (exit, _) = launched.end();
+        assert_eq!((exit.how, exit.cause), (ExitHow::Code(0), cause), "{reports} iterations, {says_done}");
+    }
+}
+
+#[test]
+fn a_job_that_said_that_it_is_done_is_done_even_if_it_is_killed() {
+    let mut launched = Launched::new(spec("trap '' TERM; while true; do sleep 1; done"));
+    launched.until(&ShimPhase::Running);
+    let mut control = launched.control();
+    let socket = launched.run_dir.path().join("attempts/7.1/job.sock");
+    JobClient::connect(&socket, 0).expect("connected").done();
+    control.hear_until(|state| state.said_done);
+    control.send(&ToShim::Stop { grace_ms: 100, keep_work: true });
+    let (exit, _) = launched.end();
+    assert_eq!((exit.how, exit.cause), (ExitHow::Signal(9), ExitCause::Done));
+}

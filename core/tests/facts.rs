@@ -409,3 +409,65 @@ fn a_policy_that_moves_a_job_faster_than_it_can_start_does_not_run_forever() {
     assert_eq!(ledger.outcomes[0].status, Status::Unfinished);
     assert_eq!(ledger.n_decisions, 51);
 }
+
+/// A scheduler with these jobs, admitted, and the plan of a policy that runs them by arrival.
+fn scheduler_with(nodes: u32, gpus: u32, jobs: Vec<JobSpec>) -> Scheduler {
+    let mut scheduler =
+        Scheduler::new(cluster(nodes, gpus), Guards::default(), Span::from_secs(60), Vec::new());
+    for spec in jobs {
+        scheduler.handle(Time::ZERO, &Event::JobSubmitted(Arc::new(spec)), &mut Vec::new());
+    }
+    scheduler
+}
+
+fn round(scheduler: &mut Scheduler, now: Time, key: Key) -> Vec<Command> {
+    let decision = rota_core::round::decide(&scheduler.snapshot(now), &mut by(key)).expect("it decides");
+    let commands = scheduler.commit(now, decision.checked);
+    scheduler.assert_sane();
+    commands
+}
+
+#[test]
+fn a_parked_job_is_not_seen_and_comes_back_with_what_is_known_of_it() {
+    let mut scheduler = scheduler_with(1, 1, vec![job(0, 0, 1, 1_000.0), job(1, 0, 1, 1_000.0)]);
+    round(&mut scheduler, Time::ZERO, Key::Arrival);
+    scheduler.park(JobId(0));
+    assert!(scheduler.jobs().row(JobId(0)).is_some(), "a job that runs is not put aside");
+    let failed = Event::JobRequeued { job: JobId(0), incarnation: Incarnation(1), done: 7.0 };
+    scheduler.handle(Time(1), &failed, &mut Vec::new());
+    scheduler.park(JobId(0));
+    let started = round(&mut scheduler, Time(2), Key::Arrival);
+    assert!(matches!(&started[..], [Command::Start { job: JobId(1), .. }]), "{started:?}");
+    scheduler.resume(JobId(0));
+    let row = scheduler.jobs().row(JobId(0)).expect("it is back");
+    assert_eq!((scheduler.jobs().incarnation(row), scheduler.jobs().done(row)), (Incarnation(1), 7.0));
+    assert!(scheduler.parked().is_empty());
+    scheduler.assert_sane();
+}
+
+#[test]
+fn on_a_node_that_cannot_be_reached_jobs_go_on_and_none_starts() {
+    let jobs = vec![job(0, 0, 1, 1_000.0), job(1, 10, 1, 10.0), job(2, 10, 1, 10.0), job(3, 10, 1, 10.0)];
+    let mut scheduler = scheduler_with(2, 2, vec![jobs[0].clone()]);
+    round(&mut scheduler, Time::ZERO, Key::Remaining);
+    let row = scheduler.jobs().row(JobId(0)).expect("it runs");
+    let node = scheduler.jobs().allocation(row).slices[0].node;
+    scheduler.cut_off(node);
+    for spec in &jobs[1..] {
+        scheduler.handle(Time(1), &Event::JobSubmitted(Arc::new(spec.clone())), &mut Vec::new());
+    }
+    // The shortest first: it would stop the long one for the third of the short ones.
+    for command in round(&mut scheduler, Time(2), Key::Remaining) {
+        match command {
+            Command::Start { job, allocation, .. } => {
+                assert!(allocation.slices.iter().all(|slice| slice.node != node), "job {job} starts there");
+            }
+            Command::Stop { job, .. } => panic!("job {job} is stopped"),
+            _ => {}
+        }
+    }
+    assert_eq!(scheduler.jobs().n_running(), 3);
+    scheduler.handle(Time(3), &Event::NodeReturned { node }, &mut Vec::new());
+    round(&mut scheduler, Time(4), Key::Remaining);
+    assert_eq!(scheduler.jobs().n_running(), 4, "its free GPU is used again");
+}

@@ -126,7 +126,7 @@ async fn attend(
     let signals = tokio::spawn(async move {
         match signal().await {
             Ok(name) => {
-                tracing::info!("{name}: the head ends, jobs go on for their lease");
+                tracing::info!("{name}: the head ends, jobs go on");
                 let _ = inputs.send(Input::Shutdown).await;
             }
             Err(error) => tracing::error!("signals cannot be received: {error}"),

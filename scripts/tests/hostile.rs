@@ -178,3 +178,32 @@ fn an_error_leaves_no_trace_in_the_next_round() {
     policy.restore_memory("").expect("empty memory");
     assert_eq!(policy.decide(&instant).expect("as the first"), first);
 }
+
+#[test]
+fn placements_count_their_work_and_end() {
+    let few = || Limits { operations: 20_000, ..Limits::default() };
+    let heavy = "fn place(job, nodes) {\n    let x = nodes.free_gpus;\n    for i in 0..100 { x = x * 0.5 + nodes.id; }\n    rank(x)\n}";
+    let instant = snapshot(Size { n_nodes: 200, n_old: 0, n_new: 1000 });
+    let error = policy(heavy, few()).decide(&instant).expect_err("too much work for the limit");
+    assert!(error.message.contains("used more than 20000 operations"), "{}", error.message);
+    let light = heavy.replace("0..100", "0..2");
+    assert!(policy(&light, few()).decide(&instant).is_ok(), "the same with less to compute");
+    for (body, expected) in [
+        (
+            "let x = nodes.id;\n    loop { x = x + x; }",
+            "a placement computes more than 1024 columns of nodes",
+        ),
+        (
+            "let p = rank(nodes.id);\n    loop { p = p.or_else(p); }",
+            "a placement is made of more than 32 placements",
+        ),
+        (
+            "let p = first_fit();\n    loop { p = local_data(p); }",
+            "a placement is made of more than 32 placements",
+        ),
+        ("loop { rank(nodes.id + 1).compact(); }", "used more than 1000000 operations"),
+    ] {
+        let message = stopped(&format!("fn place(job, nodes) {{\n    {body}\n}}"), few_operations());
+        assert!(message.ends_with(expected), "{message}\nshould end in\n{expected}");
+    }
+}

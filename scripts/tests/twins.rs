@@ -1,5 +1,6 @@
 //! Shipped policies against their twins in plain Rhai (`scripts/tests/twins`), decision by decision on random small worlds: the
-//! proof that the language suffices to write them, and that what the native verbs decide is what the twins say.
+//! proof that the language suffices to write them, and that what the native verbs decide is what the twins say. Placements are
+//! scripts over columns of nodes; their twins are the native verbs.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -226,6 +227,65 @@ fn tune_worlds(text: &str) -> Result<[usize; 3], String> {
     Ok(seen)
 }
 
+/// Shipped placements, and the native verbs that they were before they were scripts.
+const PLACEMENTS: [(&str, &str); 5] = [
+    ("first-fit", "first_fit()"),
+    ("consolidate", "consolidate()"),
+    ("local-data", "local_data(consolidate())"),
+    ("switch-consolidate", "switch_consolidate()"),
+    ("switch-splits", "switch_splits()"),
+];
+
+impl World {
+    /// Nodes below several switches, with caches.
+    fn racks(&mut self) {
+        let n_kinds = if self.one_in(3) { 2 } else { 1 };
+        for _ in 0..n_kinds {
+            let (racks, gpus) = (self.between(1, 3), self.of(&[1, 2, 3, 4, 4, 8]));
+            let nodes = racks * self.between(1, 3);
+            let (cpus, mem) = (gpus * self.between(2, 5) + self.between(0, 1), gpus * self.of(&[20, 40]));
+            let kind =
+                format!("{nodes} nodes, {gpus} gpus, {cpus} cpus, {mem} GB, 60 GB cache, {racks} racks");
+            writeln!(self.text, "cluster {kind}").expect("text");
+        }
+        self.text.push_str("data small 20 GB\ndata large 45 GB\n");
+    }
+
+    /// A gang of up to twelve, perhaps with a data set.
+    fn wide_gang(&mut self, name: usize, most_pause_s: u32) {
+        let gpus = self.of(&[1, 1, 1, 2, 2, 3, 4, 5, 6, 8, 12]);
+        let (at, work) = (self.arrival(most_pause_s), self.between(100, 4000));
+        let (cpus, mem) = (self.between(1, 4), self.of(&[10, 20]));
+        let (cpus, mem) = (need(self, cpus), need(self, mem));
+        write!(self.text, "job j{name} gpus={gpus} work={work} at={at} cpus={cpus} mem={mem}").expect("text");
+        if self.one_in(2) {
+            let data = ["small", "large"][self.between(0, 1) as usize];
+            write!(self.text, " data={data}").expect("text");
+        }
+        self.text.push('\n');
+    }
+}
+
+/// A placement of one line against a native verb.
+fn placement_worlds(name: &str, ours: &Source, native: &str) -> Result<[usize; 3], String> {
+    let theirs = twin(name, &format!("steady();\nfn place(view) {{ {native} }}"));
+    let mut seen = [0; 3];
+    for seed in 0..N_WORLDS {
+        let mut world = World::new(2_000_000 + seed);
+        world.racks();
+        let (n_jobs, pause_s) = (world.between(4, 30) as usize, world.of(&[0, 100, 400]));
+        (0..n_jobs).for_each(|job| world.wide_gang(job, pause_s));
+        let order = ["fifo", "srtf", "las"][seed as usize % 3];
+        let allocation = ["proportional", "greedy", "tune"][seed as usize / 3 % 3];
+        let others = [shipped_source(order), shipped_source(allocation)];
+        let ours = [&others[..], std::slice::from_ref(ours)].concat();
+        let theirs = [&others[..], std::slice::from_ref(&theirs)].concat();
+        let of_world = compare(&world, &ours, &theirs, Span::ZERO)?;
+        seen.iter_mut().zip(of_world).for_each(|(sum, n)| *sum += n);
+    }
+    Ok(seen)
+}
+
 /// That the worlds are ones in which something is decided: so many decisions, refusals and stops at least.
 #[track_caller]
 fn assert_alike(seen: Result<[usize; 3], String>, least: [usize; 3]) {
@@ -274,5 +334,38 @@ fn a_twin_with_another_rule_is_found_out() {
         ("            } else {\n                this.claim_in_place(number);\n", ""),
     ] {
         assert!(tune_worlds(&edited(TUNE, old, new)).is_err(), "tune without `{old}`");
+    }
+}
+
+#[test]
+fn placements_over_columns_of_nodes_decide_as_the_native_verbs_do() {
+    for (name, native) in PLACEMENTS {
+        let seen = placement_worlds(name, &shipped_source(name), native);
+        assert_alike(seen.map_err(|error| format!("{name}: {error}")), [2_000, 0, 100]);
+    }
+}
+
+/// Each of these changes one rule of a shipped placement as text.
+#[test]
+fn a_placement_with_another_rule_is_found_out() {
+    for (name, old, new) in [
+        ("first-fit", "rank(nodes.id)", "rank(-nodes.id)"),
+        ("consolidate", "-nodes.holds, ", ""),
+        ("consolidate", "nodes.free_gpus", "-nodes.free_gpus"),
+        ("consolidate", " | (job.gpus == 1)", ""),
+        ("local-data", "nodes.has_data & nodes.holds", "nodes.has_data & 0"),
+        ("local-data", "rank(-is_near, ", "rank("),
+        ("switch-consolidate", ".compact()", ""),
+        ("switch-consolidate", "\n        .within(nodes.rack)", ""),
+        ("switch-consolidate", ".or_else(over_several)", ""),
+        ("switch-consolidate", "\n        .only(nodes.widest_rack < job.gpus)", ""),
+        ("switch-splits", "[[4], [2, 2]]", "[[4]]"),
+        ("switch-splits", "where(is_narrow, nodes.holds * nodes.fits, -nodes.fits)", "nodes.id"),
+    ] {
+        let shipped = shipped_source(name);
+        assert_eq!(shipped.text.matches(old).count(), 1, "`{old}` is once in {name}");
+        let edited = Source { text: shipped.text.replace(old, new), ..shipped };
+        let native = PLACEMENTS.iter().find(|(of, _)| *of == name).expect("it has a twin").1;
+        assert!(placement_worlds(name, &edited, native).is_err(), "{name} without `{old}`");
     }
 }

@@ -61,7 +61,8 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
     let policies = &args.run.policies;
     run::check_set(policies, &args.run.set)?;
     let template = Template::read(args.template.as_deref())?;
-    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
+    let (address, credentials) = (args.head.clone(), args.credentials.clone());
+    let head = HeadArgs { head: address, credentials, ..HeadArgs::default() };
     let mut client = Client::new(&head)?;
     let rules = greet(&mut client, args, &inputs)?;
     let n_jobs: u64 = inputs.loads.iter().map(|load| load.workload.jobs.len() as u64).sum();

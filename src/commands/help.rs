@@ -18,7 +18,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Live cluster",
         &[
             "up", "head", "pki", "join", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
-            "priority", "nodes", "drain", "top", "events", "history", "whatif", "deploy", "replay",
+            "priority", "nodes", "drain", "give-up", "top", "events", "history", "whatif", "deploy",
+            "replay",
         ],
     ),
     ("Solver", &["solve"]),

@@ -137,7 +137,9 @@ impl Cluster {
     /// Starts the head with options for this start alone.
     pub(crate) fn start_head_with(&mut self, more: &[&str]) {
         let (state, credentials) = (self.path("head"), self.path("pki/head"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        // A head whose files are limited (`limit_head_files`) gets errors, not a signal.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_rota")]);
         command.args(["head", "--listen", &self.address, "--state", &state, "--credentials", &credentials]);
         command.args(self.head_args.iter().map(|arg| arg.replace("{pki}", &self.path("pki"))));
         command.args(more);
@@ -185,9 +187,43 @@ impl Cluster {
         spawn(&mut command, &self.folder.path().join(format!("{run}.log")))
     }
 
+    /// How many agents the next head waits for.
+    pub(crate) fn set_wait_for(&mut self, n_agents: usize) {
+        let at = self.head_args.iter().position(|arg| arg == "--wait-for").expect("it was given");
+        self.head_args[at + 1] = n_agents.to_string();
+    }
+
     /// Kills the head as a power cut would.
     pub(crate) fn kill_head(&mut self) {
         kill(self.head.take());
+    }
+
+    /// Lets no file of the head grow beyond so many bytes, as a full disk would; none lifts the limit.
+    pub(crate) fn limit_head_files(&self, bytes: Option<u64>) {
+        let id = self.head.as_ref().expect("a head").id();
+        let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+        let done = Command::new("prlimit")
+            .args(["--pid", &id.to_string(), &format!("--fsize={limit}:")])
+            .status()
+            .expect("prlimit runs");
+        assert!(done.success());
+    }
+
+    /// Kills the processes of a launch.
+    pub(crate) fn kill_job(&self, index: usize, attempt: &str) {
+        let mark = format!("{attempt}@{}", self.path(&format!("node{index}")));
+        let is_of_it = |id: &str| {
+            let of = |file: &str| std::fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
+            let (environment, command) = (of("environ"), of("cmdline"));
+            let has = |bytes: &[u8]| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
+            has(&environment) || String::from_utf8_lossy(&command).contains(&mark)
+        };
+        for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.bytes().all(|byte| byte.is_ascii_digit()) && is_of_it(&name) {
+                let _ = Command::new("kill").args(["-9", &name]).status();
+            }
+        }
     }
 
     pub(crate) fn kill_agent(&mut self, index: usize) {

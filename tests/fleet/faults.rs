@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::oracle::{assert_no_doubles, oracle, submit_witnesses};
 use rota_test_support::need;
 
-const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "6s", "--heartbeat", "1s"];
+const SHORT_LEASE: [&str; 8] = ["--round", "1s", "--lease", "6s", "--heartbeat", "1s", "--when-lost", "stop"];
 
 #[test]
 fn a_head_that_is_killed_again_and_again_loses_and_doubles_nothing() {

@@ -69,7 +69,7 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
             write(
                 &mut cluster,
                 seconds,
-                Record::JobRequeued { job, incarnation, done, reason, is_failure: true },
+                Record::JobRequeued { job, incarnation, done, reason, is_failure: true, not_before: None },
             );
         }
         if round == 5 {

@@ -4,7 +4,9 @@ mod accounts;
 mod cluster;
 mod decider;
 mod deploy;
+mod disk;
 mod elastic;
+mod ends;
 mod faults;
 mod first_job;
 mod gpemu;
@@ -15,6 +17,7 @@ mod memory;
 mod network;
 mod operate;
 mod oracle;
+mod patience;
 mod profile;
 mod relay;
 mod restores;
@@ -80,18 +83,7 @@ fn commands_answer_and_refuse_in_plain_words() {
     // Half of the node's GPUs, and half of its CPUs, though nobody said what the job needs.
     assert_eq!(cluster.rota(&["logs", "0"]), "rank 0 of 1 with 12 CPUs\n");
     assert!(cluster.rota(&["explain", "0"]).contains("finished"));
-    let error = cluster.try_rota(&[
-        "submit",
-        "--gpus",
-        "1",
-        "--time",
-        "1m",
-        "--wait",
-        "--most-failures",
-        "1",
-        "--",
-        "/bin/false",
-    ]);
+    let error = cluster.try_rota(&["submit", "--gpus", "1", "--time", "1m", "--wait", "--", "/bin/false"]);
     assert!(error.as_ref().is_err_and(|e| e.contains("ended with code 1")), "{error:?}");
     cluster.rota(&["submit", "--gpus", "99", "--time", "1m", "--", "/bin/true"]);
     cluster.until("too large a job is declined", |cluster| cluster.jobs()[2]["state"] == "declined");

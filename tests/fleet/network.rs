@@ -2,7 +2,7 @@
 //! it in turn with heads and agents that are killed.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -12,7 +12,10 @@ use crate::cluster::Cluster;
 use crate::oracle::{assert_no_doubles, oracle, submit_witnesses, try_submit_witnesses};
 use crate::relay::Relay;
 
-const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "3s", "--heartbeat", "500ms"];
+const SHORT_LEASE: [&str; 8] =
+    ["--round", "1s", "--lease", "3s", "--heartbeat", "500ms", "--when-lost", "stop"];
+/// What is the default apart from the lease: jobs of nodes that cannot be reached go on.
+const KEEPING: [&str; 6] = ["--round", "1s", "--lease", "3s", "--heartbeat", "500ms"];
 const LONG_LEASE: [&str; 8] =
     ["--round", "1s", "--lease", "60s", "--heartbeat", "500ms", "--policy", "fifo+proportional"];
 
@@ -49,6 +52,86 @@ fn a_cut_shorter_than_the_lease_is_not_noticed_by_jobs() {
     cluster.until_all_finished(4);
     assert_launched_once(&cluster);
     assert_no_doubles(&cluster, 4);
+}
+
+#[test]
+fn a_cut_of_most_of_the_lease_stops_nothing_even_where_jobs_stop_with_it() {
+    let lease = ["--round", "1s", "--lease", "12s", "--heartbeat", "500ms", "--when-lost", "stop"];
+    let cluster = Cluster::start_behind_relays(1, 2, &lease);
+    // A grace as long as the lease: it is no part of it.
+    let script = format!("trap 'echo told >> {}/oracle' TERM; sleep 16", cluster.folder.path().display());
+    let asks = ["submit", "--grace", "12s", "--array", "2", "--", "/bin/sh", "-c", &script];
+    cluster.rota(&asks);
+    cluster.until("both run", |cluster| cluster.jobs().iter().all(|job| job["state"] == "running"));
+    cluster.relay(0).cut();
+    let cut = Instant::now();
+    std::thread::sleep(Duration::from_secs(10));
+    cluster.relay(0).mend();
+    let lasted = cut.elapsed();
+    cluster.until_all_finished(2);
+    // On a machine that is too slow to mend it in time, nothing can be said.
+    if lasted < Duration::from_millis(10_500) {
+        assert_eq!(oracle(&cluster), "", "nobody was told to stop");
+        assert_launched_once(&cluster);
+    }
+}
+
+#[test]
+fn by_default_jobs_of_a_node_that_cannot_be_reached_go_on_and_run_nowhere_else() {
+    let cluster = Cluster::start_behind_relays(2, 1, &KEEPING);
+    let folder = cluster.folder.path().display().to_string();
+    let script = format!(
+        "echo begin $ROTA_JOB >> {folder}/oracle; while [ ! -e {folder}/end ]; do sleep 0.1; done; echo end $ROTA_JOB >> {folder}/oracle"
+    );
+    cluster.rota(&["submit", "--time", "1h", "--", "/bin/sh", "-c", &script]);
+    cluster.until("it runs", |cluster| begun(cluster) == 1);
+    let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
+    let index: usize = node.trim_start_matches("node").parse().expect("a number");
+    cluster.relay(index).cut();
+    cluster.until("it cannot be reached", |cluster| state_of(cluster, index) == "unreachable");
+    // The other node is free, and takes new jobs.
+    submit_witnesses(&cluster, 1, 1);
+    cluster.until("another job is finished", |cluster| cluster.jobs()[1]["state"] == "finished");
+    assert_eq!(cluster.jobs()[0]["state"], "running");
+    assert_eq!(cluster.jobs()[0]["reason"], format!("{node} cannot be reached"));
+    // It ends with success while its node is away.
+    std::fs::write(format!("{folder}/end"), "").expect("written");
+    cluster.until("it has ended", |cluster| oracle(cluster).contains("end 0"));
+    cluster.relay(index).mend();
+    cluster.until("it is known to be finished", |cluster| cluster.jobs()[0]["state"] == "finished");
+    assert_launched_once(&cluster);
+    cluster.until("its node is back", |cluster| state_of(cluster, index) == "up");
+}
+
+#[test]
+fn a_node_that_is_given_up_or_away_for_too_long_loses_its_jobs_to_others() {
+    let limit = [&KEEPING[..], &["--give-up-after", "8s"]].concat();
+    for (args, gives_up) in [(&KEEPING[..], true), (&limit[..], false)] {
+        let cluster = Cluster::start_behind_relays(2, 1, args);
+        submit_witnesses(&cluster, 1, 1_000);
+        cluster.until("it runs", |cluster| begun(cluster) == 1);
+        let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
+        let index: usize = node.trim_start_matches("node").parse().expect("a number");
+        let sure = ["give-up", &node, "--nothing-runs-there"];
+        let error = cluster.try_rota(&sure).expect_err("it is connected");
+        assert!(error.contains("rota drain"), "{error}");
+        if gives_up {
+            // Nothing runs there any more: the agent is gone, and so is the job.
+            cluster.relay(index).cut();
+            cluster.until("it cannot be reached", |cluster| state_of(cluster, index) == "unreachable");
+            let error = cluster.try_rota(&["give-up", &node]).expect_err("nobody said that he is sure");
+            assert!(error.contains("run twice"), "{error}");
+            cluster.kill_job(index, "0.1");
+            cluster.rota(&sure);
+            assert_eq!(state_of(&cluster, index), "lost");
+        } else {
+            cluster.relay(index).cut();
+        }
+        cluster.until("it runs elsewhere", |cluster| begun(cluster) == 2);
+        let job = &cluster.jobs()[0];
+        assert_ne!(job["nodes"][0], *node, "{job:#}");
+        assert!(!oracle(&cluster).contains("double"), "{}", oracle(&cluster));
+    }
 }
 
 #[test]
@@ -109,8 +192,8 @@ const N_AGENTS: usize = 3;
 
 impl Fault {
     fn draw(random: &mut ChaCha8Rng) -> Self {
-        // Shorter and longer than the lease of 3 s.
-        let long_ms = if random.random_bool(0.5) { 300..2_000 } else { 4_000..6_000 };
+        // Shorter than the lease of 3 s, and longer than lease and grace.
+        let long_ms = if random.random_bool(0.5) { 300..2_000 } else { 4_000..8_000 };
         let (agent, long_ms) = (random.random_range(0..N_AGENTS), random.random_range(long_ms));
         match random.random_range(0..6) {
             0 | 1 => Fault::HeadKilled(random.random_range(0..1_500)),

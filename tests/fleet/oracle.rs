@@ -18,7 +18,7 @@ pub(crate) fn try_submit_witnesses(cluster: &Cluster, n_jobs: u32, seconds: u32)
          code=$?; [ $code -ne 99 ] || echo double $ROTA_JOB >> {folder}/oracle; exit $code"
     );
     let (array, time) = (n_jobs.to_string(), format!("{seconds}s"));
-    let asks = ["submit", "--json", "--gpus", "1", "--time", &time, "--array", &array];
+    let asks = ["submit", "--json", "--gpus", "1", "--grace", "1s", "--time", &time, "--array", &array];
     let said = cluster.try_rota(&[&asks[..], &["--", "/bin/sh", "-c", &script]].concat())?;
     serde_json::from_str(&said).map_err(|error| format!("{said}: {error}"))
 }

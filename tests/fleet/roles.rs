@@ -115,6 +115,7 @@ fn about(kind: RequestKind, job: JobId) -> FromUser {
             reason: text("a new fan"),
         },
         RequestKind::History => FromUser::History { filter: HistoryFilter::default() },
+        RequestKind::GiveUp => FromUser::GiveUp { node: Name::new("nowhere").expect("a name") },
     }
 }
 
@@ -180,7 +181,7 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
                 assert!(result.expect_err(&what).contains("does not skip time"), "{what}");
             }
             // There is no node of this name; the request passed the table.
-            RequestKind::Drain | RequestKind::ServiceNode => {
+            RequestKind::Drain | RequestKind::ServiceNode | RequestKind::GiveUp => {
                 assert!(result.expect_err(&what).contains("no such node"), "{what}");
             }
             _ => assert!(result.is_ok(), "{what}"),

@@ -111,6 +111,8 @@ kinds! {
     ServiceNode: FromUser::ServiceNode { .. },
     /// Jobs that have ended.
     History: FromUser::History { .. },
+    /// A node that cannot be reached, given up.
+    GiveUp: FromUser::GiveUp { .. },
 }
 
 impl RequestKind {
@@ -155,6 +157,9 @@ impl RequestKind {
                 (Operate, Reach::Whole, "drain nodes with a reason", "rota drain --when-idle --reason R")
             }
             RequestKind::History => (Submit, JOBS, "read the history of jobs", "rota history"),
+            RequestKind::GiveUp => {
+                (Operate, Reach::Whole, "give up a node that cannot be reached", "rota give-up")
+            }
         };
         Rule { least, reach, action, command }
     }

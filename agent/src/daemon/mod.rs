@@ -186,8 +186,8 @@ struct Daemon {
     renew: Option<mpsc::Sender<()>>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
-    /// The lease last sent to the shims.
-    lease_until: Option<Time>,
+    /// Until when launches may run without a head, as the shims were last told; the inner none is for ever.
+    told_until: Option<Option<Time>>,
     /// When the length of the head's journal was last put on disk.
     journal_kept_ms: u64,
 }
@@ -227,7 +227,7 @@ impl Daemon {
             link: None,
             renew: None,
             wants_link: None,
-            lease_until: None,
+            told_until: None,
             journal_kept_ms: 0,
         }
     }
@@ -351,7 +351,16 @@ impl Daemon {
                 }
                 AgentOutput::Execute { order, task } => self.execute(order, task),
                 AgentOutput::LeaseOver => {
-                    warn!("the lease has expired; launches that do not ask to be kept are stopped");
+                    let left_s = self.session.work_until().map(|until| (until - now()).as_secs_f64());
+                    match left_s {
+                        Some(left_s) if left_s > 0.0 => {
+                            warn!("the lease has expired; launches go on for {left_s:.0} s without the head");
+                        }
+                        Some(_) => {
+                            warn!("the lease has expired; launches that do not ask to be kept are stopped")
+                        }
+                        None => warn!("the lease has expired; launches go on without the head"),
+                    }
                 }
                 AgentOutput::HangUp => self.disconnected("the head does not answer"),
             }
@@ -406,11 +415,12 @@ impl Daemon {
         self.act(|session, _, out| session.inventory(inventory, out));
     }
 
-    /// Shims enforce leases themselves; they only need to know when theirs ends.
+    /// Shims stop launches that may run no longer by themselves: agent and head may both be gone by then. They only need to
+    /// know when. Before a head has answered, what an earlier agent told them holds.
     fn pass_on_lease(&mut self) {
-        let until = self.session.lease_until();
-        if until.is_some() && until != self.lease_until {
-            self.lease_until = until;
+        let until = self.session.work_until();
+        if self.session.has_terms() && self.told_until != Some(until) {
+            self.told_until = Some(until);
             self.launches.tell_all(&ToShim::Lease(until.map(millis_of)));
         }
     }

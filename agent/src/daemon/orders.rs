@@ -118,8 +118,6 @@ impl Daemon {
         }
         if self.launches.n_live() > 0 && self.run_dir.lease().0 > 0 {
             self.session.adopt_lease(super::now(), self.run_dir.lease());
-            // The shims have their lease from the earlier agent; it is extended only after the head has answered.
-            self.lease_until = self.session.lease_until();
         }
     }
 
@@ -136,7 +134,7 @@ impl Daemon {
             options: &self.options.launch,
             limits: self.limits,
             epoch: self.session.memory().epoch,
-            lease_until_ms: self.session.lease_until().map(millis_of),
+            lease_until_ms: self.session.work_until().map(millis_of),
             run_as: self.accounts.run_as(&launch.user),
             hidden: if self.hides_devices { translate::hidden(&gpus, &self.node) } else { Vec::new() },
         };

@@ -251,6 +251,7 @@ pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Opt
         iterations: iterations(state.iterations),
         checkpointed: iterations(state.checkpointed),
         launch: spec.launch_id,
+        n_nodes: spec.gang.n_nodes,
     })
 }
 

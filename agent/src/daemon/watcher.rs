@@ -193,7 +193,8 @@ impl Watcher {
     fn tell_end(&self, how: ExitHow) {
         let last = self.dir.state().ok().flatten();
         let mut state = last.unwrap_or_else(|| State::without_shim(&self.spec));
-        state.phase = ShimPhase::Ended(Exit { how, cause: ExitCause::Itself });
+        let cause = if state.said_done { ExitCause::Done } else { ExitCause::Itself };
+        state.phase = ShimPhase::Ended(Exit { how, cause });
         if let Err(error) = self.dir.set_state(&state) {
             state.warnings.push(error.to_string());
         }

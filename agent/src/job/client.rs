@@ -52,6 +52,11 @@ impl JobClient {
         self.lines.send(&FromJob::Renew);
     }
 
+    /// Says that all work is done and its results are written: however the job ends now, it is not run again.
+    pub fn done(&mut self) {
+        self.lines.send(&FromJob::Done);
+    }
+
     /// Whether the node still listens.
     pub fn is_open(&self) -> bool {
         self.lines.is_open()

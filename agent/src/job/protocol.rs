@@ -37,6 +37,8 @@ pub enum FromJob {
     },
     /// Asks how long the lease lasts. Answered with `lease`.
     Renew,
+    /// All work is done and its results are written: however the job ends now, it is not run again.
+    Done,
 }
 
 /// Messages from the node to a job.

@@ -6,7 +6,7 @@
 //!                           ├── log, log.1 …    what they wrote
 //!                           └── states.jsonl    the launch's states, its end included
 //! ```
-//! The lease is kept here and not in the agent: whatever happens to the agent, a launch whose lease is over stops.
+//! How long the launch may run without a head is kept here and not in the agent: whatever happens to the agent, it stops then.
 //! It has one thread and no runtime, and so the `nursery` makes one in a fraction of a millisecond. What to launch and
 //! when to stop is decided by the agent.
 

@@ -27,6 +27,9 @@ pub struct State {
     pub checkpointed: f64,
     /// Whether the job reports through the job protocol.
     pub speaks: bool,
+    /// Whether it has said that its work is done.
+    #[serde(default)]
+    pub said_done: bool,
     /// What an operator should know.
     pub warnings: Vec<String>,
 }
@@ -41,6 +44,7 @@ impl State {
             iterations: spec.work.done,
             checkpointed: spec.work.done,
             speaks: false,
+            said_done: false,
             warnings: Vec::new(),
         }
     }
@@ -256,6 +260,7 @@ mod tests {
             iterations: 2.5,
             checkpointed: 2.0,
             speaks: true,
+            said_done: false,
             warnings: vec![],
         };
         dir.set_state(&state).expect("written");

@@ -34,21 +34,26 @@ impl Stopping {
     }
 }
 
-/// How long a launch may run without a message from the head. Nothing of it may be left when the lease is over, because the
-/// head may then start it elsewhere: so its time to stop, at most a quarter of what was left, lies within the lease.
+/// How long a launch may run without a message from the head. It is the shim that keeps it, because agent and head may both
+/// be gone. Nothing of the launch may be left when lease and grace are over: the head waits for both, and a little longer,
+/// before it starts the job elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lease {
-    /// When everything must be gone.
-    pub(super) until_ms: u64,
     /// When the launch is asked to stop.
-    pub(super) stop_at_ms: u64,
+    pub(super) until_ms: u64,
+    /// When everything must be gone.
+    pub(super) kill_at_ms: u64,
 }
 
 impl Lease {
-    /// A lease received now, for a job that wants this much time to stop.
-    pub(super) fn new(now_ms: u64, until_ms: u64, grace_ms: u64) -> Self {
-        let goodbye_ms = grace_ms.min(until_ms.saturating_sub(now_ms) / 4);
-        Lease { until_ms, stop_at_ms: until_ms - goodbye_ms }
+    /// A lease of a job that has this much time to stop.
+    pub(super) fn new(until_ms: u64, grace_ms: u64) -> Self {
+        Lease { until_ms, kill_at_ms: until_ms.saturating_add(grace_ms) }
+    }
+
+    /// What is left of the job's time to stop: nothing for a shim that was asleep for longer.
+    pub(super) fn grace_left_ms(&self, now_ms: u64) -> u64 {
+        self.kill_at_ms.saturating_sub(now_ms.max(self.until_ms))
     }
 }
 
@@ -65,10 +70,10 @@ mod tests {
     }
 
     #[test]
-    fn the_goodbye_lies_within_the_lease() {
-        assert_eq!(Lease::new(1_000, 11_000, 1_000).stop_at_ms, 10_000);
-        assert_eq!(Lease::new(1_000, 11_000, 60_000).stop_at_ms, 8_500, "a quarter of what was left");
-        assert_eq!(Lease::new(20_000, 11_000, 1_000).stop_at_ms, 11_000, "over already");
+    fn the_grace_follows_the_lease_and_is_over_for_a_shim_that_slept_through_it() {
+        let lease = Lease::new(11_000, 1_000);
+        assert_eq!((lease.until_ms, lease.kill_at_ms), (11_000, 12_000));
+        assert_eq!([11_000, 11_400, 12_000, 99_000].map(|now| lease.grace_left_ms(now)), [1_000, 600, 0, 0]);
     }
 
     #[test]

@@ -67,6 +67,10 @@ pub(super) struct Watch {
     has_untold: bool,
     /// The lowest rank that has reported progress; its reports count for the whole launch.
     speaker: Option<u32>,
+    /// The lowest rank that has said that the work is done.
+    done_by: Option<u32>,
+    /// Whether a rank promised to end by itself when it is asked to stop: its success then only says that it has obeyed.
+    promised_to_stop: bool,
 }
 
 impl Watch {
@@ -94,7 +98,7 @@ impl Watch {
             agents,
             jobs: ClientSocket::open(&job_socket).map_err(system("opening the job socket"))?,
             job_socket,
-            lease: spec.lease_until_ms.map(|until_ms| Lease::new(now_ms(), until_ms, spec.grace_ms)),
+            lease: spec.lease_until_ms.map(|until_ms| Lease::new(until_ms, spec.grace_ms)),
             input: Some(input),
             has_output_ended: false,
             ranks: Vec::new(),
@@ -106,6 +110,8 @@ impl Watch {
             told_at_ms: 0,
             has_untold: false,
             speaker: None,
+            done_by: None,
+            promised_to_stop: false,
             attempt,
             spec,
             launcher,
@@ -209,7 +215,7 @@ impl Watch {
         let lease = self
             .lease
             .filter(|_| self.stopping.is_none() && self.spec.on_head_lost == OnHeadLost::Stop)
-            .map(|lease| lease.stop_at_ms);
+            .map(|lease| lease.until_ms);
         let stop = self.stopping.as_ref().map(|s| if s.was_asked { s.kill_at_ms } else { s.ask_at_ms });
         let turn = if is_dying { DYING_TURN_MS } else { TURN_MS };
         let tell = self.has_untold.then(|| self.told_at_ms + TELL_EVERY_MS);
@@ -285,7 +291,7 @@ impl Watch {
                     self.jobs.send(&ToJob::Rescale { gpus, world_size });
                 }
                 ToShim::Lease(until_ms) => {
-                    self.lease = until_ms.map(|until| Lease::new(now_ms(), until, self.spec.grace_ms));
+                    self.lease = until_ms.map(|until| Lease::new(until, self.spec.grace_ms));
                 }
                 ToShim::Resize { cpu_micro, mem_bytes, rate } => self.resize(cpu_micro, mem_bytes, rate),
             }
@@ -313,6 +319,7 @@ impl Watch {
                 match message {
                     Ok(FromJob::Hello { rank, stops, .. }) => {
                         (client.rank, client.stops) = (Some(rank), stops);
+                        self.promised_to_stop |= stops;
                         client.lines.send(&ToJob::Welcome {
                             protocol: PROTOCOL,
                             job: self.spec.attempt.job,
@@ -346,9 +353,15 @@ impl Watch {
                 self.told_at_ms = 0;
                 self.save();
             }
+            FromJob::Done => self.done_by = Some(self.done_by.map_or(rank, |by| by.min(rank))),
             _ => return,
         }
-        self.state.speaks = true;
+        self.state.speaks |= *said != FromJob::Done;
+        let said_done = self.done_by.is_some_and(|by| by <= speaker);
+        if said_done != self.state.said_done {
+            self.state.said_done = said_done;
+            self.save();
+        }
         self.has_untold = true;
     }
 
@@ -404,9 +417,9 @@ impl Watch {
 
     fn keep_lease(&mut self) {
         let now = now_ms();
-        let ending = self.lease.filter(|lease| now >= lease.stop_at_ms && self.stopping.is_none());
+        let ending = self.lease.filter(|lease| now >= lease.until_ms && self.stopping.is_none());
         if let Some(lease) = ending.filter(|_| self.spec.on_head_lost == OnHeadLost::Stop) {
-            self.stop(ExitCause::LeaseOver, lease.until_ms.saturating_sub(now), true);
+            self.stop(ExitCause::LeaseOver, lease.grace_left_ms(now), true);
         }
     }
 
@@ -450,6 +463,7 @@ impl Watch {
         }
         self.keep_output();
         let cause = match &self.stopping {
+            _ if self.is_done(&how) => ExitCause::Done,
             Some(stopping) => stopping.cause,
             None if self.is_refused => ExitCause::Refused,
             None if self.launcher.was_over_limit() => ExitCause::OverLimit,
@@ -457,10 +471,20 @@ impl Watch {
         };
         self.launcher.clear();
         if how == ExitHow::Code(0) && !self.state.speaks && self.spec.work.iterations > 0.0 {
-            let is_whole = cause == ExitCause::Itself;
+            let is_whole = matches!(cause, ExitCause::Itself | ExitCause::Done);
             self.state.iterations = if is_whole { self.spec.work.iterations } else { self.state.iterations };
         }
         self.state.phase = ShimPhase::Ended(Exit { how, cause });
+    }
+
+    /// Whether the work is done though the launch did not simply end by itself with success: the job said so, or it was
+    /// told to stop and ended with success. The success of a job that promised to end when it is told counts only if it
+    /// has reported all iterations.
+    fn is_done(&self, how: &ExitHow) -> bool {
+        let all = self.spec.work.iterations;
+        let has_obeyed = self.promised_to_stop && (all <= 0.0 || self.state.iterations < all);
+        let has_succeeded = self.stopping.is_some() && *how == ExitHow::Code(0) && !has_obeyed;
+        has_succeeded || (self.state.said_done && (self.stopping.is_some() || *how != ExitHow::Code(0)))
     }
 
     fn enter(&mut self, phase: ShimPhase) {

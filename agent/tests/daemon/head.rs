@@ -251,7 +251,7 @@ impl Drop for Head {
 
 fn session(epoch: Epoch, lease: Span) -> HeadSession {
     let heartbeat = Span(lease.0 / 10);
-    let terms = Terms { lease, heartbeat, ..Terms::default() };
+    let terms = Terms { lease, heartbeat, stop_after: Some(lease), ..Terms::default() };
     HeadSession::new(Name::new("node0").expect("a name"), epoch, terms, SeenReports::default(), None)
 }
 

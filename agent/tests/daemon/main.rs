@@ -241,6 +241,7 @@ async fn a_head_of_a_lower_epoch_is_not_obeyed_even_after_a_restart() {
         reports_seen: Sequence(0),
         mark: StateMark::default(),
         replaces: Lineage::NONE,
+        stop_after: None,
     };
     let ghost = launch(attempt(1, 1), &sh("echo obeyed"));
     let order = Order { id: OrderId(1), epoch: Epoch(4), task: Task::Launch(Box::new(ghost)), journal: 0 };

@@ -1,5 +1,6 @@
 //! Rules that hold for every policy: a minimum run time before a preemption, and tenants' quotas. A job that fetches data
-//! that no cache keeps is protected until it has worked as long as it fetched, or for a round if that is less.
+//! that no cache keeps is protected until it has worked as long as it fetched, or for a round if that is less. A job on a
+//! node that cannot be reached is protected until the node is back or given up.
 //!
 //! The native walks already respect them; this enforces them on all other plans. A plan that could be carried out but breaks
 //! a guard is mended, and a note of the round says how. The minimum run time comes first: a protected job goes on with
@@ -60,6 +61,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) -> bool {
         plan.run.push(Run { job, what: Hold::Keep });
         protected.push(row);
         let why = match snapshot.guards.min_run {
+            _ if snapshot.is_out_of_reach(row) => "is on a node that cannot be reached",
             _ if snapshot.is_on_closed(row) => "is on a node that takes no new jobs",
             Guards::NO_PREEMPTION => "runs",
             min_run if snapshot.now - jobs.started(row) < min_run => "has run for less than the minimum",

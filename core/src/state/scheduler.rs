@@ -22,6 +22,8 @@ pub struct Scheduler {
     cluster: Arc<Cluster>,
     nodes: Arc<NodeStates>,
     jobs: Arc<JobTable>,
+    /// Jobs that no policy is to see for now.
+    parked: JobTable,
     guards: Arc<Guards>,
     round: Span,
     tenants: Arc<Vec<String>>,
@@ -44,6 +46,7 @@ impl Scheduler {
             cluster,
             nodes: Arc::new(nodes),
             jobs: Arc::default(),
+            parked: JobTable::default(),
             guards: Arc::new(guards),
             round,
             tenants: Arc::default(),
@@ -55,9 +58,32 @@ impl Scheduler {
         self.tenants = Arc::new(names.to_vec());
     }
 
-    /// The jobs that have not ended.
+    /// The jobs that have not ended, parked ones apart.
     pub fn jobs(&self) -> &JobTable {
         &self.jobs
+    }
+
+    /// Jobs that are put aside: no policy sees them until they are resumed.
+    pub fn parked(&self) -> &JobTable {
+        &self.parked
+    }
+
+    /// Puts a job aside that does not run. It keeps its number of launches and what it has done.
+    pub fn park(&mut self, job: JobId) -> Impact {
+        match self.jobs.row(job) {
+            Some(row) if self.jobs.phase(row) != JobPhase::Running => {
+                Arc::make_mut(&mut self.jobs).move_to(row, &mut self.parked);
+                Impact::Changed
+            }
+            _ => Impact::Same,
+        }
+    }
+
+    /// Takes back a job that was put aside.
+    pub fn resume(&mut self, job: JobId) -> Impact {
+        let Some(row) = self.parked.row(job) else { return Impact::Same };
+        self.parked.move_to(row, Arc::make_mut(&mut self.jobs));
+        Impact::Changed
     }
 
     /// The cluster.
@@ -102,7 +128,8 @@ impl Scheduler {
                     Arc::make_mut(&mut self.jobs).remove(row);
                     Impact::Changed
                 }
-                _ => Impact::Same,
+                Some(_) => Impact::Same,
+                None => self.end_parked(*job),
             },
             Event::JobRequeued { job, incarnation, done } => match self.current(*job, *incarnation) {
                 Some(row) if self.jobs.phase(row) == JobPhase::Running => {
@@ -124,11 +151,14 @@ impl Scheduler {
             },
             Event::NodeLost { node } => self.lose(now, *node, orders),
             Event::NodeReturned { node } => {
-                match Arc::make_mut(&mut self.nodes).is_up.get_mut(node.index()) {
+                let nodes = Arc::make_mut(&mut self.nodes);
+                let was_cut_off = nodes.cut_off.remove(node);
+                match nodes.is_up.get_mut(node.index()) {
                     Some(is_up) if !*is_up => {
                         *is_up = true;
                         Impact::Changed
                     }
+                    _ if was_cut_off => Impact::Changed,
                     _ => Impact::Same,
                 }
             }
@@ -175,6 +205,9 @@ impl Scheduler {
 
     /// What is to be kept of a job that is about to be taken out of the queue.
     pub fn kept(&mut self, now: Time, job: JobId) -> Option<KeptJob> {
+        if let Some(row) = self.parked.row(job) {
+            return Some(self.parked.kept(row, now));
+        }
         let row = self.jobs.row(job)?;
         Some(Arc::make_mut(&mut self.jobs).kept(row, now))
     }
@@ -218,19 +251,29 @@ impl Scheduler {
     }
 
     fn correct(&mut self, now: Time, spec: &Arc<JobSpec>) -> Impact {
-        let Some(row) = self.jobs.row(spec.id) else { return Impact::Same };
         let fair_rate = spec.fair_rate(&self.cluster);
+        if let Some(row) = self.parked.row(spec.id) {
+            self.parked.correct(row, now, Arc::clone(spec), fair_rate, 0.0);
+        }
+        let Some(row) = self.jobs.row(spec.id) else { return Impact::Same };
         let rate = spec.rate(self.jobs.allocation(row), &self.cluster);
         Arc::make_mut(&mut self.jobs).correct(row, now, Arc::clone(spec), fair_rate, rate);
         Impact::Changed
     }
 
     fn take_out(&mut self, job: JobId, cause: StopCause, orders: &mut Vec<Command>) -> Impact {
-        let Some(row) = self.jobs.row(job) else { return Impact::Same };
+        let Some(row) = self.jobs.row(job) else { return self.end_parked(job) };
         if self.jobs.phase(row) == JobPhase::Running {
             orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause });
         }
         Arc::make_mut(&mut self.jobs).remove(row);
+        Impact::Changed
+    }
+
+    /// A job ends while it is put aside.
+    fn end_parked(&mut self, job: JobId) -> Impact {
+        let Some(row) = self.parked.row(job) else { return Impact::Same };
+        self.parked.remove(row);
         Impact::Changed
     }
 
@@ -240,6 +283,7 @@ impl Scheduler {
             Some(is_up) if *is_up => *is_up = false,
             _ => return Impact::Same,
         }
+        Arc::make_mut(&mut self.nodes).cut_off.remove(&node);
         self.stop_all(now, |slice| slice.node == node, orders);
         Impact::Changed
     }
@@ -272,6 +316,31 @@ impl Scheduler {
             });
             Arc::make_mut(&mut self.jobs).stop(row, now);
         }
+    }
+
+    /// A node cannot be reached: what runs there goes on, and nothing is started there until it returns or is lost.
+    pub fn cut_off(&mut self, node: NodeId) -> Impact {
+        let is_up = self.nodes.is_up.get(node.index()) == Some(&true);
+        match is_up && Arc::make_mut(&mut self.nodes).cut_off.insert(node) {
+            true => Impact::Changed,
+            false => Impact::Same,
+        }
+    }
+
+    /// The nodes as policies see them: of a node that is cut off, only GPUs that jobs hold can be used.
+    fn nodes_to_see(&self) -> Arc<NodeStates> {
+        if self.nodes.cut_off.is_empty() {
+            return Arc::clone(&self.nodes);
+        }
+        let mut seen = (*self.nodes).clone();
+        for node in &self.nodes.cut_off {
+            let of_node = |row: usize| self.jobs.allocation(row).slices.iter().filter(|s| s.node == *node);
+            let held = (0..self.jobs.len()).flat_map(of_node).fold(GpuSet::NONE, |sum, s| sum.or(s.gpus));
+            let all = GpuSet::first(self.cluster.node(*node).map_or(0, |node| node.n_gpus));
+            let bad = seen.bad_gpus.entry(*node).or_insert(GpuSet::NONE);
+            *bad = bad.or(all.without(held));
+        }
+        Arc::new(seen)
     }
 
     /// From now on, a job that has run for less is not preempted.
@@ -323,7 +392,7 @@ impl Scheduler {
             round: self.round,
             jobs: Arc::clone(&self.jobs),
             cluster: Arc::clone(&self.cluster),
-            nodes: Arc::clone(&self.nodes),
+            nodes: self.nodes_to_see(),
             guards: Arc::clone(&self.guards),
             tenants: Arc::clone(&self.tenants),
         }

@@ -3,7 +3,7 @@
 //! The simulator drops it after the decision and pays nothing; a head may keep it for readers, and the next
 //! change then copies what it touches. Nothing here holds a job's real duration or a future failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::allocation::GpuSet;
@@ -42,6 +42,9 @@ pub struct NodeStates {
     pub bad_gpus: BTreeMap<NodeId, GpuSet>,
     /// Nodes that take no new jobs, and the GPUs that running jobs still hold there.
     pub closed: BTreeMap<NodeId, GpuSet>,
+    /// Nodes that cannot be reached: what runs there goes on and is not stopped, and nothing is started there. In a
+    /// snapshot, their GPUs that no job holds are among the bad ones.
+    pub cut_off: BTreeSet<NodeId>,
     /// Data sets in each node's local cache; absent nodes have none.
     pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
     /// Every data set, by id.
@@ -55,6 +58,7 @@ impl NodeStates {
             is_up: vec![true; cluster.nodes().len()],
             bad_gpus: BTreeMap::new(),
             closed: BTreeMap::new(),
+            cut_off: BTreeSet::new(),
             cached: BTreeMap::new(),
             datasets: Vec::new(),
         }
@@ -110,7 +114,10 @@ impl Guards {
 impl Snapshot {
     /// Whether a job may be protected at all, now or later.
     pub fn may_protect(&self) -> bool {
-        self.guards.min_run > Span::ZERO || !self.nodes.datasets.is_empty() || !self.nodes.closed.is_empty()
+        self.guards.min_run > Span::ZERO
+            || !self.nodes.datasets.is_empty()
+            || !self.nodes.closed.is_empty()
+            || !self.nodes.cut_off.is_empty()
     }
 
     /// Whether the job of a row may not be stopped yet.
@@ -118,6 +125,13 @@ impl Snapshot {
         self.may_protect()
             && self.jobs.phase(row) == JobPhase::Running
             && self.now < self.protected_until(row)
+    }
+
+    /// Whether the job of a row holds something of a node that cannot be reached: nobody can stop it.
+    pub fn is_out_of_reach(&self, row: usize) -> bool {
+        let is_there = |node: NodeId| self.nodes.cut_off.contains(&node);
+        !self.nodes.cut_off.is_empty()
+            && self.jobs.allocation(row).slices.iter().any(|slice| is_there(slice.node))
     }
 
     /// Whether the job of a row runs on a node that takes no new jobs.
@@ -133,6 +147,9 @@ impl Snapshot {
     fn protected_until(&self, row: usize) -> Time {
         if !self.may_protect() {
             return self.jobs.started(row);
+        }
+        if self.is_out_of_reach(row) {
+            return self.now + Guards::NO_PREEMPTION;
         }
         let fetch = self.jobs.fetch(row);
         let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);

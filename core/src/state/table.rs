@@ -76,6 +76,10 @@ macro_rules! columns {
                 $(self.$field.swap_remove(row);)*
             }
 
+            fn move_row(&mut self, row: usize, to: &mut Columns) {
+                $(to.$field.push(self.$field.swap_remove(row));)*
+            }
+
             fn truncate(&mut self, len: usize) {
                 $(self.$field.truncate(len);)*
             }
@@ -362,6 +366,33 @@ impl JobTable {
             self.row_of[moved.index()] = row as u32;
         }
         spec
+    }
+
+    /// Moves a job to another table, with everything that is known of it.
+    pub(crate) fn move_to(&mut self, row: usize, to: &mut JobTable) {
+        let (id, phase) = (self.ids[row], self.phases[row]);
+        self.leave_phase(row);
+        self.columns.move_row(row, &mut to.columns);
+        to.gpus.push(self.gpus.swap_remove(row));
+        to.demand_per_gpu.push(self.demand_per_gpu.swap_remove(row));
+        to.sizes.push(self.sizes.swap_remove(row));
+        to.allocations.push(self.allocations.swap_remove(row));
+        to.incarnations.push(self.incarnations.swap_remove(row));
+        to.paces.push(self.paces.swap_remove(row));
+        to.phases.push(self.phases.swap_remove(row));
+        to.ids.push(self.ids.swap_remove(row));
+        to.specs.push(self.specs.swap_remove(row));
+        if to.row_of.len() <= id.index() {
+            to.row_of.resize(id.index() + 1, NO_ROW);
+        }
+        to.row_of[id.index()] = to.ids.len() as u32 - 1;
+        to.n_asking += usize::from(phase == JobPhase::Asking);
+        to.n_running += usize::from(phase == JobPhase::Running);
+        self.row_of[id.index()] = NO_ROW;
+        if let Some(moved) = self.ids.get(row) {
+            self.row_of[moved.index()] = row as u32;
+        }
+        (self.refreshed, to.refreshed) = (None, None);
     }
 
     /// Notes where a job is.

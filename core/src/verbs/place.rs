@@ -1,13 +1,18 @@
 //! Placement strategies: find GPUs for one job in a room. The caller takes them.
 
+pub mod formula;
+mod gangs;
 mod local_data;
 mod random;
+mod ranked;
 pub(crate) mod returns;
 mod search;
 mod switch;
 
+pub use gangs::{Compact, OrElse, SplitTable, Splits};
 pub use local_data::LocalData;
 pub use random::RandomNodes;
+pub use ranked::{NodeRank, OddKey, Ranked, Terms};
 pub use search::LocalSearch;
 pub use switch::{SwitchConsolidate, SwitchSplits};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rota_core::event::{Command, Event, StopCause};
-use rota_core::ids::JobId;
+use rota_core::ids::{Incarnation, JobId};
 use rota_core::job::JobSpec;
+use rota_core::scheduler::Impact;
 use rota_core::time::Time;
 use rota_transport::message::JobEnd;
 
@@ -48,13 +49,17 @@ impl ClusterState {
             Record::JobStopped { job, incarnation, done } => {
                 self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
+                self.has_left(*job, *incarnation);
                 Some(Event::JobStopped { job: *job, incarnation: *incarnation, done })
             }
-            Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
+            Record::JobRequeued { job, incarnation, done, reason, is_failure, not_before } => {
                 self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
+                self.has_left(*job, *incarnation);
                 let known = self.jobs.get_mut(job)?;
                 known.n_failures += u32::from(*is_failure);
+                known.n_troubles += u32::from(!is_failure && not_before.is_some());
+                known.not_before = *not_before;
                 known.reason.clone_from(reason);
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
@@ -65,6 +70,7 @@ impl ClusterState {
                 let known = self.jobs.get_mut(job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
+                known.leaving.clear();
                 Some(Event::JobFinished { job: *job, incarnation: *incarnation })
             }
             Record::JobCancelled { job, user } => {
@@ -150,7 +156,9 @@ impl ClusterState {
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }
-            | Record::Noted { .. } => None,
+            | Record::Noted { .. }
+            | Record::JobResumed { .. }
+            | Record::NodeCutOff { .. } => None,
             Record::JobTimedOut { .. }
             | Record::JobDeclined { .. }
             | Record::JobExited { .. }
@@ -160,6 +168,32 @@ impl ClusterState {
             | Record::JobPrioritized { .. }
             | Record::NodeClosed { .. }
             | Record::NodeOpened { .. } => self.fold_life(now, record),
+        }
+    }
+
+    /// What a record does to the scheduler that is not an event of a simulation: a job is put aside or taken back, a node is
+    /// cut off.
+    pub(super) fn set_aside(&mut self, now: Time, record: &Record) {
+        let impact = match record {
+            Record::JobRequeued { job, not_before: Some(_), .. } => self.scheduler.park(*job),
+            Record::JobResumed { job } => {
+                if let Some(known) = self.jobs.get_mut(job) {
+                    known.not_before = None;
+                }
+                self.scheduler.resume(*job)
+            }
+            Record::NodeCutOff { node, .. } => self.scheduler.cut_off(*node),
+            _ => Impact::Same,
+        };
+        if impact == Impact::Changed {
+            self.wake(now);
+        }
+    }
+
+    /// A launch that was ordered to stop is gone.
+    fn has_left(&mut self, job: JobId, incarnation: Incarnation) {
+        if let Some(known) = self.jobs.get_mut(&job) {
+            known.leaving.retain(|(launch, _)| *launch != incarnation);
         }
     }
 
@@ -183,6 +217,7 @@ impl ClusterState {
         let known = self.jobs.get_mut(&job)?;
         let was_held = self.held.remove(&job);
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
+        known.leaving.clear();
         (!was_held).then_some(Event::JobCancelled { job })
     }
 
@@ -208,9 +243,12 @@ impl ClusterState {
                     known.reason.clear();
                 }
             }
-            Command::Stop { job, cause: StopCause::Preempted | StopCause::NodeLost, .. } => {
+            Command::Stop { job, incarnation, cause } if *cause != StopCause::Cancelled => {
                 if let Some(known) = self.jobs.get_mut(job) {
-                    known.n_preemptions += 1;
+                    known.n_preemptions += u32::from(*cause != StopCause::Withdrawn);
+                    if known.last_launch.0 == *incarnation {
+                        known.leaving.push(known.last_launch.clone());
+                    }
                 }
             }
             Command::Stop { .. } | Command::Admit { .. } | Command::Resize { .. } => {}

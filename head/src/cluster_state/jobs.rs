@@ -34,6 +34,12 @@ pub struct JobRecord {
     pub ended: Option<Time>,
     /// Launches that failed because of the job itself.
     pub n_failures: u32,
+    /// Launches that failed because of a node.
+    pub n_troubles: u32,
+    /// It is not tried again before.
+    pub not_before: Option<Time>,
+    /// Launches that were ordered to stop and whose end is not known, with their nodes.
+    pub leaving: Vec<(Incarnation, Vec<NodeId>)>,
     /// Times it was stopped in favour of others or because a node was lost.
     pub n_preemptions: u32,
     /// Iterations that are saved in a checkpoint; all of them once the job has finished.
@@ -50,6 +56,19 @@ pub struct JobRecord {
     pub life: JobLife,
     /// GPU time it received, in GPU-seconds; counted when it ends.
     pub gpu_s: f64,
+}
+
+impl JobRecord {
+    /// Why it waits, was declined or has ended, and in how long it is tried again.
+    pub fn reason_at(&self, now: Time) -> String {
+        match self.not_before.filter(|_| !self.standing.is_over()) {
+            Some(at) => {
+                let left_s = (at - now).as_secs_f64().max(0.0);
+                format!("{}; it is tried again in {left_s:.0} s", self.reason)
+            }
+            None => self.reason.clone(),
+        }
+    }
 }
 
 /// How far a job has come.
@@ -121,6 +140,9 @@ impl ClusterState {
             started: None,
             ended: None,
             n_failures: 0,
+            n_troubles: 0,
+            not_before: None,
+            leaving: Vec::new(),
             n_preemptions: 0,
             done: 0.0,
             pace: 1.0,

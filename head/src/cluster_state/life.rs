@@ -93,6 +93,7 @@ impl ClusterState {
         self.held.remove(&job);
         let known = self.job_mut(job)?;
         known.standing = Standing::Active;
+        known.not_before = None;
         let spec = Arc::clone(&known.spec);
         Some(match known.life.kept.take() {
             None => Event::JobSubmitted(spec),

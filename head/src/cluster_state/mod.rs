@@ -156,6 +156,7 @@ impl ClusterState {
             // The round that ordered a launch to stop already took its end into account.
             self.is_woken |= !matches!(event, Event::JobStopped { .. });
         }
+        self.set_aside(now, record);
         self.note_orders(now, &orders);
         ended.extend(declined(&orders));
         Applied { event, orders, refused: None, ended }
@@ -163,8 +164,8 @@ impl ClusterState {
 
     /// Notes the GPU time of a job that ends, while the scheduler still knows it.
     fn count_gpu_time(&mut self, now: Time, job: JobId) {
-        let table = self.scheduler.jobs();
-        let gpu_s = table.row(job).map(|row| table.service_at(row, now));
+        let tables = [self.scheduler.jobs(), self.scheduler.parked()];
+        let gpu_s = tables.into_iter().find_map(|jobs| jobs.row(job).map(|row| jobs.service_at(row, now)));
         if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(&job)) {
             known.gpu_s = gpu_s;
         }
@@ -266,6 +267,11 @@ impl ClusterState {
         self.scheduler.nodes().is_up.get(node.index()) == Some(&true)
     }
 
+    /// Whether a node cannot be reached for longer than its lease, and what runs there is left alone.
+    pub fn is_cut_off(&self, node: NodeId) -> bool {
+        self.scheduler.nodes().cut_off.contains(&node)
+    }
+
     /// Whether an operator took a node out of service.
     pub fn is_drained(&self, node: NodeId) -> bool {
         self.drained.contains(&node)
@@ -318,14 +324,24 @@ impl ClusterState {
 
     /// The current launch of a job that the scheduler knows.
     pub fn incarnation(&self, id: JobId) -> Option<Incarnation> {
-        let jobs = self.scheduler.jobs();
-        jobs.row(id).map(|row| jobs.incarnation(row))
+        let tables = [self.scheduler.jobs(), self.scheduler.parked()];
+        tables.into_iter().find_map(|jobs| jobs.row(id).map(|row| jobs.incarnation(row)))
+    }
+
+    /// Jobs that may be tried again now, by ascending number.
+    pub fn resumable(&self, now: Time) -> Vec<JobId> {
+        let parked = self.scheduler.parked();
+        let is_due = |job: &JobId| self.job(*job).and_then(|job| job.not_before).is_none_or(|at| at <= now);
+        let mut due: Vec<_> = (0..parked.len()).map(|row| parked.id(row)).filter(is_due).collect();
+        due.sort_unstable();
+        due
     }
 
     /// What is known of a job's progress now, in iterations.
     pub fn done(&self, id: JobId) -> f64 {
-        let jobs = self.scheduler.jobs();
-        jobs.row(id).map_or_else(|| self.job(id).map_or(0.0, |job| job.done), |row| jobs.done(row))
+        let tables = [self.scheduler.jobs(), self.scheduler.parked()];
+        let known = tables.into_iter().find_map(|jobs| jobs.row(id).map(|row| jobs.done(row)));
+        known.unwrap_or_else(|| self.job(id).map_or(0.0, |job| job.done))
     }
 }
 

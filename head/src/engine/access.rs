@@ -32,6 +32,26 @@ pub(super) fn check(person: &Person, kind: RequestKind) -> Result<(), Refusal> {
     Err(Refusal::Role { user, action, needs, has })
 }
 
+/// Whether a kind of request changes nothing that would have to be written, or ends the head: it is answered while the disk
+/// refuses.
+pub(super) fn needs_no_disk(kind: RequestKind) -> bool {
+    matches!(
+        kind,
+        RequestKind::Status
+            | RequestKind::Jobs
+            | RequestKind::Nodes
+            | RequestKind::Logs
+            | RequestKind::Events
+            | RequestKind::Explain
+            | RequestKind::WhatIf
+            | RequestKind::WhatIfText
+            | RequestKind::Journal
+            | RequestKind::Rules
+            | RequestKind::History
+            | RequestKind::Shutdown
+    )
+}
+
 /// A job, if it is there and the person's to see. People are not told which numbers others have.
 pub(super) fn job<'a>(engine: &'a Engine, person: &Person, id: JobId) -> Result<&'a JobRecord, Refusal> {
     let found = engine.state.cluster().job(id);
@@ -50,10 +70,16 @@ pub(super) fn may_see(engine: &Engine, person: &Person, id: JobId) -> bool {
 impl Engine {
     /// Records what a person did that leaves no other record.
     pub(super) fn note_act(&mut self, moment: Moment, person: &Person, action: &str) {
+        let acted = self.act(person, action);
+        self.state.record(moment, acted);
+    }
+
+    /// The record of what a person does; it is also logged.
+    pub(super) fn act(&self, person: &Person, action: &str) -> Record {
         let role = person.role.map_or("", |role| role.as_str()).to_owned();
         let (user, action) = (person.name.to_string(), action.to_owned());
         tracing::info!("{user} ({role}) {action}");
-        self.state.record(moment, Record::Acted { user, role, action });
+        Record::Acted { user, role, action }
     }
 
     /// The file of roles changed: it is used, or its error is told and the roles before stay in force.

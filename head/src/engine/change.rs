@@ -51,6 +51,7 @@ pub(super) fn change(
             JobChange::Cancel | JobChange::Priority(_) => "can be changed",
         }));
     }
+    engine.prove_disk()?;
     for (job, by_operator) in &jobs {
         let (job, user) = (*job, person.name.to_string());
         let record = match change {

@@ -25,6 +25,7 @@ pub(super) fn drain(
     }
     let (is_drained, is_closed) = (cluster.is_drained(node), cluster.closed().contains(&node));
     let (user, reason) = (person.name.to_string(), reason.to_string());
+    engine.prove_disk()?;
     match service {
         NodeService::Out | NodeService::OutWhenIdle if is_drained => {
             return Err(Refusal::IsDrained(name.clone()));

@@ -21,7 +21,10 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     let cluster = engine.state.cluster();
     let job = cluster.job(id).ok_or(Refusal::NoSuchJob(id))?;
     let name = format!("job {id} `{}`", job.request.name);
-    let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
+    let reason = match job.reason_at(moment.now) {
+        reason if reason.is_empty() => reason,
+        reason => format!(": {reason}"),
+    };
     let ended = job.ended.unwrap_or(moment.now);
     match job.standing {
         Standing::Finished => {
@@ -43,6 +46,9 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
             return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
         }
         Standing::Active => {}
+    }
+    if cluster.scheduler().parked().row(id).is_some() {
+        return Ok(format!("{name} waits{reason}"));
     }
     let Some(row) = snapshot.jobs.row(id) else { return Ok(format!("{name} is unknown to the scheduler")) };
     if snapshot.jobs.phase(row) == JobPhase::Running {

@@ -1,8 +1,8 @@
 //! The head's loop: takes in what arrives, writes it to the journal, sends what follows, and holds rounds.
 //!
 //! Everything that arrived while the last batch was written is one batch: one transaction, one sync. Orders,
-//! acknowledgements and answers of a batch leave when it is on the disk. While the disk refuses, nothing leaves and no
-//! job is taken in; what runs goes on.
+//! acknowledgements and answers of a batch leave when it is on the disk. While the disk refuses (`disk`), what runs goes
+//! on: heartbeats and questions are answered, changes are refused, and agents keep their reports.
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
 //! person may ask, `users` answers requests, with the help of `submit`, `change`, `drain`, `policies`, `views`, `explain` and
@@ -10,6 +10,7 @@
 
 mod access;
 mod change;
+mod disk;
 mod drain;
 mod explain;
 mod fast_forward;
@@ -46,7 +47,9 @@ use crate::roles::{Roles, RolesError};
 use crate::rules::Rules;
 use crate::state::{Moment, State};
 use crate::store::Store;
+use refusal::Refusal;
 use replies::Replies;
+use submit::Submission;
 
 /// How long launches may take to stop when the cluster is shut down.
 const STOP_AT_MOST: Span = Span::from_secs(40);
@@ -108,6 +111,12 @@ pub(crate) struct Engine {
     is_ready: bool,
     /// Why the last batch could not be written.
     disk_trouble: Option<String>,
+    /// When it is tried again to write it, in real time.
+    next_write: Time,
+    /// Inventories that came while the disk refused.
+    postponed: BTreeMap<Name, (u64, ToHead)>,
+    /// Jobs that were submitted since the last batch.
+    submissions: Vec<Submission>,
     /// At a shutdown, the real time until which launches may take to stop before the head ends.
     stops_until: Option<Time>,
     is_over: bool,
@@ -143,6 +152,9 @@ impl Engine {
             links: BTreeMap::new(),
             is_ready: false,
             disk_trouble: None,
+            next_write: Time::ZERO,
+            postponed: BTreeMap::new(),
+            submissions: Vec::new(),
             stops_until: None,
             is_over: false,
         }
@@ -161,12 +173,15 @@ impl Engine {
                     self.take(input);
                 }
             }
+            submit::take_in(&mut self);
             let moment = self.clock.moment();
             self.state.tick(moment);
             self.state.end_over_time(moment);
             self.state.drain_idle(moment);
             self.begin_round_if_due(moment);
-            self.state.launch_what_can(moment);
+            if self.disk_trouble.is_none() {
+                self.state.launch_what_can(moment);
+            }
             self.write_and_send();
             self.timer.written(self.clock.moment().real);
             let is_empty = self.state.launches().is_empty();
@@ -200,6 +215,7 @@ impl Engine {
                 if self.links.get(&name).is_none_or(|known| known.id != link) {
                     return;
                 }
+                let Some(message) = self.postpone(&name, link, message) else { return };
                 self.receive(moment, &name, message);
             }
             Input::AgentGone { name, link } => {
@@ -281,35 +297,5 @@ impl Engine {
             };
             self.replies.fetched((name, order), answers);
         }
-    }
-
-    /// Writes one batch to the disk, then sends what depended on it.
-    fn write_and_send(&mut self) {
-        if !self.state.outbox().writes().is_empty() {
-            if let Err(error) = self.store.commit(self.state.outbox().writes()) {
-                if self.disk_trouble.is_none() {
-                    tracing::error!(
-                        "the journal cannot be written, nothing is ordered until it can: {error}"
-                    );
-                }
-                self.disk_trouble = Some(error.to_string());
-                return self.replies.send_refusals();
-            }
-            if self.disk_trouble.take().is_some() {
-                tracing::info!("the journal can be written again");
-            }
-            let writes = self.state.outbox().take_writes();
-            self.state.written(&writes);
-        }
-        let position = self.store.position();
-        for (name, mut message) in self.state.outbox().take_sends() {
-            message.stamp(position);
-            let Some(link) = self.links.get(&name) else { continue };
-            if link.sender.try_send(message).is_err() {
-                tracing::warn!("{name} does not keep up with what it is sent: its connection is closed");
-                link.peer.close("this agent does not keep up");
-            }
-        }
-        self.replies.send_all();
     }
 }

@@ -59,11 +59,13 @@ pub(crate) enum Refusal {
     Priority(i32),
     #[error("a job ends as finished, failed, cancelled, declined or time-limit")]
     NotAnEnd,
+    #[error("{0} is connected and cannot be given up; take it out of service with `rota drain {0}`")]
+    IsConnected(Name),
     #[error("{0} jobs: 1 to {1} can be submitted at once")]
     NumberOfJobs(usize, usize),
     #[error("job `{name}`: {fault}")]
     Job { name: Text, fault: JobFault },
-    #[error("the head cannot write its journal and accepts no jobs: {0}")]
+    #[error("the head cannot write its journal and changes nothing until it can: {0}")]
     Disk(String),
     #[error("this head does not skip time: start it with --fast-forward")]
     NoFastForward,

@@ -12,14 +12,30 @@ pub(crate) type Reply = mpsc::Sender<ToUser>;
 /// Answers that have not been sent.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    ready: Vec<(Reply, Vec<ToUser>)>,
+    ready: Vec<Ready>,
     /// Users who wait for output, by the order that fetches it.
     readers: BTreeMap<(Name, OrderId), Reply>,
 }
 
+/// An answer on its way.
+#[derive(Debug)]
+struct Ready {
+    reply: Reply,
+    answers: Vec<ToUser>,
+    /// Whether it tells of something that has to be on the disk first.
+    needs_disk: bool,
+}
+
 impl Replies {
+    /// An answer that tells of something that has to be on the disk first.
     pub(crate) fn push(&mut self, reply: Reply, answers: Vec<ToUser>) {
-        self.ready.push((reply, answers));
+        let needs_disk = !matches!(answers.as_slice(), [ToUser::Failed(_)]);
+        self.ready.push(Ready { reply, answers, needs_disk });
+    }
+
+    /// An answer that holds whatever becomes of the disk.
+    pub(crate) fn push_free(&mut self, reply: Reply, answers: Vec<ToUser>) {
+        self.ready.push(Ready { reply, answers, needs_disk: false });
     }
 
     /// Registers a user who waits for the output that an order fetches.
@@ -30,29 +46,34 @@ impl Replies {
     /// An order for output was answered.
     pub(crate) fn fetched(&mut self, order: (Name, OrderId), answers: Vec<ToUser>) {
         if let Some(reply) = self.readers.remove(&order) {
-            self.push(reply, answers);
+            self.push_free(reply, answers);
         }
     }
 
     /// Sends everything.
     pub(crate) fn send_all(&mut self) {
-        send(std::mem::take(&mut self.ready));
+        std::mem::take(&mut self.ready).into_iter().for_each(Ready::send);
     }
 
-    /// Sends refusals alone: they do not depend on anything that has to be written first.
-    pub(crate) fn send_refusals(&mut self) {
-        let is_refusal = |answers: &[ToUser]| matches!(answers, [ToUser::Failed(_)]);
-        let (out, kept) = std::mem::take(&mut self.ready).into_iter().partition(|(_, a)| is_refusal(a));
-        self.ready = kept;
-        send(out);
+    /// Sends everything while the disk refuses: who waits for it is told so.
+    pub(crate) fn send_without_disk(&mut self, why: &str) {
+        for mut ready in std::mem::take(&mut self.ready) {
+            if ready.needs_disk {
+                let text = format!(
+                    "the head cannot write this to its journal yet: {why}. It takes effect when it can; look before you repeat it"
+                );
+                ready.answers = vec![failed(&text)];
+            }
+            ready.send();
+        }
     }
 }
 
-fn send(replies: Vec<(Reply, Vec<ToUser>)>) {
-    for (reply, answers) in replies {
-        for answer in answers {
+impl Ready {
+    fn send(self) {
+        for answer in self.answers {
             // The user may be gone.
-            let _ = reply.try_send(answer);
+            let _ = self.reply.try_send(answer);
         }
     }
 }

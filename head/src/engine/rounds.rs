@@ -31,10 +31,13 @@ impl Engine {
             }
             tracing::info!("ready: {n_here} agents are here");
         }
+        if self.disk_trouble.is_some() {
+            return;
+        }
         self.state.release_held(moment);
         let is_due = self.next_round(moment).is_some_and(|at| at <= moment.now);
         let is_soon = self.timer.not_before().is_some_and(|real| moment.real < real);
-        if !is_due || is_soon || self.disk_trouble.is_some() {
+        if !is_due || is_soon {
             return;
         }
         self.state.note_progress(moment);
@@ -65,7 +68,7 @@ impl Engine {
                     }
                     Err(error) => vec![failed(&error.to_string())],
                 };
-                self.replies.push(waiting.reply, answers);
+                self.replies.push_free(waiting.reply, answers);
             }
         }
     }

@@ -1,53 +1,90 @@
 //! Submissions: which jobs are taken in, and for whom they count.
 
+use std::collections::BTreeMap;
+
+use rota_core::ids::JobId;
 use rota_core::time::Span;
 use rota_traces::profile::ProfileSet;
 use rota_transport::message::{JobRequest, Launcher, Needs, ToUser};
 use rota_transport::value::{Text, is_plain};
 
 use super::refusal::{JobFault, Refusal};
+use super::replies::{Reply, failed};
 use super::{Engine, access};
 use crate::cluster_state::Standing;
 use crate::record::Record;
 use crate::roles::Person;
-use crate::state::Moment;
 
 /// The most jobs in one request.
 const MOST_JOBS_AT_ONCE: usize = 10_000;
 
-/// Takes jobs in, all or none.
-pub(super) fn submit(
-    engine: &mut Engine,
-    moment: Moment,
-    person: &Person,
-    jobs: Vec<JobRequest>,
-    key: u64,
-) -> Result<Vec<ToUser>, Refusal> {
-    let user = person.name.as_str();
-    if let Some(known) = engine.state.cluster().answered(user, key) {
-        return Ok(vec![ToUser::Submitted(known.to_vec()), ToUser::End]);
+/// Jobs that a person sent in one request.
+pub(super) struct Submission {
+    pub(super) person: Person,
+    pub(super) jobs: Vec<JobRequest>,
+    pub(super) key: u64,
+    pub(super) reply: Reply,
+}
+
+/// Takes in what was submitted since the last batch, each request as a whole or not at all. All of it is written at once,
+/// and only then do the jobs exist.
+pub(super) fn take_in(engine: &mut Engine) {
+    let submissions = std::mem::take(&mut engine.submissions);
+    let moment = engine.clock.moment();
+    let (mut records, mut accepted) = (Vec::new(), Vec::new());
+    let mut taken: BTreeMap<(String, u64), Vec<JobId>> = BTreeMap::new();
+    let mut next = engine.state.cluster().next_job();
+    for Submission { person, jobs, key, reply } in submissions {
+        let user = person.name.to_string();
+        if let Some(known) = engine.state.cluster().answered(&user, key) {
+            let answers = vec![ToUser::Submitted(known.to_vec()), ToUser::End];
+            engine.replies.push_free(reply, answers);
+            continue;
+        }
+        if let Some(known) = taken.get(&(user.clone(), key)) {
+            accepted.push((reply, known.clone()));
+            continue;
+        }
+        let disk = engine.disk_trouble.clone().map_or(Ok(()), |why| Err(Refusal::Disk(why)));
+        match disk.and_then(|()| check(engine, &person, jobs)) {
+            Ok(jobs) => {
+                let mut ids = Vec::new();
+                for request in jobs.into_iter().map(Box::new) {
+                    let job = next;
+                    next = JobId(job.0.saturating_add(1));
+                    ids.push(job);
+                    records.push(Record::JobReceived { job, user: user.clone(), key, request });
+                }
+                taken.insert((user, key), ids.clone());
+                accepted.push((reply, ids));
+            }
+            Err(refusal) => engine.replies.push(reply, vec![failed(&refusal.to_string())]),
+        }
     }
-    if let Some(why) = &engine.disk_trouble {
-        return Err(Refusal::Disk(why.clone()));
+    if accepted.is_empty() {
+        return;
     }
+    let written = engine.change(moment, records);
+    for (reply, ids) in accepted {
+        match &written {
+            Ok(()) => engine.replies.push_free(reply, vec![ToUser::Submitted(ids), ToUser::End]),
+            Err(refusal) => engine.replies.push(reply, vec![failed(&refusal.to_string())]),
+        }
+    }
+}
+
+/// Checks the jobs of a request, and names the tenants that they count for.
+fn check(engine: &Engine, person: &Person, mut jobs: Vec<JobRequest>) -> Result<Vec<JobRequest>, Refusal> {
     if jobs.is_empty() || jobs.len() > MOST_JOBS_AT_ONCE {
         return Err(Refusal::NumberOfJobs(jobs.len(), MOST_JOBS_AT_ONCE));
     }
-    let mut jobs = jobs;
     for job in &mut jobs {
         check_conditions(engine, person, job)?;
         let checked =
             check_request(job, engine.state.cluster().profiles()).and_then(|()| set_tenant(person, job));
         checked.map_err(|fault| Refusal::Job { name: job.name.clone(), fault })?;
     }
-    let mut ids = Vec::new();
-    for request in jobs {
-        let job = engine.state.cluster().next_job();
-        ids.push(job);
-        let record = Record::JobReceived { job, user: user.to_string(), key, request: Box::new(request) };
-        engine.state.record(moment, record);
-    }
-    Ok(vec![ToUser::Submitted(ids), ToUser::End])
+    Ok(jobs)
 }
 
 /// Names the tenant that the job counts for: one of the person's, whatever the request says. A job that counts for its user

@@ -5,13 +5,13 @@ use rota_core::ids::JobId;
 use rota_transport::message::{
     Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, Task, ToUser,
 };
-use rota_transport::value::{LongText, MOST_LOG_BYTES, Text};
+use rota_transport::value::{LongText, MOST_LOG_BYTES, Name, Text};
 
 use super::change::change;
 use super::drain::drain;
 use super::refusal::Refusal;
 use super::replies::{Reply, failed};
-use super::submit::submit;
+use super::submit::Submission;
 use super::{Engine, access, explain, fast_forward, history, policies, views};
 use crate::roles::Person;
 use crate::state::Moment;
@@ -21,7 +21,15 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
     if let Err(refusal) = access::check(person, request.kind()) {
         return engine.replies.push(reply, vec![failed(&refusal.to_string())]);
     }
+    let is_free = access::needs_no_disk(request.kind());
+    if let Some(why) = engine.disk_trouble.clone().filter(|_| !is_free) {
+        return engine.replies.push(reply, vec![failed(&Refusal::Disk(why).to_string())]);
+    }
     let answers = match request {
+        FromUser::Submit { jobs, key } => {
+            let person = person.clone();
+            return engine.submissions.push(Submission { person, jobs, key, reply });
+        }
         FromUser::SetPolicy { .. }
         | FromUser::SetPolicyText { .. }
         | FromUser::ReloadPolicy
@@ -35,7 +43,11 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
         }
         request => answer_at_once(engine, moment, person, request),
     };
-    engine.replies.push(reply, answers.unwrap_or_else(|refusal| vec![failed(&refusal.to_string())]));
+    let answers = answers.unwrap_or_else(|refusal| vec![failed(&refusal.to_string())]);
+    match is_free {
+        true => engine.replies.push_free(reply, answers),
+        false => engine.replies.push(reply, answers),
+    }
 }
 
 fn answer_at_once(
@@ -49,7 +61,6 @@ fn answer_at_once(
             return Err(Refusal::Protocol { theirs: protocol, ours: PROTOCOL_VERSION });
         }
         FromUser::Status { .. } => vec![ToUser::Status(views::status(engine, moment)), ToUser::End],
-        FromUser::Submit { jobs, key } => submit(engine, moment, person, jobs, key)?,
         FromUser::Cancel { jobs } => {
             change(engine, moment, person, &JobSelection::these(jobs), JobChange::Cancel)?;
             vec![ToUser::End]
@@ -83,6 +94,7 @@ fn answer_at_once(
             let moment = fast_forward::fast_forward(engine, moment, &person.name, until, n_iterations)?;
             vec![ToUser::Status(views::status(engine, moment)), ToUser::End]
         }
+        FromUser::GiveUp { node } => give_up(engine, moment, person, &node)?,
         FromUser::StopAll => {
             engine.note_act(moment, person, "stopped all jobs and the head");
             engine.wind_down(moment);
@@ -94,8 +106,27 @@ fn answer_at_once(
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. }
-        | FromUser::Logs { .. } => unreachable!("answered when the decider or an agent has"),
+        | FromUser::Submit { .. }
+        | FromUser::Logs { .. } => unreachable!("answered later"),
     })
+}
+
+/// Gives up a node that cannot be reached: its jobs are started elsewhere, whatever may still run there.
+fn give_up(
+    engine: &mut Engine,
+    moment: Moment,
+    person: &Person,
+    name: &Name,
+) -> Result<Vec<ToUser>, Refusal> {
+    let agent = engine.state.agents().get(name).filter(|agent| agent.node().is_some());
+    let agent = agent.ok_or_else(|| Refusal::NoSuchNode(name.clone()))?;
+    if agent.is_known() && !agent.is_silent() {
+        return Err(Refusal::IsConnected(name.clone()));
+    }
+    let acted = engine.act(person, &format!("gave up {name}"));
+    engine.change(moment, vec![acted])?;
+    engine.state.give_up(moment, name, &person.name);
+    Ok(vec![ToUser::End])
 }
 
 /// Orders a piece of a job's output; the user is answered when it comes.
@@ -114,6 +145,10 @@ fn fetch_log(
     let away = Refusal::OutputOutOfReach { job, node: cluster.node_name(node).to_owned() };
     if !engine.state.agents().is_open(node) {
         return Err(away);
+    }
+    // An order that may not be sent yet would hold this one back.
+    if let Some(why) = engine.disk_trouble.clone().filter(|_| engine.state.has_orders(node)) {
+        return Err(Refusal::Disk(why));
     }
     let task = Task::ReadLog { attempt, offset, n_bytes: MOST_LOG_BYTES as u32 };
     let order = engine.state.order(moment, node, task).ok_or(away)?;

@@ -1,5 +1,6 @@
 //! Answers to users' questions: the head's status, jobs, nodes, events, and what another policy would do.
 
+use rota_core::cluster::Node;
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
 use rota_core::table::JobPhase;
@@ -31,7 +32,8 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     let cluster = engine.state.cluster();
     let jobs = cluster.scheduler().jobs();
     let up = cluster.scheduler().cluster().nodes().iter().zip(&cluster.scheduler().nodes().is_up);
-    let up: Vec<_> = up.filter(|(_, is_up)| **is_up).map(|(node, _)| node).collect();
+    let is_there = |(node, is_up): &(&Node, &bool)| **is_up && !cluster.is_cut_off(node.id);
+    let up: Vec<_> = up.filter(is_there).map(|(node, _)| node).collect();
     let busy = up.iter().map(|node| engine.state.launches().busy(node.id).len()).sum();
     Status {
         version: Text::cut(env!("CARGO_PKG_VERSION")),
@@ -47,7 +49,7 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
         n_nodes: cluster.nodes().len() as u32,
         n_gpus_busy: busy,
         n_gpus_up: up.iter().map(|node| node.n_gpus).sum(),
-        n_waiting: (jobs.len() - jobs.n_running()) as u32,
+        n_waiting: (jobs.len() - jobs.n_running() + cluster.scheduler().parked().len()) as u32,
         n_running: jobs.n_running() as u32,
     }
 }
@@ -94,12 +96,15 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
             JobStateView::Starting
         }
         (_, Some(LaunchPhase::Stopping | LaunchPhase::Failing { .. })) => JobStateView::Stopping,
+        (_, None) if cluster.scheduler().parked().row(id).is_some() => JobStateView::Waiting,
         (_, None) => match row.map(|row| cluster.scheduler().jobs().phase(row)) {
             Some(JobPhase::Asking) | None => JobStateView::Asking,
             Some(JobPhase::Waiting | JobPhase::Running) => JobStateView::Waiting,
         },
     };
     let held = row.map(|row| cluster.scheduler().jobs().allocation(row));
+    let away = held.and_then(|held| held.slices.iter().find(|slice| cluster.is_cut_off(slice.node)));
+    let out_of_reach = away.map(|slice| format!("{} cannot be reached", cluster.node_name(slice.node)));
     let node_name = |node: NodeId| Text::cut(cluster.node_name(node));
     let count = |count: f64| Iterations::new(count.clamp(0.0, 1e15)).unwrap_or(Iterations::NONE);
     let reported = live.map_or(0.0, |(_, live)| live.iterations + live.skipped);
@@ -110,7 +115,9 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         user: Name::new(job.user.as_str()).expect("the sender's name was checked when it connected"),
         model: job.request.model.clone(),
         state,
-        reason: Text::cut(kept_back.as_deref().unwrap_or(&job.reason)),
+        reason: Text::cut(
+            &kept_back.or(out_of_reach).unwrap_or_else(|| job.reason_at(engine.clock.moment().now)),
+        ),
         gpus_asked: job.request.gpus,
         gpus_held: held.map_or(0, |held| held.n_gpus()),
         nodes: held.map_or_else(Vec::new, |held| held.slices.iter().map(|s| node_name(s.node)).collect()),
@@ -153,6 +160,7 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
             () if is_drained => NodeStateView::Drained,
             () if is_up && is_closed => NodeStateView::Draining,
             () if !is_up => NodeStateView::Lost,
+            () if agent.node().is_some_and(|node| cluster.is_cut_off(node)) => NodeStateView::Unreachable,
             () if agent.is_silent() => NodeStateView::Silent,
             () => NodeStateView::Up,
         };

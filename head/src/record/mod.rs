@@ -13,7 +13,7 @@ use rota_core::allocation::Allocation;
 use rota_core::cluster::NodeGroup;
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::resources::Host;
-use rota_core::time::Span;
+use rota_core::time::{Span, Time};
 use rota_transport::message::{Epoch, JobEnd, JobRequest};
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +102,9 @@ pub enum Record {
         reason: String,
         /// Whether it counts as a failure of the job.
         is_failure: bool,
+        /// It is not tried again before; if absent, at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        not_before: Option<Time>,
     },
     /// A job did its work.
     JobFinished {
@@ -349,6 +352,19 @@ pub enum Record {
         incarnation: Incarnation,
         /// How the job ended.
         end: JobEnd,
+    },
+    /// A node cannot be reached for longer than its lease. What runs there is not started elsewhere until the node is back
+    /// (`NodeReturned`) or given up (`NodeLost`).
+    NodeCutOff {
+        /// The number that its `NodeJoined` gave it.
+        node: NodeId,
+        /// How the head knows, as users read it.
+        reason: String,
+    },
+    /// A job that was not to be tried again before some time has reached the scheduler again.
+    JobResumed {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
     },
 }
 

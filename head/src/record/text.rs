@@ -48,6 +48,8 @@ impl Record {
             Record::NumbersSkipped { .. } => "numbers-skipped",
             Record::JobAdopted { .. } => "job-adopted",
             Record::JobRecalled { .. } => "job-recalled",
+            Record::JobResumed { .. } => "job-resumed",
+            Record::NodeCutOff { .. } => "node-cut-off",
         }
     }
 
@@ -72,8 +74,12 @@ impl Record {
             Record::JobStopped { job, done, .. } => {
                 format!("job {job} has stopped with {done:.1} iterations")
             }
-            Record::JobRequeued { job, done, reason, .. } => {
-                format!("job {job} waits again with {done:.1} iterations: {reason}")
+            Record::JobRequeued { job, done, reason, not_before, .. } => {
+                let when = match not_before {
+                    Some(time) => format!("; it is tried again at {:.0} s", time.as_secs_f64()),
+                    None => String::new(),
+                };
+                format!("job {job} waits again with {done:.1} iterations: {reason}{when}")
             }
             Record::JobFinished { job, done, .. } => format!("job {job} is finished, {done:.1} iterations"),
             Record::JobCancelled { job, user } => format!("job {job} was cancelled by {user}"),
@@ -141,6 +147,8 @@ impl Record {
                 };
                 format!("job {job} {how} before the restore, as its node remembers (launch {incarnation})")
             }
+            Record::JobResumed { job } => format!("job {job} may be tried again"),
+            Record::NodeCutOff { node, reason } => format!("node {node} cannot be reached: {reason}"),
         }
     }
 
@@ -166,10 +174,12 @@ impl Record {
             | Record::JobSentBack { job, .. }
             | Record::JobPrioritized { job, .. }
             | Record::JobAdopted { job, .. }
-            | Record::JobRecalled { job, .. } => Some(*job),
+            | Record::JobRecalled { job, .. }
+            | Record::JobResumed { job } => Some(*job),
             Record::HeadStarted { .. }
             | Record::NodeJoined { .. }
             | Record::NodeLost { .. }
+            | Record::NodeCutOff { .. }
             | Record::NodeReturned { .. }
             | Record::NodeDrained { .. }
             | Record::GpuLost { .. }

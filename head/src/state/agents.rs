@@ -26,6 +26,8 @@ pub(crate) struct Agent {
     is_silent: bool,
     /// Whether it has sent its inventory since it connected.
     is_known: bool,
+    /// Whether its lease is over, and it is not lost yet.
+    is_cut_off: bool,
     since: Time,
     reason: String,
     /// The run directory it is served from.
@@ -86,6 +88,7 @@ impl Agent {
     pub(super) fn joined(&mut self, now: Time, hello: Hello) {
         (self.address, self.version) = (hello.address, hello.version);
         (self.since, self.reason) = (now, String::new());
+        self.is_cut_off = false;
     }
 
     pub(super) fn gave_inventory(&mut self) {
@@ -97,9 +100,24 @@ impl Agent {
         self.reason = "no heartbeat; its lease is not over".into();
     }
 
-    pub(super) fn lost_its_lease(&mut self, now: Time) {
-        self.is_known = false;
-        (self.since, self.reason) = (now, "its lease is over".into());
+    pub(super) fn lost_its_lease(&mut self, now: Time, reason: String) {
+        (self.is_known, self.is_cut_off) = (false, true);
+        (self.since, self.reason) = (now, reason);
+    }
+
+    /// Whether its lease is over, and it is not lost yet.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    pub(super) fn is_lost(&mut self, now: Time, reason: String) {
+        self.is_cut_off = false;
+        (self.since, self.reason) = (now, reason);
+    }
+
+    /// When its last message arrived, in real time.
+    pub(super) fn last_heard(&self) -> Option<Time> {
+        self.session.last_heard()
     }
 
     /// Whether it was ordered to launch this and has not answered.
@@ -123,6 +141,10 @@ impl Agents {
 
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    pub(super) fn terms(&self) -> Terms {
+        self.terms
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &Agent)> {
@@ -151,9 +173,18 @@ impl Agents {
         self.by_name.values().any(|agent| agent.node == Some(node) && agent.session.is_open())
     }
 
+    /// Whether a node's agent answers and has said what it runs.
+    pub(super) fn answers(&self, node: NodeId) -> bool {
+        self.by_name.values().any(|agent| agent.node == Some(node) && agent.is_known && !agent.is_silent)
+    }
+
     /// Whether a node's agent has said what it has.
     pub(super) fn has_inventory_of(&self, node: NodeId) -> bool {
         self.by_name.values().any(|agent| agent.node == Some(node) && agent.is_known)
+    }
+
+    pub(super) fn has_orders(&self, node: NodeId) -> bool {
+        self.by_name.values().any(|agent| agent.node == Some(node) && agent.session.n_outstanding() > 0)
     }
 
     /// Whether a node's agent served a state that this head's took the place of.
@@ -185,6 +216,7 @@ impl Agents {
             version: Text::cut(""),
             is_silent: expected.is_some(),
             is_known: false,
+            is_cut_off: false,
             since: expected.map_or(Time::ZERO, |moment| moment.now),
             reason: "not connected since the head started".into(),
             instance: InstanceId::default(),

@@ -8,7 +8,7 @@ use rota_transport::message::{Attempt, Outcome, Task};
 use rota_transport::value::{Name, Piece};
 
 use super::launches::LaunchPhase;
-use super::{Moment, State};
+use super::{Blame, Moment, State};
 
 /// Copies under way.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl State {
     fn copy_failed(&mut self, moment: Moment, attempt: Attempt, why: &str) {
         if self.copies.under_way.remove(&attempt).is_some() {
             let reason = format!("its checkpoint could not be copied: {why}");
-            self.fail(moment, attempt, reason, false);
+            self.fail(moment, attempt, reason, Blame::Nobody);
             self.conclude(moment, attempt);
         }
     }

@@ -61,8 +61,7 @@ fn host() -> impl Strategy<Value = HostAmount> {
 
 fn exit() -> impl Strategy<Value = Exit> {
     let how = select(vec![ExitHow::Code(0), ExitHow::Code(i32::MIN), ExitHow::Signal(i32::MAX)]);
-    let cause =
-        select(vec![ExitCause::Itself, ExitCause::Ordered, ExitCause::LeaseOver, ExitCause::GangBroken]);
+    let cause = select(vec![ExitCause::Itself, ExitCause::Ordered, ExitCause::LeaseOver, ExitCause::Done]);
     (how, cause).prop_map(|(how, cause)| Exit { how, cause })
 }
 
@@ -83,6 +82,7 @@ fn info() -> impl Strategy<Value = AttemptInfo> {
             iterations,
             checkpointed: iterations,
             launch: epoch,
+            n_nodes: 1,
         },
     )
 }
@@ -338,4 +338,61 @@ fn a_plan_that_was_overtaken_wakes_the_head_and_is_in_the_journal() {
     assert!(world.journal.iter().any(|(_, record)| record.kind() == "plan-overtaken"), "{:?}", world.journal);
     assert!(world.state.cluster.is_woken() && world.state.cluster.changed().is_some());
     assert_eq!(format!("{:?}", world.folded().changed()), format!("{:?}", world.state.cluster.changed()));
+}
+
+#[test]
+fn a_success_that_is_reported_late_ends_the_job_and_stops_its_next_launch() {
+    let mut world = World::new();
+    world.take(Step::Arrives(1));
+    world.take(Step::Round(None));
+    let (first, node) = {
+        let (attempt, live) = world.state.launches.newest(JobId(0)).expect("it was launched");
+        (*attempt, live.alive_on()[0].index())
+    };
+    let other = 1 - node;
+    let beat = Heartbeat { beat: Beat(1), next_order: OrderId(1), n_unacknowledged: 0 };
+    // Its node is silent for longer than its lease: the job is launched on the other one.
+    for _ in 0..8 {
+        world.take(Step::Passes(5_000_000));
+        world.take(Step::Says(other, ToHead::Heartbeat(beat)));
+    }
+    world.take(Step::Round(None));
+    let second = *world.state.launches.newest(JobId(0)).expect("launched again").0;
+    assert!(second.incarnation > first.incarnation, "{:?}", world.journal);
+    world.state.outbox.take_sends();
+    // It comes back, and the first launch has succeeded.
+    let info = AttemptInfo {
+        attempt: first,
+        epoch: Epoch(1),
+        gpus: Gpus::new(GpuSet(1)).expect("some"),
+        share: GpuShare::WHOLE,
+        host: HostAmount::new(Host::NONE).expect("in range"),
+        state: AttemptState::Exited(Exit { how: ExitHow::Code(0), cause: ExitCause::Done }),
+        iterations: Iterations::new(1000.0).expect("in range"),
+        checkpointed: Iterations::NONE,
+        launch: 0,
+        n_nodes: 1,
+    };
+    let gpu = |index| GpuInfo {
+        index,
+        uuid: Text::cut(""),
+        model: Text::cut("V100"),
+        mem_bytes: 1,
+        numa: 0,
+        is_healthy: true,
+    };
+    world.state.disconnected(&Name::new(AGENTS[node]).expect("a name"));
+    world.greet(node);
+    let gpus = (0..4).map(gpu).collect();
+    let inventory = Inventory { gpus, attempts: vec![info], ..Inventory::default() };
+    world.says(node, ToHead::Inventory(inventory));
+    let sends = world.state.outbox.take_sends();
+    let is_stop = |message: &ToAgent| match message {
+        ToAgent::Order(order) => matches!(&order.task, Task::Stop { attempt, .. } if *attempt == second),
+        _ => false,
+    };
+    assert!(sends.iter().any(|(name, message)| name.as_str() == AGENTS[other] && is_stop(message)));
+    world.take(Step::Passes(1));
+    let finished = world.journal.iter().filter(|(_, record)| record.kind() == "job-finished").count();
+    assert_eq!(finished, 1, "{:?}", world.journal);
 }

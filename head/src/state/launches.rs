@@ -50,9 +50,20 @@ pub(crate) enum LaunchPhase {
     Failing {
         /// What went wrong, as users read it.
         reason: String,
-        /// Whether it counts as a failure of the job.
-        is_failure: bool,
+        /// Whose fault it is.
+        blame: Blame,
     },
+}
+
+/// Whose fault it is that a launch ended before its work was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The job's own: it counts against its retries.
+    Job,
+    /// The node's, on which the job was not started or of whose end nothing is known: the job is tried again, some times.
+    Node,
+    /// Nobody's: the head stopped it, or its node is lost.
+    Nobody,
 }
 
 /// A launch on one node.
@@ -132,7 +143,7 @@ impl LiveLaunch {
         self.progress = Some(self.iterations);
     }
 
-    fn slice(&self, node: NodeId) -> Option<&Slice> {
+    pub(super) fn slice(&self, node: NodeId) -> Option<&Slice> {
         self.allocation.slices.iter().find(|slice| slice.node == node)
     }
 }
@@ -188,9 +199,10 @@ impl Launches {
         if is_over { self.by_attempt.remove(&attempt) } else { None }
     }
 
-    /// Drops a job's launches that were not ordered yet, because the job has nothing left to do.
-    pub(super) fn drop_waiting(&mut self, job: JobId) {
-        self.by_attempt.retain(|other, live| other.job != job || live.phase != LaunchPhase::Waiting);
+    /// Drops a job's launches that were not ordered yet, because the job has nothing left to do; those that were.
+    pub(super) fn drop_unordered(&mut self, job: JobId) -> Vec<Attempt> {
+        self.by_attempt.retain(|other, live| other.job != job || !live.is_unordered());
+        self.by_attempt.keys().filter(|other| other.job == job).copied().collect()
     }
 
     /// Launches that can be ordered now, by job id.
@@ -208,6 +220,12 @@ impl Launches {
     pub(crate) fn on_node(&self, node: NodeId) -> Vec<Attempt> {
         let is_there = |(_, live): &(&Attempt, &LiveLaunch)| live.alive_on().contains(&node);
         self.by_attempt.iter().filter(is_there).map(|(attempt, _)| *attempt).collect()
+    }
+
+    /// Launches that no node was ordered yet and that are to have something of a node.
+    pub(super) fn unordered_on(&self, node: NodeId) -> Vec<Attempt> {
+        let is_for = |live: &LiveLaunch| live.is_unordered() && live.slice(node).is_some();
+        self.by_attempt.iter().filter(|(_, live)| is_for(live)).map(|(attempt, _)| *attempt).collect()
     }
 
     /// The newest launch of a job.

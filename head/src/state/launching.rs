@@ -6,19 +6,42 @@
 use rota_core::allocation::Allocation;
 use rota_core::event::{Command, StopCause};
 use rota_core::ids::NodeId;
+use rota_core::time::Span;
 use rota_transport::message::{Attempt, KeepWork, Processes, Task};
 use rota_transport::value::Wait;
 
-use super::launches::{LaunchPhase, LiveLaunch, Rank};
+use super::launches::{Blame, LaunchPhase, LiveLaunch, Rank};
 use super::{Moment, State, launch_orders};
 use crate::record::Record;
+
+/// How often nodes may fail to run a job before it is given up.
+const MOST_TROUBLES: u32 = 5;
+/// The wait before a job is tried again for the first time; each further one is twice as long.
+const FIRST_RETRY_WAIT: Span = Span::from_secs(10);
+/// The longest of these waits.
+const LONGEST_RETRY_WAIT: Span = Span::from_secs(600);
+
+/// How long a job waits after it has failed so many times.
+fn wait_before_retry(n_failures: u32) -> Span {
+    let doubled = FIRST_RETRY_WAIT.0.saturating_mul(1 << (n_failures.clamp(1, 30) - 1));
+    Span(doubled).min(LONGEST_RETRY_WAIT)
+}
 
 impl State {
     /// Orders the launches whose GPUs are free; called once for each batch of inputs.
     pub(crate) fn launch_what_can(&mut self, moment: Moment) {
         for attempt in self.launches.ready() {
-            self.begin(moment, attempt);
+            if self.is_within_reach(attempt) {
+                self.begin(moment, attempt);
+            }
         }
+    }
+
+    /// Whether all nodes of a launch answer and have said what they run. Others are waited for: something that this head
+    /// does not know of may run there, and an order that is on its way for long may be carried out too late.
+    fn is_within_reach(&self, attempt: Attempt) -> bool {
+        let nodes = self.launches.get(attempt).into_iter().flat_map(|live| &live.allocation.slices);
+        nodes.into_iter().all(|slice| self.agents.answers(slice.node))
     }
 
     fn begin(&mut self, moment: Moment, attempt: Attempt) {
@@ -50,7 +73,7 @@ impl State {
                 }
             }
             Err(error) => {
-                self.fail(moment, attempt, error.to_string(), true);
+                self.fail(moment, attempt, error.to_string(), Blame::Job);
                 self.conclude(moment, attempt);
             }
         }
@@ -107,7 +130,9 @@ impl State {
         // No node knows of it: there is no end to wait for.
         if live.is_unordered() {
             self.launches.remove(attempt);
-            return None;
+            let Attempt { job, incarnation } = attempt;
+            let known = self.cluster.job(job).filter(|job| !job.standing.is_over())?;
+            return Some(Record::JobStopped { job, incarnation, done: known.done });
         }
         let was_failing = matches!(live.phase, LaunchPhase::Failing { .. });
         live.phase = LaunchPhase::Stopping;
@@ -116,7 +141,7 @@ impl State {
                 self.order_stop(moment, attempt, node, keep);
             }
         }
-        self.end_of(attempt)
+        self.end_of(moment, attempt)
     }
 
     /// Orders one node to stop its part of a launch.
@@ -142,12 +167,12 @@ impl State {
     }
 
     /// Notes that a launch has failed, and stops what is left of it.
-    pub(super) fn fail(&mut self, moment: Moment, attempt: Attempt, reason: String, is_failure: bool) {
+    pub(super) fn fail(&mut self, moment: Moment, attempt: Attempt, reason: String, blame: Blame) {
         let Some(live) = self.launches.get_mut(attempt) else { return };
         if matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. }) {
             return;
         }
-        live.phase = LaunchPhase::Failing { reason, is_failure };
+        live.phase = LaunchPhase::Failing { reason, blame };
         for node in live.alive_on() {
             self.order_stop(moment, attempt, node, KeepWork::Yes);
         }
@@ -156,28 +181,30 @@ impl State {
     /// Stops everything that runs, after a checkpoint where jobs can write one.
     pub(crate) fn stop_everything(&mut self, moment: Moment, reason: &str) {
         for attempt in self.launches.attempts() {
-            self.fail(moment, attempt, reason.to_owned(), false);
+            self.fail(moment, attempt, reason.to_owned(), Blame::Nobody);
             self.conclude(moment, attempt);
         }
     }
 
     /// Records the end of a launch of which nothing is alive any more.
     pub(super) fn conclude(&mut self, moment: Moment, attempt: Attempt) {
-        if let Some(record) = self.end_of(attempt) {
+        if let Some(record) = self.end_of(moment, attempt) {
             self.record(moment, record);
         }
     }
 
     /// Removes a launch of which nothing is alive; returns how it ended, if its job has not ended already.
-    fn end_of(&mut self, attempt: Attempt) -> Option<Record> {
+    fn end_of(&mut self, moment: Moment, attempt: Attempt) -> Option<Record> {
         let live = self.launches.take_gone(attempt)?;
         let Attempt { job, incarnation } = attempt;
         self.cluster.job(job).filter(|job| !job.standing.is_over())?;
         let done = live.checkpointed + live.skipped;
         if live.is_done() {
-            // It may have been launched again meanwhile; that launch has nothing left to do.
+            // It may have been launched again meanwhile, if its node was away: that launch has nothing left to do.
             let current = self.cluster.incarnation(job).unwrap_or(incarnation);
-            self.launches.drop_waiting(job);
+            for other in self.launches.drop_unordered(job) {
+                self.withdraw(moment, other);
+            }
             let done = live.iterations + live.skipped;
             return Some(Record::JobFinished { job, incarnation: current, done });
         }
@@ -185,29 +212,52 @@ impl State {
             LaunchPhase::Stopping => Some(Record::JobStopped { job, incarnation, done }),
             // Every node would say the same, and go on saying it.
             LaunchPhase::Failing { reason, .. } if live.is_refused => Some(Record::JobFailed { job, reason }),
-            LaunchPhase::Failing { reason, is_failure } => {
-                self.requeue_or_give_up(attempt, done, reason, is_failure)
+            LaunchPhase::Failing { reason, blame } => {
+                self.requeue_or_give_up(moment, attempt, done, reason, blame)
             }
             _ => {
                 let reason = "some ranks finished, others did not".into();
-                self.requeue_or_give_up(attempt, done, reason, true)
+                self.requeue_or_give_up(moment, attempt, done, reason, Blame::Job)
             }
         }
     }
 
+    /// Stops a launch whose job has ended.
+    fn withdraw(&mut self, moment: Moment, attempt: Attempt) {
+        let Some(live) = self.launches.get_mut(attempt) else { return };
+        let was_stopping = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
+        live.phase = LaunchPhase::Stopping;
+        for node in live.alive_on() {
+            if !was_stopping {
+                self.order_stop(moment, attempt, node, KeepWork::No);
+            }
+        }
+    }
+
+    /// A job that fails is tried again as often as its owner asked for; one that nodes fail to run, a few times.
     fn requeue_or_give_up(
         &self,
+        moment: Moment,
         Attempt { job, incarnation }: Attempt,
         done: f64,
         reason: String,
-        is_failure: bool,
+        blame: Blame,
     ) -> Option<Record> {
         let known = self.cluster.job(job)?;
-        let most = known.request.start.most_failures;
-        if is_failure && known.n_failures + 1 >= most.max(1) {
-            let reason = format!("failed {} times, the last time {reason}", known.n_failures + 1);
+        let (count, most) = match blame {
+            Blame::Job => (known.n_failures + 1, known.request.start.most_failures.max(1)),
+            Blame::Node => (known.n_troubles + 1, MOST_TROUBLES),
+            Blame::Nobody => (0, u32::MAX),
+        };
+        if count >= most {
+            let reason = match count {
+                1 => reason,
+                count => format!("failed {count} times, the last time {reason}"),
+            };
             return Some(Record::JobFailed { job, reason });
         }
-        Some(Record::JobRequeued { job, incarnation, done, reason, is_failure })
+        let not_before = (count > 0).then(|| moment.now + wait_before_retry(count));
+        let is_failure = blame == Blame::Job;
+        Some(Record::JobRequeued { job, incarnation, done, reason, is_failure, not_before })
     }
 }

@@ -23,11 +23,12 @@ mod reports;
 mod restoring;
 
 pub(crate) use agents::{Agent, Agents};
-pub(crate) use launches::{LaunchPhase, Launches, LiveLaunch};
+pub(crate) use launches::{Blame, LaunchPhase, Launches, LiveLaunch};
 pub(crate) use outbox::Outbox;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use rota_core::allocation::Allocation;
 use rota_core::event::Command;
 use rota_core::ids::{JobId, NodeId};
 use rota_core::round::Decision;
@@ -175,6 +176,13 @@ impl State {
         }
     }
 
+    /// The same for a record that is in the journal already.
+    pub(crate) fn follow_record(&mut self, moment: Moment, record: &Record) {
+        let applied = self.cluster.apply(moment.now, record);
+        self.note_ended(&applied.ended);
+        self.follow(moment, applied.orders);
+    }
+
     /// The same for a plan that was accepted at this moment.
     pub(crate) fn plan(&mut self, moment: Moment, round: u64, decision: Decision, memory: String) {
         let (record, applied) = self.cluster.plan(moment.now, round, decision, memory);
@@ -224,9 +232,13 @@ impl State {
 
     /// Time has passed.
     pub(crate) fn tick(&mut self, moment: Moment) {
+        for job in self.cluster.resumable(moment.now) {
+            self.record(moment, Record::JobResumed { job });
+        }
         for name in self.agents.names() {
             let outputs = self.agents.tick(moment.real, &name);
             self.take_outputs(moment, &name, outputs);
+            self.lose_if_over(moment, &name);
         }
         self.restore_if_due(moment);
     }
@@ -243,6 +255,11 @@ impl State {
                 self.agents.acknowledge(name, *seen, &mut self.outbox);
             }
         }
+    }
+
+    /// Whether a node's agent has orders that it has not answered.
+    pub(crate) fn has_orders(&self, node: NodeId) -> bool {
+        self.agents.has_orders(node)
     }
 
     /// Gives a node's agent an order; none if no agent keeps the node, or this head must not give any.
@@ -303,7 +320,7 @@ impl State {
                         agent.fell_silent(moment.now);
                     }
                 }
-                HeadOutput::LeaseOver => self.lose(moment, name),
+                HeadOutput::LeaseOver => self.cut_off(moment, name),
             }
         }
     }
@@ -326,6 +343,16 @@ fn expected_launches(cluster: &ClusterState) -> Launches {
         (live.begun, live.skipped) =
             cluster.job(attempt.job).map_or((0.0, 0.0), |job| (job.done, job.skipped));
         launches.insert(attempt, live);
+    }
+    // Those that were ordered to stop may not have got the order, or may end with success.
+    for (id, job) in cluster.jobs().iter().filter(|(_, job)| !job.standing.is_over()) {
+        for (incarnation, nodes) in &job.leaving {
+            let mut live = LiveLaunch::new(Allocation::default());
+            live.phase = LaunchPhase::Stopping;
+            live.ranks = nodes.iter().map(|node| (*node, Rank::Ordered)).collect();
+            (live.begun, live.checkpointed) = (job.done, job.done);
+            launches.insert(Attempt { job: *id, incarnation: *incarnation }, live);
+        }
     }
     launches
 }

@@ -4,10 +4,11 @@ use rota_core::allocation::GpuSet;
 use rota_core::cluster::MAX_GPUS_PER_NODE;
 use rota_core::ids::NodeId;
 use rota_core::resources::Host;
-use rota_transport::message::{Inventory, OnHeadLost};
+use rota_core::time::Span;
+use rota_transport::message::{Attempt, Inventory, OnHeadLost};
 use rota_transport::value::Name;
 
-use super::{Moment, State};
+use super::{Blame, Moment, State};
 use crate::record::{NodeHas, Record};
 
 impl State {
@@ -22,7 +23,7 @@ impl State {
             let is_there = inventory.attempts.iter().any(|info| info.attempt == attempt);
             let is_on_its_way = self.agents.get(name).is_some_and(|agent| agent.awaits_launch(attempt));
             if !is_there && !is_on_its_way {
-                self.fail(moment, attempt, format!("{name} does not know it any more"), false);
+                self.fail(moment, attempt, format!("{name} does not know it any more"), Blame::Nobody);
                 self.rank_gone(attempt, node, false);
                 self.conclude(moment, attempt);
             }
@@ -59,7 +60,8 @@ impl State {
             return node;
         }
         let node = node?;
-        if !self.cluster.is_up(node) && !self.cluster.is_drained(node) {
+        let is_away = !self.cluster.is_up(node) || self.cluster.is_cut_off(node);
+        if is_away && !self.cluster.is_drained(node) {
             self.record(moment, Record::NodeReturned { node });
         }
         for (gpu, info) in (0..expected).zip(&inventory.gpus) {
@@ -98,22 +100,78 @@ impl State {
         }
     }
 
-    /// An agent's lease is over: what it ran is stopped, except what its owner wanted kept.
-    pub(super) fn lose(&mut self, moment: Moment, name: &Name) {
+    /// An agent's lease is over: nothing is started on its node, and what may run there is left alone.
+    pub(super) fn cut_off(&mut self, moment: Moment, name: &Name) {
+        let terms = self.agents.terms();
         let Some(agent) = self.agents.get_mut(name) else { return };
-        agent.lost_its_lease(moment.now);
-        let Some(node) = agent.node() else { return };
-        for attempt in self.launches.on_node(node) {
-            let keeps = self.cluster.job(attempt.job).map(|job| job.request.start.on_head_lost);
-            if keeps != Some(OnHeadLost::Keep) {
-                self.rank_gone(attempt, node, false);
+        let until = match terms.stop_after {
+            Some(after) if after > terms.lease => {
+                format!(", given up, or away for {} s", after.as_secs_f64())
             }
-        }
-        if self.cluster.is_up(node) {
+            Some(_) => " or has stopped them".to_owned(),
+            None => " or given up".to_owned(),
+        };
+        let reason = format!("its lease is over; its jobs are not started elsewhere until it is back{until}");
+        agent.lost_its_lease(moment.now, reason);
+        let Some(node) = agent.node() else { return };
+        if self.cluster.is_up(node) && !self.cluster.is_cut_off(node) {
             let reason = format!("{name} did not answer for the whole of its lease");
-            self.record(moment, Record::NodeLost { node, reason });
+            self.record(moment, Record::NodeCutOff { node, reason });
         }
         self.copies_lost(moment, node);
+        for attempt in self.launches.unordered_on(node) {
+            self.launches.remove(attempt);
+            let (reason, is_failure) = (format!("{name} cannot be reached"), false);
+            let Attempt { job, incarnation } = attempt;
+            let Some(known) = self.cluster.job(job) else { continue };
+            let (done, not_before) = (known.done, None);
+            self.record(
+                moment,
+                Record::JobRequeued { job, incarnation, done, reason, is_failure, not_before },
+            );
+        }
+    }
+
+    /// A node that is cut off is lost when its launches have stopped by themselves, even by its clock.
+    pub(super) fn lose_if_over(&mut self, moment: Moment, name: &Name) {
+        let Some(agent) = self.agents.get(name).filter(|agent| agent.is_cut_off()) else { return };
+        let on_node = agent.node().map(|node| self.launches.on_node(node)).unwrap_or_default();
+        let grace =
+            |attempt: &Attempt| self.cluster.job(attempt.job).map(|job| job.request.start.grace.span());
+        let grace = on_node.iter().filter_map(grace).max().unwrap_or(Span::ZERO);
+        let over = agent.last_heard().zip(self.agents.terms().gone_after(grace));
+        if over.is_some_and(|(heard, after)| moment.real >= heard + after) {
+            self.lose(moment, name, "did not answer for so long that its jobs have stopped there", false);
+        }
+    }
+
+    /// A person says that nothing runs on a node any more.
+    pub(crate) fn give_up(&mut self, moment: Moment, name: &Name, user: &Name) {
+        self.lose(moment, name, &format!("was given up by {user}"), true);
+    }
+
+    /// What a node ran is gone, except, unless the node was given up, what its owner wanted kept without a head. As long as
+    /// there is something of that kind, the node stays cut off.
+    fn lose(&mut self, moment: Moment, name: &Name, why: &str, with_kept: bool) {
+        let Some(agent) = self.agents.get_mut(name) else { return };
+        agent.is_lost(moment.now, why.to_owned());
+        let Some(node) = agent.node() else { return };
+        let reason = format!("{name} {why}");
+        let is_kept = |attempt: &Attempt| {
+            let job = self.cluster.job(attempt.job);
+            job.is_some_and(|job| job.request.start.on_head_lost == OnHeadLost::Keep)
+        };
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            self.launches.on_node(node).into_iter().partition(|attempt| !with_kept && is_kept(attempt));
+        for attempt in gone {
+            self.rank_gone(attempt, node, false);
+            if !kept.is_empty() {
+                self.fail(moment, attempt, reason.clone(), Blame::Nobody);
+            }
+        }
+        if self.cluster.is_up(node) && kept.is_empty() {
+            self.record(moment, Record::NodeLost { node, reason });
+        }
         for attempt in self.launches.attempts() {
             self.conclude(moment, attempt);
         }

@@ -21,8 +21,13 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn record(&mut self, time: Time, record: Record) {
+    pub(crate) fn record(&mut self, time: Time, record: Record) {
         self.writes.push(Write::Record(time, record));
+    }
+
+    /// Takes back the last records, which are not to be written.
+    pub(crate) fn drop_last(&mut self, n_records: usize) {
+        self.writes.truncate(self.writes.len().saturating_sub(n_records));
     }
 
     /// An agent's reports are in the journal up to this one, once this is written.

@@ -8,7 +8,7 @@ use rota_transport::message::{
 };
 use rota_transport::value::{LongText, Name};
 
-use super::launches::{LaunchPhase, LiveLaunch, Rank};
+use super::launches::{Blame, LaunchPhase, LiveLaunch, Rank};
 use super::{Moment, State};
 use crate::cluster_state::Standing;
 use crate::record::Record;
@@ -29,12 +29,12 @@ impl State {
                 self.rank_is(moment, launch.attempt, node, Rank::Prepared(port));
             }
             (Task::Launch(launch), Outcome::Failed(why)) => {
-                self.fail(moment, launch.attempt, format!("{name} could not start it: {why}"), true);
+                self.fail(moment, launch.attempt, format!("{name} could not start it: {why}"), Blame::Node);
                 self.rank_gone(launch.attempt, node, false);
                 self.conclude(moment, launch.attempt);
             }
             (Task::Go { attempt, .. }, Outcome::Failed(why)) => {
-                self.fail(moment, *attempt, format!("{name} could not start it: {why}"), true);
+                self.fail(moment, *attempt, format!("{name} could not start it: {why}"), Blame::Node);
             }
             (Task::ReadLog { .. }, Outcome::Failed(why)) => {
                 self.outbox.log(name, order, Err(why));
@@ -75,6 +75,7 @@ impl State {
     /// Takes a launch that a node says it has.
     pub(super) fn take_attempt(&mut self, moment: Moment, node: NodeId, info: &AttemptInfo) {
         let attempt = info.attempt;
+        let is_known = self.launches.get(attempt).is_some();
         let is_ours = self.launches.get(attempt).is_some_and(|live| live.ranks.contains_key(&node));
         if !is_ours
             && self.agents.is_replaced(node)
@@ -82,18 +83,18 @@ impl State {
         {
             return self.recall_exit(moment, node, info, is_success(exit));
         }
+        let live = self.launches.entry(attempt);
         if !is_ours {
             // Unknown here, or its job runs elsewhere: it has to end, and its end be reported.
-            let slice = Slice {
-                node,
-                gpus: info.gpus.set(),
-                share: info.share.thousandths(),
-                host: info.host.host(),
-            };
-            let live = self.launches.entry(attempt);
             live.phase = LaunchPhase::Stopping;
-            live.allocation.slices.push(slice);
             live.ranks.insert(node, Rank::Up);
+        }
+        // What it holds is known only now if it was being stopped when this head started.
+        if live.slice(node).is_none() {
+            let (gpus, share) = (info.gpus.set(), info.share.thousandths());
+            live.allocation.slices.push(Slice { node, gpus, share, host: info.host.host() });
+        }
+        if !is_ours {
             let is_alive = !matches!(info.state, AttemptState::Exited(_));
             if is_alive && self.agents.is_replaced(node) {
                 self.restoring.found(attempt, node, info.state.clone());
@@ -111,17 +112,16 @@ impl State {
             live.checkpointed = live.checkpointed.max(info.checkpointed.count());
         }
         match &info.state {
-            AttemptState::Exited(exit) => self.exited(
-                moment,
-                node,
-                &Exited {
-                    attempt,
-                    exit: exit.clone(),
-                    iterations: info.iterations,
-                    checkpointed: info.checkpointed,
-                    tail: LongText::cut(""),
-                },
-            ),
+            AttemptState::Exited(exit) => {
+                let mut exit = exit.clone();
+                // The success of one node says nothing of a launch whose other nodes are not known any more.
+                if !is_known && !self.may_finish(attempt, info.n_nodes) {
+                    exit.cause = ExitCause::Ordered;
+                }
+                let (iterations, checkpointed, tail) =
+                    (info.iterations, info.checkpointed, LongText::cut(""));
+                self.exited(moment, node, &Exited { attempt, exit, iterations, checkpointed, tail });
+            }
             AttemptState::Running if is_ours => {
                 self.rank_is(moment, attempt, node, Rank::Up);
                 self.stop_again(moment, attempt, node);
@@ -130,7 +130,7 @@ impl State {
             AttemptState::Prepared
                 if is_ours && info.epoch < self.agents.epoch() && self.is_gang(attempt) =>
             {
-                self.fail(moment, attempt, "was prepared by an earlier head".into(), false);
+                self.fail(moment, attempt, "was prepared by an earlier head".into(), Blame::Nobody);
             }
             AttemptState::Prepared if is_ours => self.stop_again(moment, attempt, node),
             AttemptState::Running | AttemptState::Stopping | AttemptState::Prepared => {}
@@ -172,10 +172,13 @@ impl State {
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
-            let cause = exited.exit.cause;
-            let is_failure = matches!(cause, ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused);
+            let blame = match (&exited.exit.cause, &exited.exit.how) {
+                (ExitCause::Itself | ExitCause::OverLimit, ExitHow::Unknown(_)) => Blame::Node,
+                (ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused, _) => Blame::Job,
+                _ => Blame::Nobody,
+            };
             let reason = format!("on {node_name} it {}", exit_text(exited));
-            self.fail(moment, attempt, reason, is_failure);
+            self.fail(moment, attempt, reason, blame);
         }
         if let Some(code) = exit_code(&exited.exit).filter(|_| !is_done && !was_ordered) {
             let Attempt { job, incarnation } = attempt;
@@ -244,6 +247,13 @@ impl State {
         }
     }
 
+    /// Whether a launch that is not known any more was one of its job's, on one node: if it ended with success while its
+    /// node was away, the job is finished.
+    fn may_finish(&self, attempt: Attempt, n_nodes: u32) -> bool {
+        let launched = self.cluster.job(attempt.job).map_or(0, |job| job.last_launch.0.0);
+        n_nodes == 1 && (1..=launched).contains(&attempt.incarnation.0)
+    }
+
     fn is_gang(&self, attempt: Attempt) -> bool {
         self.launches.get(attempt).is_some_and(|live| live.ranks.len() > 1)
     }
@@ -261,7 +271,11 @@ fn exit_code(exit: &Exit) -> Option<i32> {
 
 /// Whether a rank has done its work.
 fn is_success(exit: &Exit) -> bool {
-    exit.how == ExitHow::Code(0) && exit.cause == ExitCause::Itself
+    match exit.cause {
+        ExitCause::Done => true,
+        ExitCause::Itself => exit.how == ExitHow::Code(0),
+        _ => false,
+    }
 }
 
 fn exit_text(exited: &Exited) -> String {
@@ -272,7 +286,7 @@ fn exit_text(exited: &Exited) -> String {
         ExitHow::Unknown(why) => format!("is gone: {why}"),
     };
     match exited.exit.cause {
-        ExitCause::Itself | ExitCause::Ordered => how,
+        ExitCause::Itself | ExitCause::Ordered | ExitCause::Done => how,
         ExitCause::LeaseOver => format!("{how}, when the agent's lease was over"),
         ExitCause::GangBroken => format!("{how}, because another rank died"),
         ExitCause::OverLimit => format!("{how}, because it used more than it was given"),

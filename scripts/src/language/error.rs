@@ -200,6 +200,13 @@ impl Explainer<'_> {
                 "a closure uses the variable its verb is called on".to_owned(),
                 Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
             ),
+            EvalAltResult::ErrorUnboundThis(_) => (
+                "`this` is not kept here".to_owned(),
+                Some(
+                    "`fn place(job, nodes)` is asked once and remembers nothing; `fn place(view)` is asked in every round"
+                        .to_owned(),
+                ),
+            ),
             EvalAltResult::ErrorMismatchDataType(expected, actual, _) => mismatch(&expected, &actual),
             EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
             mut other => {
@@ -322,6 +329,10 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
         ("bool", "Column") => Some(
             "it holds one number for each job: choose job by job with `where(condition, a, b)`, join conditions with `&`, `|` \
              and `!`, or ask about all jobs with `.sum()`, `.least()` or `.most()`",
+        ),
+        ("bool", "NodeColumn") => Some(
+            "it holds one number for each node: choose node by node with `where(condition, a, b)`, join conditions with `&`, \
+             `|` and `!`",
         ),
         ("bool", "int" | "float") => Some("write what it is compared with, such as `!= 0`"),
         ("String", "int") => Some(

@@ -88,16 +88,18 @@ impl<'a> Checker<'a> {
     fn function(&mut self, function: &Shared<ScriptFuncDef>) {
         let stage = Stage::ALL
             .into_iter()
-            .find(|s| s.name() == function.name && s.arguments().len() == function.params.len());
-        self.stage = stage.map(Stage::name);
+            .find_map(|s| Some((s, s.form(function.params.len())?)).filter(|_| s.name() == function.name));
+        self.stage = stage.map(|(stage, _)| stage.name());
         for (index, name) in function.params.iter().enumerate() {
-            let known = stage.map(|stage| stage.arguments()[index]).and_then(|argument| match argument {
+            let known = stage.and_then(|(stage, form)| match form[index] {
                 "jobs" => Some("Jobs"),
+                "job" if stage == Stage::Place => Some("Gang"),
                 "job" => Some("Job"),
+                "nodes" => Some("Nodes"),
                 "view" => Some("View"),
                 "now" => Some("float"),
-                "problem" if stage == Some(Stage::LevelModel) => Some("LevelProblem"),
-                "problem" if stage == Some(Stage::LeaseModel) => Some("LeaseProblem"),
+                "problem" if stage == Stage::LevelModel => Some("LevelProblem"),
+                "problem" if stage == Stage::LeaseModel => Some("LeaseProblem"),
                 _ => None,
             });
             self.declare(name, known.map(str::to_owned));
@@ -179,10 +181,16 @@ impl<'a> Checker<'a> {
     }
 
     fn condition(&mut self, expr: &Expr) {
-        if self.expression(expr).as_deref() == Some("Column") {
-            let hint = "it holds one number for each job: choose job by job with `where(condition, a, b)`";
-            self.report(expr.position(), "a Column is not a condition".to_owned(), Some(hint.to_owned()));
-        }
+        let what = match self.expression(expr).as_deref() {
+            Some("Column") => "job",
+            Some("NodeColumn") => "node",
+            _ => return,
+        };
+        let hint = format!(
+            "it holds one number for each {what}: choose {what} by {what} with `where(condition, a, b)`"
+        );
+        let kind = if what == "job" { "Column" } else { "NodeColumn" };
+        self.report(expr.position(), format!("a {kind} is not a condition"), Some(hint));
     }
 
     /// Looks at an expression; its type, where the text says it.
@@ -323,7 +331,7 @@ impl<'a> Checker<'a> {
         let name = call.name.as_str();
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             // An operator: with a column on one side it gives a column.
-            return types.into_iter().flatten().find(|of| of == "Column");
+            return types.into_iter().flatten().find(|of| of == "Column" || of == "NodeColumn");
         }
         if name == "param" {
             self.parameter(call);
@@ -347,7 +355,12 @@ impl<'a> Checker<'a> {
             _ => {
                 self.known(name, call.args.len(), position);
                 let entry = self.entries.iter().find(|e| e.kind == Kind::Function && e.name() == name);
-                entry.and_then(returned)
+                let is_of_nodes = types.iter().flatten().any(|of| of == "NodeColumn");
+                match entry.and_then(returned).as_deref() {
+                    Some("Column") if is_of_nodes => Some("NodeColumn".to_owned()),
+                    Some("Queue") if is_of_nodes => Some("Placement".to_owned()),
+                    other => other.map(str::to_owned),
+                }
             }
         }
     }

@@ -40,6 +40,8 @@ pub struct ScriptPolicy {
     pub(crate) parts: Vec<Part>,
     pub(crate) memories: Vec<Private>,
     room: Option<Room>,
+    /// The placement, where its script was asked once and for all.
+    lasting_placement: Option<Placement>,
     /// Set in the copy that runs a failed decision again to see where it was.
     trace: Option<Arc<Trace>>,
 }
@@ -100,6 +102,7 @@ impl ScriptPolicy {
             parts,
             memories,
             room: None,
+            lasting_placement: None,
             trace,
         })
     }
@@ -118,6 +121,7 @@ impl ScriptPolicy {
 
     /// Sets a parameter: `key` is its name, or `part.name` where several parts have it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
+        self.lasting_placement = None;
         let mut state = self.shared.call_state();
         let (wanted_part, name) = key.split_once('.').map_or((None, key), |(part, name)| (Some(part), name));
         let is_wanted = |part: &Part| wanted_part.is_none_or(|wanted| part.name == wanted);

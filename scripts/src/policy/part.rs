@@ -30,7 +30,7 @@ pub enum Stage {
 
 /// How stages are written, for messages.
 pub(crate) const STAGE_SIGNATURES: &str =
-    "fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(view), fn decide(view)";
+    "fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(job, nodes), fn decide(view)";
 
 impl Stage {
     /// Every stage.
@@ -57,13 +57,14 @@ impl Stage {
         }
     }
 
-    /// The arguments of its function.
-    pub const fn arguments(self) -> &'static [&'static str] {
+    /// The arguments of its function, in each form that it may be written in.
+    pub const fn forms(self) -> &'static [&'static [&'static str]] {
         match self {
-            Stage::Admit => &["job", "view"],
-            Stage::Order => &["jobs", "now"],
-            Stage::Allocate | Stage::Place | Stage::Decide => &["view"],
-            Stage::LevelModel | Stage::LeaseModel => &["problem"],
+            Stage::Admit => &[&["job", "view"]],
+            Stage::Order => &[&["jobs", "now"]],
+            Stage::Place => &[&["job", "nodes"], &["view"]],
+            Stage::Allocate | Stage::Decide => &[&["view"]],
+            Stage::LevelModel | Stage::LeaseModel => &[&["problem"]],
         }
     }
 
@@ -74,6 +75,11 @@ impl Stage {
             Stage::LeaseModel => Some(("Leases", "term")),
             _ => None,
         }
+    }
+
+    /// The form with so many arguments.
+    pub fn form(self, n_arguments: usize) -> Option<&'static [&'static str]> {
+        self.forms().iter().find(|form| form.len() == n_arguments).copied()
     }
 }
 
@@ -151,18 +157,27 @@ impl Part {
     fn find_stages(&self, script: &AST) -> Result<Vec<Stage>, LoadError> {
         let mut stages = Vec::new();
         for stage in Stage::ALL {
-            let expected = stage.arguments();
             let written = script.iter_functions().filter(|f| f.name == stage.name());
             let counts: Vec<usize> = written.map(|f| f.params.len()).collect();
-            if counts.contains(&expected.len()) {
+            let forms = counts.iter().filter(|count| stage.form(**count).is_some()).count();
+            if forms == 1 {
                 stages.push(stage);
             } else if !counts.is_empty() {
-                let wanted = format!("fn {}({})", stage.name(), expected.join(", "));
-                let message = format!("a stage with the wrong number of arguments: write `{wanted}`");
+                let form = |form: &&[&str]| format!("`fn {}({})`", stage.name(), form.join(", "));
+                let wanted = stage.forms().iter().map(form).collect::<Vec<_>>().join(" or ");
+                let message = match forms {
+                    0 => format!("a stage with the wrong number of arguments: write {wanted}"),
+                    _ => format!("a stage that is written twice: write {wanted}"),
+                };
                 return Err(at(self, self.position_of(stage), message, None, None).into());
             }
         }
         Ok(stages)
+    }
+
+    /// Whether its placement is written with columns of nodes.
+    pub(crate) fn places_by_nodes(&self) -> bool {
+        self.script.iter_functions().any(|f| f.name == Stage::Place.name() && f.params.len() == 2)
     }
 
     /// Where a stage's function is written.

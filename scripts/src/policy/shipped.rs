@@ -76,7 +76,8 @@ shipped! {
         "fair-share" "mlfq" "srsf-aging";
     Admission "admission": "elasticflow-admission" "edf-admission" "chronus-admission" "quota" "load-limit";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
-    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
+    Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search"
+        "spread" "fgd";
     Model "models": "level-model" "lease-model";
 }
 

@@ -13,7 +13,7 @@ use crate::policy::part::Stage;
 use crate::values::rank;
 use crate::values::{
     FillValue, JobValue, Jobs, Placement, PlanValue, Queue, Rows, VerdictValue, VerdictsValue, View,
-    type_label,
+    gang_and_nodes, type_label,
 };
 
 impl ScriptPolicy {
@@ -117,11 +117,24 @@ impl ScriptPolicy {
 
     fn placement(&mut self, session: &Arc<Session>) -> Result<Placement, ScriptError> {
         let Some(part) = self.part_of(Stage::Place) else { return Ok(Placement::FirstFit) };
-        let value = self.call(part, Stage::Place, (View(Arc::clone(session)),))?;
-        value
+        if let Some(placement) = &self.lasting_placement {
+            return Ok(placement.clone());
+        }
+        let by_nodes = self.parts[part].places_by_nodes();
+        let value = match by_nodes {
+            true => self.call_without_memory(part, Stage::Place, gang_and_nodes())?,
+            false => self.call(part, Stage::Place, (View(Arc::clone(session)),))?,
+        };
+        let expected =
+            if by_nodes { "a Placement, such as rank(nodes.id)" } else { "a Placement, such as first_fit()" };
+        let placement = value
             .clone()
             .try_cast::<Placement>()
-            .ok_or_else(|| self.wrong_type(part, Stage::Place, "a Placement, such as first_fit()", &value))
+            .ok_or_else(|| self.wrong_type(part, Stage::Place, expected, &value))?;
+        if by_nodes && placement.is_lasting() {
+            self.lasting_placement = Some(placement.clone());
+        }
+        Ok(placement)
     }
 
     /// Calls a stage that ends in a plan, or in a walk that makes one.
@@ -156,6 +169,21 @@ impl ScriptPolicy {
                 Err(at(script, script.position_of(stage), error.to_string(), None, Some(stage.name())))
             }
         }
+    }
+
+    /// Calls a stage that is asked once: it has nothing to remember.
+    fn call_without_memory(
+        &mut self,
+        part: usize,
+        stage: Stage,
+        args: impl FuncArgs,
+    ) -> Result<Dynamic, ScriptError> {
+        self.shared.call_state().part = part;
+        let script = &self.parts[part];
+        let options = CallFnOptions::new().eval_ast(script.has_constants);
+        let result =
+            self.engine.call_fn_with_options(options, &mut Scope::new(), &script.script, stage.name(), args);
+        result.map_err(|error| self.explain(*error, part, stage))
     }
 
     fn explain(&self, error: rhai::EvalAltResult, part: usize, stage: Stage) -> ScriptError {

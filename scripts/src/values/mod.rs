@@ -12,7 +12,7 @@ pub(crate) use columns::rank;
 use columns::{
     arithmetic, column, deadlines, groups, job, jobs, levels, queue, remember, service, statistics, texts,
 };
-use nodes::{cluster, gpu_types, placement, share, taking};
+use nodes::{cluster, gpu_types, node_columns, node_rank, placement, share, taking};
 use plans::{
     best_shares, by_hand, fill, growth, judged, lease_problem, leases, level_problem, optimum, plan, slices,
     timeline, verdict,
@@ -24,6 +24,7 @@ pub(crate) use fill::FillValue;
 pub(crate) use job::JobValue;
 pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use judged::{Judged, VerdictsValue};
+pub(crate) use node_columns::gang_and_nodes;
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
@@ -53,6 +54,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     cluster::register(registrar);
     fill::register(registrar);
     placement::register(registrar, shared);
+    node_columns::register(registrar);
+    node_rank::register(registrar, shared);
     taking::register(registrar);
     plan::register(registrar, shared);
     verdict::register(registrar);

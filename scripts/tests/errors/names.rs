@@ -119,6 +119,6 @@ fn a_stage_with_wrong_arguments_is_refused() {
 fn a_file_without_a_stage_is_no_part() {
     check(
         r#"fn odrer(jobs, now) { rank(jobs.arrival) }"#,
-        r#"mine.rhai: defines no stage: write at least one of fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(view), fn decide(view)"#,
+        r#"mine.rhai: defines no stage: write at least one of fn admit(job, view), fn order(jobs, now), fn allocate(view), fn place(job, nodes), fn decide(view)"#,
     );
 }

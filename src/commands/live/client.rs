@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rota_transport::identity::{Credentials, Role};
 use rota_transport::message::{FromUser, PROTOCOL_VERSION, Status, ToUser};
 use rota_transport::quic::{Connector, Peer};
@@ -21,9 +21,20 @@ pub(crate) struct HeadArgs {
     /// `rota up` wrote]
     #[arg(long, value_name = "DIR", global = true, help_heading = "Live cluster")]
     pub credentials: Option<PathBuf>,
+    /// The longest wait for the head: for a connection, and for each piece of an answer [default: 1m]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, global = true, help_heading = "Live cluster")]
+    pub timeout: Option<Span>,
     /// Print JSON instead of text
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+/// How long the head may take to answer, where nothing else was said.
+const TIMEOUT: Span = Span::from_secs(60);
+
+fn parse_timeout(text: &str) -> Result<Span, String> {
+    let span = Span::parse(text).map_err(|error| error.to_string())?;
+    if span > Span::ZERO { Ok(span) } else { Err("must be more than 0".into()) }
 }
 
 /// What `rota up` writes for the commands that follow.
@@ -48,6 +59,7 @@ pub(crate) struct Client {
     runtime: tokio::runtime::Runtime,
     connector: Connector,
     head: String,
+    timeout: Span,
     peer: Option<Peer>,
 }
 
@@ -76,7 +88,8 @@ impl Client {
         let credentials = Credentials::load_for(&own, Role::User)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let connector = runtime.block_on(async { Connector::new(&credentials) })?;
-        Ok(Client { runtime, connector, head, peer: None })
+        let timeout = args.timeout.unwrap_or(TIMEOUT);
+        Ok(Client { runtime, connector, head, timeout, peer: None })
     }
 
     /// Sends a request and hands each answer to `take` as it arrives.
@@ -85,25 +98,29 @@ impl Client {
         request: &FromUser,
         mut take: impl FnMut(ToUser) -> Result<()>,
     ) -> Result<()> {
-        let Client { runtime, connector, head, peer } = self;
+        let Client { runtime, connector, head, timeout, peer } = self;
+        let limit = Limit { head, timeout: *timeout };
         runtime.block_on(async {
             if peer.is_none() {
-                *peer = Some(connector.connect(head).await?);
+                *peer = Some(limit.connect(connector).await?);
             }
             let opened = match peer.as_ref() {
-                Some(peer) => peer.open().await.ok(),
+                Some(peer) => limit.answer(peer.open()).await?.ok(),
                 None => None,
             };
             let mut channel = match opened {
                 Some(channel) => channel,
                 // The head may have been restarted since the last request.
-                None => peer.insert(connector.connect(head).await?).open().await?,
+                None => {
+                    let peer = peer.insert(limit.connect(connector).await?);
+                    limit.answer(peer.open()).await??
+                }
             };
             channel.receiver.trust();
-            channel.sender.send(request).await?;
+            limit.answer(channel.sender.send(request)).await??;
             channel.sender.finish();
             loop {
-                match channel.receiver.receive::<ToUser>().await? {
+                match limit.answer(channel.receiver.receive::<ToUser>()).await?? {
                     Some(ToUser::End) => return Ok(()),
                     Some(ToUser::Failed(why)) => bail!("{}", shown(why.as_str(), Lines::Kept)),
                     Some(answer) => take(answer)?,
@@ -144,6 +161,41 @@ impl Client {
             Ok(())
         })?;
         status.context("the head did not answer with its status")
+    }
+}
+
+/// How long each step of a request may take, and with whom.
+struct Limit<'a> {
+    head: &'a str,
+    timeout: Span,
+}
+
+impl Limit<'_> {
+    async fn connect(&self, connector: &Connector) -> Result<Peer> {
+        match self.wait(connector.connect(self.head)).await {
+            Some(peer) => Ok(peer?),
+            None => bail!(
+                "the head at {} cannot be reached: no connection within {} s (--timeout); is it running, and is UDP let through?",
+                self.head,
+                self.timeout
+            ),
+        }
+    }
+
+    async fn answer<T>(&self, step: impl Future<Output = T>) -> Result<T> {
+        let answered = self.wait(step).await;
+        answered.ok_or_else(|| {
+            anyhow!(
+                "the head at {} has not answered for {} s; --timeout waits longer. What was asked for may still happen",
+                self.head,
+                self.timeout
+            )
+        })
+    }
+
+    async fn wait<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+        let most = std::time::Duration::from_secs_f64(self.timeout.as_secs_f64());
+        tokio::time::timeout(most, step).await.ok()
     }
 }
 

@@ -17,6 +17,15 @@ use rota_head::{HeadSettings, ProfileText, Rules};
 /// Less than this does not hold a solver and the stacks of its threads.
 const LEAST_POLICY_MEMORY: u64 = 512_000_000;
 
+/// What becomes of jobs on a node that is out of contact for longer than its lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WhenLost {
+    /// They go on.
+    Keep,
+    /// They are stopped.
+    Stop,
+}
+
 /// What can be done with a state folder.
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum StateCommand {
@@ -92,9 +101,18 @@ pub(crate) struct HeadRunArgs {
     /// Number of agents that must be connected before the first round
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait_for: usize,
-    /// How long an agent keeps jobs running without contact to the head
+    /// How long an agent may be out of contact with the head before anything follows from it
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "20s")]
     pub lease: Span,
+    /// What becomes of jobs on a node that is out of contact for longer than its lease. keep: they go on and are not started
+    /// elsewhere until the node is back, `rota give-up` gives it up, or --give-up-after has passed. stop: they are stopped on
+    /// the node and, when that must be over, started elsewhere. Jobs submitted with --keep are always kept
+    #[arg(long, value_name = "keep|stop", value_enum, default_value_t = WhenLost::Keep)]
+    pub when_lost: WhenLost,
+    /// With --when-lost keep: jobs on a node that is out of contact for this long are stopped on it and started elsewhere; 0 is
+    /// never
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "24h")]
+    pub give_up_after: Span,
     /// Time between heartbeats
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "2s")]
     pub heartbeat: Span,
@@ -134,6 +152,18 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
     if args.heartbeat <= Span::ZERO || args.lease < args.heartbeat * 3 {
         bail!("--lease {}: must be at least three heartbeats of {} s", args.lease, args.heartbeat);
     }
+    let stop_after = match args.when_lost {
+        WhenLost::Stop => Some(args.lease),
+        WhenLost::Keep if args.give_up_after == Span::ZERO => None,
+        WhenLost::Keep if args.give_up_after < args.lease => {
+            bail!(
+                "--give-up-after {}: must be at least the lease of {} s, or 0",
+                args.give_up_after,
+                args.lease
+            )
+        }
+        WhenLost::Keep => Some(args.give_up_after),
+    };
     if let Some((twice, _)) = args
         .quota
         .iter()
@@ -172,6 +202,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             silent_after: args.heartbeat * 3,
             // A tenth for clocks that run at different speeds, and half a second for messages on their way.
             margin: Span(args.lease.0 / 10) + Span(500_000),
+            stop_after,
         },
     })?;
     Ok(())

@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use rota_core::ids::JobId;
 use rota_transport::message::{FromUser, JobChange, WhichJobs};
-use rota_transport::value::{Lines, LongText, Text, shown};
+use rota_transport::value::{Lines, LongText, Name, Text, shown};
 
 pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
@@ -97,6 +97,20 @@ pub(crate) enum LiveCommand {
         after_help = "Try:\n  rota drain node3 --when-idle --reason \"a new fan\"\n  rota drain node3 --undo"
     )]
     Drain(DrainArgs),
+    /// Give up a node that cannot be reached: its jobs are started elsewhere at once
+    #[command(
+        after_help = "Danger: the head cannot know whether the node's jobs still run. If they do, they run twice at the same time and may\noverwrite each other's results. Make sure first that the machine is off, or that none of its jobs is alive."
+    )]
+    GiveUp {
+        #[command(flatten)]
+        head: HeadArgs,
+        /// Name of the node
+        #[arg(value_name = "NODE")]
+        node: String,
+        /// Says that you have made sure that none of the node's jobs is alive
+        #[arg(long)]
+        nothing_runs_there: bool,
+    },
     /// Print the events of the cluster
     Events {
         #[command(flatten)]
@@ -172,6 +186,7 @@ pub(crate) fn run(command: &LiveCommand) -> Result<ExitCode> {
             }
         }
         LiveCommand::Drain(args) => change::drain(args),
+        LiveCommand::GiveUp { head, node, nothing_runs_there } => give_up(head, node, *nothing_runs_there),
         LiveCommand::Events { head, from, follow } => {
             show::events(&mut Client::new(head)?, *from, *follow, head.json)
         }
@@ -214,6 +229,24 @@ pub(crate) fn reload_policy(head: &HeadArgs) -> Result<()> {
 /// Asks the head to explain a job.
 pub(crate) fn explain_job(head: &HeadArgs, job: u32) -> Result<()> {
     say(head, &Client::new(head)?.text(&FromUser::Explain { job: JobId(job) })?)
+}
+
+/// Gives up a node, if the person has made sure that nothing runs there.
+fn give_up(head: &HeadArgs, node: &str, nothing_runs_there: bool) -> Result<()> {
+    if !nothing_runs_there {
+        bail!(
+            "{node} is not given up: if its jobs still run, they would run twice at the same time. Make sure that the machine is \
+             off or that none of its jobs is alive, then say so with --nothing-runs-there"
+        );
+    }
+    Client::new(head)?.text(&FromUser::GiveUp { node: Name::new(node)? })?;
+    match head.json {
+        true => say_json(&serde_json::json!({ "node": node, "is_given_up": true })),
+        false => {
+            println!("{node} is given up: its jobs are started elsewhere");
+            Ok(())
+        }
+    }
 }
 
 fn show_jobs(head: &HeadArgs, all: bool, jobs: &[u32]) -> Result<()> {

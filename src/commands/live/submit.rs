@@ -89,9 +89,16 @@ pub(crate) struct SubmitArgs {
     /// Keep the job running when its node has no contact to the head for longer than the lease
     #[arg(long)]
     pub keep: bool,
-    /// Give the job up after this many failures [default: 5]
+    /// Try the job again this many times if it fails by itself, after 10 s, 20 s, 40 s and so on, up to 10 minutes. Stops ordered by
+    /// the head and losses of nodes do not count [default: 0]
     #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// The same as --retries N-1; for scripts written for earlier versions
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "retries", value_parser = clap::value_parser!(u32).range(1..))]
     pub most_failures: Option<u32>,
+    /// Time that the job gets to end when it is told to stop, before it is killed [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub grace: Option<Span>,
     /// Submit this many copies; ROTA_ARRAY_INDEX is the number of a copy
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub array: u32,
@@ -136,6 +143,8 @@ struct JobFile {
     per_gpu: bool,
     keep: bool,
     grace: Option<String>,
+    retries: Option<u32>,
+    /// One more than the retries; for files written for earlier versions.
     most_failures: Option<u32>,
 }
 
@@ -249,7 +258,8 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
         workdir: args.workdir.clone(),
         per_gpu: args.per_gpu,
         keep: args.keep,
-        most_failures: args.most_failures,
+        grace: args.grace,
+        most_failures: most_failures(args.retries, args.most_failures),
     };
     let gpus = args.gpus.or(file.gpus).or(levels.first().copied()).unwrap_or(1);
     Ok(JobRequest {
@@ -297,7 +307,13 @@ struct Overrides {
     workdir: Option<String>,
     per_gpu: bool,
     keep: bool,
+    grace: Option<Span>,
     most_failures: Option<u32>,
+}
+
+/// With how many failures a job is given up; none if nothing was said.
+fn most_failures(retries: Option<u32>, most_failures: Option<u32>) -> Option<u32> {
+    retries.map(|retries| retries.saturating_add(1)).or(most_failures)
 }
 
 fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStart> {
@@ -320,10 +336,14 @@ fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStar
         processes: if is_per_gpu { Processes::PerGpu } else { Processes::PerNode },
         on_head_lost: if args.keep || file.keep { OnHeadLost::Keep } else { OnHeadLost::Stop },
         log: LogLimits { file_bytes: 16 << 20, n_files: 4 },
-        grace: Wait::new(span(&file.grace)?.unwrap_or(Span::from_secs(30)))?,
+        grace: Wait::new(args.grace.or(span(&file.grace)?).unwrap_or(Span::from_secs(30)))?,
         restart: Wait::NONE,
         checkpoint_every: Wait::new(span(&file.checkpoint_every)?.unwrap_or(Span::ZERO))?,
-        most_failures: args.most_failures.or(file.most_failures).unwrap_or(5),
+        most_failures: args
+            .most_failures
+            .or(most_failures(file.retries, file.most_failures))
+            .unwrap_or(1)
+            .max(1),
     })
 }
 

@@ -183,7 +183,8 @@ fn nodes(args: &UpArgs) -> Result<Vec<Vec<String>>> {
 }
 
 fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) -> Result<()> {
-    let head = HeadArgs { head: Some(address.to_owned()), credentials: Some(user.to_owned()), json: false };
+    let (address, user) = (Some(address.to_owned()), Some(user.to_owned()));
+    let head = HeadArgs { head: address, credentials: user, ..HeadArgs::default() };
     let limit = Instant::now() + Duration::from_secs(60 + n_agents as u64);
     loop {
         let is_ready =
@@ -235,7 +236,8 @@ fn stop(home: &Path) -> Result<()> {
     if let Ok(file) = fs::read_to_string(home.join("client.toml"))
         && let Ok(file) = toml::from_str::<ClientFile>(&file)
     {
-        let args = HeadArgs { head: Some(file.head), credentials: Some(file.credentials), json: false };
+        let (head, credentials) = (Some(file.head), Some(file.credentials));
+        let args = HeadArgs { head, credentials, ..HeadArgs::default() };
         // The head may be gone already.
         let _ = Client::new(&args).and_then(|mut client| client.text(&FromUser::StopAll));
     }

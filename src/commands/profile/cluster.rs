@@ -40,7 +40,8 @@ impl ClusterRuns {
         if args.head.is_none() {
             return Ok(None);
         }
-        let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
+        let (address, credentials) = (args.head.clone(), args.credentials.clone());
+        let head = HeadArgs { head: address, credentials, ..HeadArgs::default() };
         let mut client = Client::new(&head)?;
         let status = client.status()?;
         if !status.is_ready {

@@ -128,7 +128,8 @@ pub(super) fn run(args: &OverheadArgs) -> Result<()> {
 
 /// What happened on a live cluster: each change once, with the mean of all jobs of a model.
 fn observe(args: &OverheadArgs) -> Result<()> {
-    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
+    let (address, credentials) = (args.head.clone(), args.credentials.clone());
+    let head = HeadArgs { head: address, credentials, ..HeadArgs::default() };
     let journal = read_journal(&mut Client::new(&head)?)?;
     let is_asked = |change: &observed::Change| args.model.as_ref().is_none_or(|model| *model == change.model);
     let mut by_change: BTreeMap<(String, ChangeKind), Vec<MeasuredChange>> = BTreeMap::new();

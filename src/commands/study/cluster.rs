@@ -11,7 +11,8 @@ use crate::commands::live::{Client, HeadArgs, SubmitArgs, job_requests, submit_j
 /// Submits a job for each shard and waits for all.
 pub(super) fn run(args: &PartsArgs, shards: &Shards, is_quiet: bool) -> Result<()> {
     let script = shards.write_script("$((${ROTA_ARRAY_INDEX:-0} + 1))")?;
-    let head = HeadArgs { head: args.head.clone(), credentials: args.credentials.clone(), json: false };
+    let (address, credentials) = (args.head.clone(), args.credentials.clone());
+    let head = HeadArgs { head: address, credentials, ..HeadArgs::default() };
     let submit = SubmitArgs {
         name: Some("rota-study".into()),
         gpus: Some(1),

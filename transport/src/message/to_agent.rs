@@ -54,6 +54,9 @@ pub struct Welcome {
     pub mark: StateMark,
     /// The lineage of the state that this one takes the place of, by an operator's word; none if it is the same.
     pub replaces: Lineage,
+    /// Without an answer for this long, counted in the same way, launches are asked to stop, unless their owners want them
+    /// kept. None: they go on until the head is back.
+    pub stop_after: Option<Wait>,
 }
 
 /// Something to do.

@@ -118,6 +118,8 @@ pub struct AttemptInfo {
     pub checkpointed: Iterations,
     /// Which launch order made it.
     pub launch: LaunchId,
+    /// Nodes that the whole launch was ordered on.
+    pub n_nodes: u32,
 }
 
 /// How far a launch has come.
@@ -172,6 +174,8 @@ pub enum ExitCause {
     OverLimit,
     /// The node refuses it, and would again: its owner has no account there.
     Refused,
+    /// Its work was done: it said so, or it was told to stop and ended with success instead.
+    Done,
 }
 
 /// A sign of life.

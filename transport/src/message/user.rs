@@ -131,6 +131,12 @@ pub enum FromUser {
         /// Which of them.
         filter: HistoryFilter,
     },
+    /// Give up a node that cannot be reached: its jobs are started elsewhere at once. The sender knows that nothing runs
+    /// there any more.
+    GiveUp {
+        /// The name of the node's agent.
+        node: Name,
+    },
 }
 
 /// Which jobs are shown.
@@ -234,7 +240,7 @@ pub struct JobStart {
     pub restart: Wait,
     /// Time between checkpoints it writes by itself; none loses no work at a failure.
     pub checkpoint_every: Wait,
-    /// How many failures it may have before it is given up.
+    /// With how many failures it is given up: one more than the retries that were asked for.
     pub most_failures: u32,
 }
 
@@ -459,6 +465,8 @@ pub enum NodeStateView {
     Drained,
     /// Takes no new jobs, and is out of service when those that run there have ended.
     Draining,
+    /// Its lease is over, and its jobs may run: they are not started elsewhere until it is back or given up.
+    Unreachable,
 }
 
 /// Something that happened, as people see it.

@@ -11,7 +11,7 @@ use crate::message::{
     OrderDone, OrderId, Origin, Outcome, PROTOCOL_VERSION, RecalledJob, Report, Sequence, StartId, StateMark,
     Task, ToAgent, ToHead, Welcome,
 };
-use crate::value::{LogBytes, Name, Text};
+use crate::value::{LogBytes, Name, Text, Wait};
 
 /// How many orders that arrived out of sequence are kept.
 const MOST_EARLY_ORDERS: usize = 4096;
@@ -64,8 +64,8 @@ pub enum AgentOutput {
         /// What to do.
         task: Task,
     },
-    /// The head has not answered for a whole lease: each job stops or goes on, as its request says. The agent keeps trying
-    /// to reach the head.
+    /// The head has not answered for a whole lease. What launches do without it, and from when on, is `work_until`. The agent
+    /// keeps trying to reach the head.
     LeaseOver,
     /// The head does not answer on this connection: make another.
     HangUp,
@@ -98,6 +98,9 @@ pub struct AgentSession {
     /// When the last message of the head arrived on this connection.
     last_heard: Time,
     lease_until: Option<Time>,
+    /// When the last message that the head has answered was sent.
+    answered: Option<Time>,
+    stop_after: Option<Span>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +135,8 @@ impl AgentSession {
             last_beat: None,
             last_heard: Time::ZERO,
             lease_until: None,
+            answered: None,
+            stop_after: None,
         }
     }
 
@@ -148,6 +153,16 @@ impl AgentSession {
     /// Until when the lease lasts; `None` when there is no lease, or it is over.
     pub fn lease_until(&self) -> Option<Time> {
         self.lease_until
+    }
+
+    /// Whether a head has answered since the agent started: only then it is known what launches do without one.
+    pub fn has_terms(&self) -> bool {
+        self.answered.is_some()
+    }
+
+    /// When launches are to be asked to stop if the head does not answer before; none if they go on without it.
+    pub fn work_until(&self) -> Option<Time> {
+        Some(self.answered? + self.stop_after?)
     }
 
     /// Notes that jobs were found running after a restart: until the head answers, they have one lease of this length.
@@ -313,6 +328,7 @@ impl AgentSession {
         }
         self.phase = AgentPhase::Open;
         (self.lease, self.heartbeat) = (welcome.lease.span(), welcome.heartbeat.span());
+        self.stop_after = welcome.stop_after.map(Wait::span);
         self.extend_lease(greeted);
         (self.memory.epoch, self.memory.mark) = (welcome.epoch, welcome.mark);
         if (welcome.epoch, welcome.mark.start) != (self.counted, self.counted_start) {
@@ -439,6 +455,7 @@ impl AgentSession {
     fn extend_lease(&mut self, from: Time) {
         let until = from + self.lease;
         self.lease_until = Some(self.lease_until.map_or(until, |held| held.max(until)));
+        self.answered = Some(self.answered.map_or(from, |before| before.max(from)));
     }
 
     /// Sends again what the head has not confirmed: at once after a greeting, otherwise after two heartbeats.

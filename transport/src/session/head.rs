@@ -26,6 +26,17 @@ pub struct Terms {
     pub silent_after: Span,
     /// The head waits this much longer than a lease before it treats the lease as over.
     pub margin: Span,
+    /// Without an answer for this long, agents ask their launches to stop; none if launches go on without a head.
+    pub stop_after: Option<Span>,
+}
+
+impl Terms {
+    /// How long after an agent's last message none of its launches is alive, if they need at most this long to stop; none if
+    /// they go on without a head.
+    pub fn gone_after(&self, grace: Span) -> Option<Span> {
+        // Clocks run at speeds that differ by less than a thousandth.
+        self.stop_after.map(|stop| stop + grace + self.margin + Span((stop.0 + grace.0) / 1_000))
+    }
 }
 
 impl Default for Terms {
@@ -35,6 +46,7 @@ impl Default for Terms {
             heartbeat: Span::from_secs(2),
             silent_after: Span::from_secs(6),
             margin: Span::from_secs(2),
+            stop_after: Some(Span::from_secs(20)),
         }
     }
 }
@@ -87,8 +99,7 @@ pub enum HeadOutput {
     Log(LogChunk),
     /// The agent has sent nothing for a while.
     Silent,
-    /// The agent's lease is over, even by the agent's clock: its jobs were stopped there, or go on if their owners asked
-    /// for that.
+    /// The agent's lease is over, even by the agent's clock: its jobs are being stopped there, or go on, as the terms say.
     LeaseOver,
 }
 
@@ -167,6 +178,11 @@ impl HeadSession {
     pub fn lease_until(&self) -> Option<Time> {
         let until = self.last_heard.map(|heard| heard + self.terms.lease + self.terms.margin);
         until.filter(|_| !self.is_lease_over)
+    }
+
+    /// When the last message of the agent arrived; for one that may hold a lease of an earlier head, when this head started.
+    pub fn last_heard(&self) -> Option<Time> {
+        self.last_heard
     }
 
     /// Orders whose outcome is not known.
@@ -344,6 +360,7 @@ impl HeadSession {
             reports_seen: self.seen.last,
             mark: self.mark,
             replaces: self.replaces,
+            stop_after: self.terms.stop_after.map(Wait::cut),
         })));
         for outstanding in self.outstanding.values_mut() {
             outstanding.sent = None;

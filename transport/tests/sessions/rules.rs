@@ -73,6 +73,7 @@ fn welcome_of(epoch: u64, mark: StateMark, replaces: Lineage) -> ToAgent {
         reports_seen: Sequence(0),
         mark,
         replaces,
+        stop_after: None,
     })
 }
 

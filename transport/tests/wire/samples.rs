@@ -163,6 +163,7 @@ pub(crate) fn to_head() -> Vec<ToHead> {
                 iterations: count(9.0),
                 checkpointed: count(8.0),
                 launch: 77,
+                n_nodes: 1,
             }],
             rack: 2,
             is_emulated: true,
@@ -263,6 +264,7 @@ pub(crate) fn to_agent() -> Vec<ToAgent> {
             reports_seen: Sequence(6),
             mark: mark(),
             replaces: Lineage(0x11e0),
+            stop_after: None,
         }),
         ToAgent::Refused(text("protocol 2, this head speaks 1")),
         ToAgent::Acknowledge(Sequence(7)),
@@ -364,6 +366,7 @@ pub(crate) fn from_user() -> Vec<FromUser> {
                 after: Some(JobId(17)),
             },
         },
+        FromUser::GiveUp { node: name("node0") },
     ]
 }
 

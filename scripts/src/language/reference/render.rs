@@ -51,7 +51,8 @@ defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 | `fn admit(job, view)` | a Verdict: `accept()`, `decline(\"why\")`, `wait()`; asked for each job that arrived, in order of arrival |
 | `fn order(jobs, now)` | a Queue, usually from `rank`, or an array of jobs |
 | `fn allocate(view)` | a Fill (from `view.fill`) or a Plan |
-| `fn place(view)` | a Placement |
+| `fn place(job, nodes)` | a Placement, usually from `rank` over columns of nodes; asked once when the policy decides for the first time, it cannot use `this` |
+| `fn place(view)` | the same, asked in every round, for placements that depend on more than the job and the nodes (`place_by`, `by_score`) |
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
 | `fn level_model(problem)` | a Matrix of kinds of jobs and levels, asked for by `view.optimum`; `()` for proportional shares |
 | `fn lease_model(problem)` | a Matrix of rows and leases, asked for by `term` of Leases; `()` for the packed plan |
@@ -115,12 +116,10 @@ pub fn definitions() -> String {
         let _ = write!(text, "\n/// {}\n{line}\n", entry.doc);
     }
     for stage in Stage::ALL {
-        let _ = write!(
-            text,
-            "\n/// A stage of a policy: define it.\nfn {}({});\n",
-            stage.name(),
-            stage.arguments().join(", ")
-        );
+        for form in stage.forms() {
+            let (name, arguments) = (stage.name(), form.join(", "));
+            let _ = write!(text, "\n/// A stage of a policy: define it.\nfn {name}({arguments});\n");
+        }
     }
     text
 }

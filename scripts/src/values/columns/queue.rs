@@ -7,6 +7,7 @@ use rhai::{Array, Dynamic, ImmutableString};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, Shared, fail};
+use crate::values::node_rank;
 use crate::values::rank::{self, Key};
 use crate::values::{Column, JobValue, number, type_label};
 
@@ -131,9 +132,13 @@ fn register_rank(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         // Columns only is the common case and found at once; any mix with numbers takes the second way.
         for kind in [TypeId::of::<Column>(), TypeId::of::<Dynamic>()] {
             let shared = Arc::clone(shared);
-            registrar.engine().register_raw_fn("rank", vec![kind; n_keys], move |_, args| {
-                let keys = args.iter_mut().map(|arg| arg.take()).collect();
-                rank_values(&shared, keys)
+            registrar.engine().register_raw_fn("rank", vec![kind; n_keys], move |ctx, args| {
+                // Copied: the first may be a variable, which the script goes on using.
+                let keys: Array = args.iter().map(|arg| arg.flatten_clone()).collect();
+                match node_rank::is_of_nodes(&keys) {
+                    true => node_rank::rank(&ctx, keys).map(Dynamic::from),
+                    false => rank_values(&shared, keys).map(Dynamic::from),
+                }
             });
         }
     }

@@ -2,6 +2,8 @@
 
 pub(crate) mod cluster;
 pub(crate) mod gpu_types;
+pub(crate) mod node_columns;
+pub(crate) mod node_rank;
 pub(crate) mod placement;
 pub(crate) mod share;
 pub(crate) mod taking;

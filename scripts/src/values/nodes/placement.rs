@@ -6,14 +6,18 @@ use rhai::{Engine, FnPtr};
 use rota_core::buddy::Buddy;
 use rota_core::ids::NodeId;
 use rota_core::place::{
-    Ask, ByScore, Consolidate, FirstFit, LocalData, LocalSearch, Place, RandomNodes, Spots,
-    SwitchConsolidate, SwitchSplits,
+    Ask, ByScore, Compact, Consolidate, FirstFit, LocalData, LocalSearch, OrElse, Place, RandomNodes,
+    SplitTable, Splits, Spots, SwitchConsolidate, SwitchSplits,
 };
 use rota_core::room::Room;
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Closure, Outcome, Session, Shared, fail};
+use crate::values::node_rank::{CountedRank, RankValue};
 use crate::values::{JobValue, NodeValue, number, type_label};
+
+/// Placements that one placement may be made of.
+const MAX_PARTS: usize = 32;
 
 /// A strategy for finding GPUs.
 #[derive(Clone, Debug)]
@@ -25,8 +29,45 @@ pub(crate) enum Placement {
     SwitchSplits,
     LocalSearch,
     Random(u64),
-    LocalData(Box<Placement>),
+    LocalData(Arc<Placement>),
     ByScore(Closure),
+    Ranked(Arc<RankValue>),
+    OrElse(Arc<(Placement, Placement)>),
+    Compact(Arc<Placement>),
+    Splits(Arc<(Placement, SplitTable)>),
+}
+
+impl Placement {
+    /// How many placements it is made of, itself included.
+    fn n_parts(&self) -> usize {
+        1 + match self {
+            Placement::LocalData(inner) | Placement::Compact(inner) => inner.n_parts(),
+            Placement::Splits(inner) => inner.0.n_parts(),
+            Placement::OrElse(both) => both.0.n_parts() + both.1.n_parts(),
+            _ => 0,
+        }
+    }
+
+    /// Itself, unless it is made of too many.
+    pub(super) fn bounded(self) -> Outcome<Placement> {
+        match self.n_parts() {
+            n_parts if n_parts > MAX_PARTS => {
+                fail(format!("a placement is made of more than {MAX_PARTS} placements"))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether it says the same at every decision: it was written with columns of nodes, and holds nothing of this one.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Placement::ByScore(_) => false,
+            Placement::LocalData(inner) | Placement::Compact(inner) => inner.is_lasting(),
+            Placement::Splits(inner) => inner.0.is_lasting(),
+            Placement::OrElse(both) => both.0.is_lasting() && both.1.is_lasting(),
+            _ => true,
+        }
+    }
 }
 
 /// Where errors of closures wait until the walk they happened in has ended.
@@ -52,6 +93,10 @@ impl<'a> Strategy<'a> {
             Placement::Random(seed) => Box::new(RandomNodes { seed: *seed }),
             Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
             Placement::ByScore(closure) => Box::new(self.by_score(closure)),
+            Placement::Ranked(rank) => Box::new(CountedRank::new(rank, self.session, self.failure)),
+            Placement::OrElse(both) => Box::new(OrElse(self.build(&both.0), self.build(&both.1))),
+            Placement::Compact(inner) => Box::new(Compact(self.build(inner))),
+            Placement::Splits(inner) => Box::new(Splits { placement: self.build(&inner.0), table: &inner.1 }),
         }
     }
 
@@ -129,7 +174,9 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
             "local_data(otherwise: Placement) -> Placement",
             "The fullest node that has the job's data set in its cache; where there is none, the other strategy.",
         )
-        .register_fn("local_data", |otherwise: Placement| Placement::LocalData(Box::new(otherwise)));
+        .register_fn("local_data", |otherwise: Placement| {
+            Placement::LocalData(Arc::new(otherwise)).bounded()
+        });
     register_topology(registrar);
     let shared = Arc::clone(shared);
     registrar
