@@ -232,18 +232,19 @@ const SHARED_VERBS: [(&str, &str, &str, &str, &str, &str); 6] = [
         "Answer::Reclaim(",
     ),
     (
+        // The shipped script ranks nodes; its twin test compares it with the verb, decision by decision.
         "first-fit placement",
         "Box::new(FirstFit)",
-        "placement/first-fit.rhai",
-        "first_fit()",
+        "tests/twins.rs",
+        "(\"first-fit\", \"first_fit()\")",
         "src/values/nodes/placement.rs",
         "Box::new(FirstFit)",
     ),
     (
         "consolidating placement",
         "Consolidate::default()",
-        "placement/consolidate.rhai",
-        "consolidate()",
+        "tests/twins.rs",
+        "(\"consolidate\", \"consolidate()\")",
         "src/values/nodes/placement.rs",
         "Consolidate::default()",
     ),

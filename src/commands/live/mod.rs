@@ -97,7 +97,7 @@ pub(crate) enum LiveCommand {
         after_help = "Try:\n  rota drain node3 --when-idle --reason \"a new fan\"\n  rota drain node3 --undo"
     )]
     Drain(DrainArgs),
-    /// Give up a node that cannot be reached: its jobs are started elsewhere at once
+    /// Give up an unreachable node: its jobs start elsewhere at once
     #[command(
         after_help = "Danger: the head cannot know whether the node's jobs still run. If they do, they run twice at the same time and may\noverwrite each other's results. Make sure first that the machine is off, or that none of its jobs is alive."
     )]

@@ -115,14 +115,14 @@ pub(crate) fn prose(text: &str) -> Markup {
     let plain = |text: &str| {
         let parts: Vec<&str> = text.split('*').collect();
         // A lone star is a star.
-        let is_marked = parts.len() % 2 == 1;
+        let is_marked = !parts.len().is_multiple_of(2);
         html! {
             @if is_marked { @for (at, part) in parts.iter().enumerate() { @if at % 2 == 1 { em { (part) } } @else { (part) } } }
             @else { (text) }
         }
     };
     let parts: Vec<&str> = text.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return plain(text);
     }
     html! { @for (at, part) in parts.iter().enumerate() { @if at % 2 == 1 { code { (part) } } @else { (plain(part)) } } }
