@@ -4,7 +4,7 @@
 use crate::cluster::Cluster;
 use crate::oracle::{assert_no_doubles, n_begun, oracle, submit_witnesses};
 
-const SHORT_LEASE: [&str; 6] = ["--round", "1s", "--lease", "8s", "--heartbeat", "1s"];
+const SHORT_LEASE: [&str; 8] = ["--round", "1s", "--lease", "8s", "--heartbeat", "1s", "--when-lost", "stop"];
 const REFUSED: &str = "another agent with the identity node0";
 
 fn both_run(cluster: &Cluster) -> bool {
