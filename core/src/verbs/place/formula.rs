@@ -1,7 +1,7 @@
 //! Numbers of nodes, computed for one job at a time: what a script writes as `nodes.free_gpus - job.gpus`.
 //!
 //! A [`Formula`] is a list of operations, each over results of earlier ones, so a term that is used twice is computed once. It
-//! is made once and run for every job that is placed, operation by operation over all [`Candidates`], in memory that is
+//! is made once and run for every job that is placed, operation by operation over all `Candidates`, in memory that is
 //! reused. Which node is taken is decided in `ranked`.
 
 use std::collections::BTreeMap;
