@@ -238,7 +238,7 @@ impl Store {
         read_lines(&self.path, &self.database, from, most)
     }
 
-    /// Ended jobs by ascending number; see [`history`] for how to page through them.
+    /// Ended jobs by ascending number; see `history` for how to page through them.
     pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<EndedJob>, StoreError> {
         history::history(&self.path, &self.database, filter)
     }
