@@ -447,7 +447,7 @@ fn a_parked_job_is_not_seen_and_comes_back_with_what_is_known_of_it() {
 
 #[test]
 fn on_a_node_that_cannot_be_reached_jobs_go_on_and_none_starts() {
-    let jobs = vec![job(0, 0, 1, 1_000.0), job(1, 10, 1, 10.0), job(2, 10, 1, 10.0), job(3, 10, 1, 10.0)];
+    let jobs = [job(0, 0, 1, 1_000.0), job(1, 10, 1, 10.0), job(2, 10, 1, 10.0), job(3, 10, 1, 10.0)];
     let mut scheduler = scheduler_with(2, 2, vec![jobs[0].clone()]);
     round(&mut scheduler, Time::ZERO, Key::Remaining);
     let row = scheduler.jobs().row(JobId(0)).expect("it runs");
