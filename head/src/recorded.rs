@@ -9,27 +9,28 @@ use rota_core::ids::JobId;
 use rota_core::job::{Deadline, JobSpec};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
-use rota_traces::error::InputError;
 
-use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::cluster_state::{ClusterState, ImageError, JobRecord, Standing};
 use crate::record::Record;
 use crate::rules::Rules;
 
 /// The jobs of a journal, the first arriving at 0, and the nodes that were there.
-pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), InputError> {
-    let mut cluster = ClusterState::new(rules)?;
+pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), ImageError> {
+    let mut cluster = ClusterState::at_start_of(journal, rules)?;
     let mut running = Running::default();
     for (time, record) in journal {
         cluster.apply(*time, record);
         running.note(*time, record);
     }
-    let origin = cluster.jobs().first().map_or(Time::ZERO, |job| job.spec.arrival);
-    let names: BTreeSet<_> = cluster.jobs().iter().map(|job| job.spec.name.clone()).collect();
-    let has_own_names = names.len() == cluster.jobs().len();
+    let origin = cluster.jobs().next().map_or(Time::ZERO, |(_, job)| job.spec.arrival);
+    let names: BTreeSet<_> = cluster.jobs().map(|(_, job)| job.spec.name.clone()).collect();
+    let has_own_names = names.len() == cluster.jobs().count();
     let mut workload = Workload { tenants: cluster.tenants().to_vec(), ..Workload::default() };
-    for (index, job) in cluster.jobs().iter().enumerate() {
-        let ran = running.total.get(&JobId::from(index)).copied().unwrap_or(Span::ZERO);
-        workload.jobs.push(Arc::new(spec(job, origin, has_own_names)));
+    for (index, (id, job)) in cluster.jobs().enumerate() {
+        let ran = running.total.get(&id).copied().unwrap_or(Span::ZERO);
+        // A journal that was pruned does not begin with job 0; a trace does.
+        let spec = JobSpec { id: JobId::from(index), ..spec(job, origin, has_own_names) };
+        workload.jobs.push(Arc::new(spec));
         workload.truths.push(Truth { work: work(job, ran), pace: 1.0 });
     }
     Ok((workload, Arc::clone(cluster.scheduler().cluster())))

@@ -77,6 +77,7 @@ impl Rules {
     pub fn last_in(journal: &[(Time, Record)]) -> Option<&Rules> {
         journal.iter().rev().find_map(|(_, record)| match record {
             Record::HeadStarted { rules, .. } => rules.as_deref(),
+            Record::Image { image } => Some(image.rules()),
             _ => None,
         })
     }

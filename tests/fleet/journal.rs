@@ -47,6 +47,7 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         user: "ada".into(),
         digest: String::new(),
         texts: Vec::new(),
+        files: Vec::new(),
     };
     write(&mut cluster, 0, policy_set);
     for node in 0..2 {
@@ -79,7 +80,8 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         let snapshot = cluster.snapshot(at(seconds));
         let plan: Plan = script.decide(&snapshot).expect("decides");
         drop(snapshot);
-        let planned = Record::Planned { round, plan: PlanRecord::from(&plan), memory: script.memory() };
+        let (plan, memory) = (PlanRecord::from(&plan), script.memory());
+        let planned = Record::Planned { round, plan, memory, keeps_memory: false };
         write(&mut cluster, seconds, planned);
         cluster.scheduler().assert_sane();
     }
@@ -97,8 +99,8 @@ fn a_journal_read_back_from_its_text_gives_the_same_state() {
         let (first, again) = (first.apply(*time, record), again.apply(*time, &back));
         assert_eq!(first.orders, again.orders);
     }
-    assert_eq!(first.jobs().len(), 3);
-    assert_eq!(first.jobs()[0].n_failures, 1);
+    assert_eq!(first.jobs().count(), 3);
+    assert_eq!(first.job(JobId(0)).expect("there").n_failures, 1);
     assert_eq!(first.answered("ada", 7), Some(&[JobId(0), JobId(1), JobId(2)][..]));
     again.scheduler().assert_sane();
 }
@@ -128,8 +130,14 @@ fn a_policy_that_is_set_while_a_round_is_decided_is_the_one_that_answered() {
     let began = position(&journal, "round-began");
     journal.insert(began + 1, (journal[began].0, elasticflow.1));
     let (policy, user) = ("las+tune".to_owned(), "ada".to_owned());
-    let earlier =
-        Record::PolicySet { policy, set: Vec::new(), user, digest: String::new(), texts: Vec::new() };
+    let earlier = Record::PolicySet {
+        policy,
+        set: Vec::new(),
+        user,
+        digest: String::new(),
+        texts: Vec::new(),
+        files: Vec::new(),
+    };
     journal.insert(0, (at(0), earlier));
     let replayed = replay(&journal, &rules(), None).expect("replays");
     assert_eq!((replayed.n_plans, replayed.n_equal), (6, 6), "{replayed:?}");
@@ -144,7 +152,7 @@ fn work_that_was_saved_is_not_taken_back_by_a_late_report() {
         let incarnation = Incarnation(incarnation);
         cluster.apply(at(1), &Record::JobStopped { job, incarnation, done });
     }
-    assert_eq!(cluster.jobs()[0].done, 80.0);
+    assert_eq!(cluster.job(job).expect("there").done, 80.0);
 }
 
 #[test]
@@ -152,8 +160,11 @@ fn a_job_is_held_until_it_is_submitted_and_can_be_withdrawn_before() {
     let mut cluster = empty();
     let job = JobId(0);
     cluster.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request: request(1) });
-    assert_eq!((cluster.jobs()[0].standing, cluster.scheduler().jobs().len()), (Standing::Held, 0));
+    assert_eq!(
+        (cluster.job(job).expect("there").standing, cluster.scheduler().jobs().len()),
+        (Standing::Held, 0)
+    );
     let applied = cluster.apply(at(1), &Record::JobCancelled { job, user: "ada".into() });
     assert!(applied.orders.is_empty() && applied.event.is_none());
-    assert_eq!(cluster.jobs()[0].standing, Standing::Cancelled);
+    assert_eq!(cluster.job(job).expect("there").standing, Standing::Cancelled);
 }

@@ -14,6 +14,7 @@ mod relay;
 mod roles;
 mod strangers;
 mod study;
+mod upkeep;
 
 use cluster::Cluster;
 

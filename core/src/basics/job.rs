@@ -9,8 +9,8 @@ use crate::profile::{Profile, Shape};
 use crate::resources::Host;
 use crate::time::{Span, Time};
 
-/// What a user submitted.
-#[derive(Clone, Debug, PartialEq)]
+/// What a user submitted. Written down, it is without its profile.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct JobSpec {
     /// Its number, in the order of submission.
     pub id: JobId,
@@ -21,6 +21,7 @@ pub struct JobSpec {
     /// Larger is more important, in policies that use priorities.
     pub priority: i32,
     /// The model it trains, and how fast that is.
+    #[serde(skip, default = "no_profile")]
     pub profile: Arc<Profile>,
     /// Global batch size; 0 takes the profile's.
     pub batch: u32,
@@ -40,8 +41,12 @@ pub struct JobSpec {
     pub costs: Option<Costs>,
 }
 
+fn no_profile() -> Arc<Profile> {
+    Arc::new(Profile::plain("", 1.0))
+}
+
 /// Time that starting and stopping takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Costs {
     /// Lost at each start after the first, and when the GPUs change.
     pub restart: Span,
@@ -59,7 +64,7 @@ impl Costs {
 }
 
 /// GPUs asked for: a fixed gang, or levels of an elastic job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GpuRequest {
     /// What the trace says; the gang of a job that is not elastic.
     pub asked: u32,
@@ -91,7 +96,7 @@ impl GpuRequest {
 }
 
 /// When a job should be done.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Deadline {
     /// Best effort.
     #[default]

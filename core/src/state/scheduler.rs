@@ -10,12 +10,13 @@ use crate::ids::{Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
 use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
-use crate::table::{JobPhase, JobTable};
+use crate::table::{JobPhase, JobTable, RevisedRates};
 use crate::time::{Span, Time};
 use crate::workload::Dataset;
 
-/// What is known about the cluster and about every job that has not ended.
-#[derive(Debug)]
+/// What is known about the cluster and about every job that has not ended. A copy shares everything until one of the two
+/// changes.
+#[derive(Clone, Debug)]
 pub struct Scheduler {
     cluster: Arc<Cluster>,
     nodes: Arc<NodeStates>,
@@ -46,6 +47,38 @@ impl Scheduler {
             round,
             tenants: Arc::default(),
         }
+    }
+
+    /// A scheduler that goes on from a table that was written down, with the nodes as they were.
+    pub fn restored(self, jobs: JobTable, nodes: NodeStates) -> Self {
+        Scheduler { jobs: Arc::new(jobs), nodes: Arc::new(nodes), ..self }
+    }
+
+    /// Other rules hold from now on: guards and the time between rounds. `spec_of` is what is known from now on of a job.
+    pub fn revise(
+        &mut self,
+        now: Time,
+        guards: Guards,
+        round: Span,
+        spec_of: impl Fn(JobId) -> Option<Arc<JobSpec>>,
+    ) {
+        (self.guards, self.round) = (Arc::new(guards), round);
+        let jobs = Arc::make_mut(&mut self.jobs);
+        for row in 0..jobs.len() {
+            let Some(spec) = spec_of(jobs.id(row)) else { continue };
+            let demand = spec.demand_per_gpu(&self.cluster);
+            let rates = RevisedRates {
+                fair_rate: spec.fair_rate(&self.cluster),
+                rate: spec.rate(jobs.allocation(row), &self.cluster),
+                best_speed: spec.best_speed(&demand, &self.cluster),
+            };
+            jobs.revise(row, now, spec, demand, rates);
+        }
+    }
+
+    /// A job that has run for less is not preempted, as it was last set.
+    pub fn min_run(&self) -> Span {
+        self.guards.min_run
     }
 
     /// Tells it what the tenants are called, by number; policies may ask.

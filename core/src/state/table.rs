@@ -1,8 +1,14 @@
 //! The jobs a policy can decide about, as columns: one row for each job that has arrived and not ended.
 //!
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
-//! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
+//! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id. `saved` is how a table is
+//! written down.
 
+mod saved;
+
+pub use saved::{RestoreError, SavedRow, SavedTable};
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +19,7 @@ use crate::resources::Host;
 use crate::time::{Span, Time};
 
 /// The phase of a job that has arrived and not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum JobPhase {
     /// Arrived, not yet admitted.
@@ -123,7 +129,7 @@ impl Field {
 }
 
 /// Progress since a job last changed its allocation; turns into column values when a snapshot is taken.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Pace {
     /// Values of the columns at `from`.
     attained: f64,
@@ -136,12 +142,25 @@ struct Pace {
     /// it again. All are looked at for every running job in every round; here they are in the CPU cache already.
     started: Time,
     fetch: Span,
+    #[serde(skip)]
     restart: Span,
     /// Estimated iterations per second.
     rate: f64,
     /// Seconds at the proportional share for one iteration.
+    #[serde(with = "saved::perhaps_infinite")]
     fair_s_per_iteration: f64,
     gpus: f64,
+}
+
+/// How fast a job is thought to be, after a change of what is known about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RevisedRates {
+    /// Iterations per second at the proportional share.
+    pub(crate) fair_rate: f64,
+    /// The same with what it holds.
+    pub(crate) rate: f64,
+    /// How many times as fast as at the proportional share it is at best.
+    pub(crate) best_speed: f64,
 }
 
 /// All jobs that have arrived and not ended.
@@ -158,7 +177,9 @@ pub struct JobTable {
     allocations: Vec<Allocation>,
     incarnations: Vec<Incarnation>,
     paces: Vec<Pace>,
-    row_of: Vec<u32>,
+    /// By id, from the lowest id on that has not ended.
+    row_of: VecDeque<u32>,
+    first_id: u32,
     n_asking: usize,
     n_running: usize,
     refreshed: Option<Time>,
@@ -213,7 +234,8 @@ impl JobTable {
 
     /// The row of a job that has not ended.
     pub fn row(&self, job: JobId) -> Option<usize> {
-        self.row_of.get(job.index()).filter(|r| **r != NO_ROW).map(|r| *r as usize)
+        let index = job.0.checked_sub(self.first_id)? as usize;
+        self.row_of.get(index).filter(|r| **r != NO_ROW).map(|r| *r as usize)
     }
 
     /// The job of a row.
@@ -275,17 +297,30 @@ impl JobTable {
         }
     }
 
+    /// Iterations that the job of a row is thought to have done by `now`.
+    pub fn done_at(&self, row: usize, now: Time) -> f64 {
+        let pace = &self.paces[row];
+        match self.phases[row] {
+            JobPhase::Running => {
+                let worked = (now - pace.works_from).as_secs_f64().max(0.0);
+                (pace.done + worked * pace.rate).min(self.columns.work[row].max(pace.done))
+            }
+            JobPhase::Asking | JobPhase::Waiting => self.columns.done[row],
+        }
+    }
+
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
+        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
+        self.push(spec, demand_per_gpu, fair_s_per_iteration, best_speed);
+    }
+
+    fn push(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_s_per_iteration: f64, best_speed: f64) {
         let row = self.len();
         let id = spec.id;
-        if self.row_of.len() <= id.index() {
-            self.row_of.resize(id.index() + 1, NO_ROW);
-        }
-        assert!(self.row_of[id.index()] == NO_ROW, "job {id} was submitted twice");
-        self.row_of[id.index()] = row as u32;
+        assert!(self.row(id).is_none(), "job {id} was submitted twice");
+        self.set_row(id, row as u32);
         let demand = demand_per_gpu.times(spec.gpus.asked);
-        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
         let duration = spec.estimated_work * fair_s_per_iteration;
         self.columns.push_zeros();
         let c = &mut self.columns;
@@ -328,11 +363,38 @@ impl JobTable {
         self.phases.swap_remove(row);
         self.ids.swap_remove(row);
         let spec = self.specs.swap_remove(row);
-        self.row_of[spec.id.index()] = NO_ROW;
+        self.set_row(spec.id, NO_ROW);
         if let Some(moved) = self.ids.get(row) {
-            self.row_of[moved.index()] = row as u32;
+            self.set_row(*moved, row as u32);
         }
         spec
+    }
+
+    /// Notes where a job is. Ids that have ended and are lower than all others are forgotten, so that a table that lives for
+    /// years stays small.
+    fn set_row(&mut self, id: JobId, row: u32) {
+        if self.row_of.is_empty() {
+            self.first_id = id.0;
+        }
+        while id.0 < self.first_id {
+            self.row_of.push_front(NO_ROW);
+            self.first_id -= 1;
+        }
+        let index = (id.0 - self.first_id) as usize;
+        if self.row_of.len() <= index {
+            self.row_of.resize(index + 1, NO_ROW);
+        }
+        self.row_of[index] = row;
+        while self.row_of.back() == Some(&NO_ROW) {
+            self.row_of.pop_back();
+        }
+        while self.row_of.front() == Some(&NO_ROW) {
+            self.row_of.pop_front();
+            self.first_id += 1;
+        }
+        if self.row_of.is_empty() {
+            self.first_id = 0;
+        }
     }
 
     fn leave_phase(&mut self, row: usize) {
@@ -365,9 +427,8 @@ impl JobTable {
     fn refresh_row(&mut self, row: usize, now: Time) {
         let pace = &self.paces[row];
         let ran = (now - pace.from).as_secs_f64().max(0.0);
-        let worked = (now - pace.works_from).as_secs_f64().max(0.0);
         let work = self.columns.work[row];
-        let done = (pace.done + worked * pace.rate).min(work.max(pace.done));
+        let done = self.done_at(row, now);
         self.columns.attained[row] = pace.attained + ran;
         self.columns.service[row] = pace.service + ran * pace.gpus;
         self.columns.done[row] = done;
@@ -487,6 +548,32 @@ impl JobTable {
             pace.rate = rate;
         }
         self.specs[row] = spec;
+    }
+
+    /// Replaces all that is known of a job besides its progress: whose it is, what it asks for, and how fast it is.
+    pub(crate) fn revise(
+        &mut self,
+        row: usize,
+        now: Time,
+        spec: Arc<JobSpec>,
+        demand_per_gpu: Host,
+        rates: RevisedRates,
+    ) {
+        let demand = demand_per_gpu.times(spec.gpus.asked);
+        let c = &mut self.columns;
+        c.priority[row] = f64::from(spec.priority);
+        c.gpus[row] = f64::from(spec.gpus.asked);
+        c.best_speed[row] = rates.best_speed;
+        c.work[row] = spec.estimated_work;
+        c.deadline[row] = spec.deadline.first().map_or(f64::INFINITY, Time::as_secs_f64);
+        c.cpu_demand[row] = demand.cpus();
+        c.mem_demand[row] = demand.mem_gb();
+        c.storage_demand[row] = demand.storage_mb_per_s();
+        c.tenant[row] = f64::from(spec.tenant.0);
+        self.gpus[row] = spec.gpus.asked;
+        self.demand_per_gpu[row] = demand_per_gpu;
+        self.sizes[row] = Size::of(spec.gpus.asked, &demand_per_gpu);
+        self.correct(row, now, spec, rates.fair_rate, rates.rate);
     }
 
     /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).

@@ -7,7 +7,7 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::Time;
 
-use super::{ClusterState, CurrentPolicy, Standing};
+use super::{ClusterState, CurrentPolicy, Standing, base_profile, paced};
 use crate::pace::bounded;
 use crate::record::Record;
 
@@ -20,13 +20,13 @@ impl ClusterState {
                 None
             }
             Record::JobSubmitted { job } => {
-                let known = self.jobs.get_mut(job.index())?;
                 self.held.remove(job);
+                let known = self.job_mut(*job)?;
                 known.standing = Standing::Active;
                 Some(Event::JobSubmitted(Arc::clone(&known.spec)))
             }
             Record::JobStarted { job, incarnation } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.job_mut(*job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
                     known.ran_on = known.last_launch.1.first().copied();
@@ -37,10 +37,12 @@ impl ClusterState {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobPaced { job, pace } => {
-                let known = self.jobs.get_mut(job.index())?;
-                let factor = bounded(*pace) / known.pace;
+                let profiles = Arc::clone(&self.profiles);
+                let known = self.job_mut(*job)?;
                 known.pace = bounded(*pace);
-                let profile = Arc::new(known.spec.profile.at_pace(factor));
+                let (model, demand_per_gpu) =
+                    (known.request.model.as_str(), known.spec.profile.demand_per_gpu);
+                let profile = paced(&base_profile(&profiles, model, demand_per_gpu), known.pace);
                 known.spec = Arc::new(JobSpec { profile, ..(*known.spec).clone() });
                 Some(Event::JobCorrected(Arc::clone(&known.spec)))
             }
@@ -54,13 +56,13 @@ impl ClusterState {
             }
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
                 let done = self.keep(*job, *done)?;
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.job_mut(*job)?;
                 known.n_failures += u32::from(*is_failure);
                 known.reason.clone_from(reason);
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
             Record::JobFinished { job, incarnation, done } => {
-                let known = self.jobs.get_mut(job.index())?;
+                let known = self.job_mut(*job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
                 Some(Event::JobFinished { job: *job, incarnation: *incarnation })
@@ -86,13 +88,14 @@ impl ClusterState {
                 }
                 None
             }
-            Record::PolicySet { policy, set, texts, .. } => {
+            Record::PolicySet { policy, set, texts, files, .. } => {
                 // The same policy with a new text keeps its memory.
                 if (&self.policy.name, &self.policy.set) != (policy, set) {
                     let (name, set) = (policy.clone(), set.clone());
                     self.policy = CurrentPolicy { name, set, ..CurrentPolicy::default() };
                 }
                 self.policy.texts.clone_from(texts);
+                self.policy.files.clone_from(files);
                 self.wake(now)
             }
             Record::RoundBegan { round, protects } => {
@@ -105,10 +108,24 @@ impl ClusterState {
             }
             Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
-                    let known = self.jobs.get_mut(job.index());
+                    let known = self.job_mut(*job);
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
                         known.skipped += done;
                     }
+                }
+                None
+            }
+            Record::Progressed { jobs } => {
+                for (job, incarnation, done) in jobs {
+                    let event = Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done };
+                    // Progress changes no set of jobs, and nothing is ordered for it.
+                    self.scheduler.handle(now, &event, &mut Vec::new());
+                }
+                None
+            }
+            Record::HeadStarted { rules: Some(rules), .. } => {
+                if **rules != *self.rules {
+                    self.adopt(now, rules);
                 }
                 None
             }
@@ -118,6 +135,7 @@ impl ClusterState {
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }
+            | Record::Image { .. }
             | Record::Noted { .. } => None,
         }
     }
@@ -131,14 +149,14 @@ impl ClusterState {
 
     /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
-        let known = self.jobs.get_mut(job.index())?;
+        let known = self.job_mut(job)?;
         known.done = known.done.max(done);
         Some(known.done)
     }
 
     fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
-        let known = self.jobs.get_mut(job.index())?;
         let was_held = self.held.remove(&job);
+        let known = self.job_mut(job)?;
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         (!was_held).then_some(Event::JobCancelled { job })
     }
@@ -151,13 +169,13 @@ impl ClusterState {
     fn note_order(&mut self, now: Time, order: &Command) {
         match order {
             Command::Decline { job, reason } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.job_mut(*job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);
                 }
             }
             Command::Start { job, incarnation, allocation } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.job_mut(*job) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
                     known.skipped = 0.0;
@@ -165,7 +183,7 @@ impl ClusterState {
                 }
             }
             Command::Stop { job, cause: StopCause::Preempted | StopCause::NodeLost, .. } => {
-                if let Some(known) = self.jobs.get_mut(job.index()) {
+                if let Some(known) = self.job_mut(*job) {
                     known.n_preemptions += 1;
                 }
             }

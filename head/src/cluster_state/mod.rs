@@ -1,12 +1,17 @@
-//! The state that the journal's records add up to: the scheduler, every job ever received, and which policy decides.
+//! The state that the journal's records add up to: the scheduler, jobs, and which policy decides.
 //!
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
-//! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
-//! each record does, `jobs` what is kept of a job.
+//! therefore arrive where the live head was. Jobs that have ended leave it when the history has them
+//! ([`ClusterState::retire`]), which nothing else depends on. Nothing here talks to an agent, a user, a disk or a clock. `fold`
+//! is what each record does, `jobs` what is kept of a job, `image` how a state is written down.
 
 mod fold;
+mod image;
 mod jobs;
 
+pub use image::{Image, ImageError};
+
+use jobs::{Answered, base_profile, paced};
 pub use jobs::{JobRecord, Standing};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,13 +21,13 @@ use rota_core::check::{CheckedPlan, PlanViolation, check};
 use rota_core::cluster::Cluster;
 use rota_core::event::{Command, Event};
 use rota_core::ids::{Incarnation, JobId, NodeId};
-use rota_core::plan::Plan;
 use rota_core::round::Decision;
 use rota_core::scheduler::{Impact, Scheduler};
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 use rota_traces::error::InputError;
 use rota_traces::profile::ProfileSet;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
@@ -42,7 +47,7 @@ pub struct Applied {
 }
 
 /// The policy that decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentPolicy {
     /// Its name, parts joined by `+`; empty before one was set.
     pub name: String,
@@ -50,16 +55,21 @@ pub struct CurrentPolicy {
     pub set: Vec<(String, String)>,
     /// Names and texts of its scripts that came with the request that chose it.
     pub texts: Vec<(String, String)>,
+    /// Names and texts of its scripts that were read from files, as they were then.
+    pub files: Vec<(String, String)>,
     /// Its private memory after its last plan that was accepted.
     pub memory: String,
 }
 
-/// Everything the head knows that survives a restart.
-#[derive(Debug)]
+/// Everything the head knows that survives a restart. A copy is cheap: it shares jobs and tables until one of the two changes.
+#[derive(Clone, Debug)]
 pub struct ClusterState {
+    rules: Arc<Rules>,
     scheduler: Scheduler,
-    /// By number.
-    jobs: Vec<JobRecord>,
+    /// Jobs that have not ended, and those that have and were not retired.
+    jobs: BTreeMap<JobId, Arc<JobRecord>>,
+    /// The number of the next job.
+    next_job: u32,
     /// Jobs that were received and have not reached the scheduler.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
@@ -72,7 +82,9 @@ pub struct ClusterState {
     changed: Option<Time>,
     is_woken: bool,
     /// Requests that were answered, by sender and key.
-    answered: BTreeMap<(String, u64), Vec<JobId>>,
+    answered: BTreeMap<(String, u64), Answered>,
+    /// The hour in which old ones were last forgotten.
+    answered_hour: i64,
     profiles: Arc<ProfileSet>,
     /// Names of tenants, by number.
     tenants: Vec<String>,
@@ -86,8 +98,10 @@ impl ClusterState {
         let mut scheduler = Scheduler::new(cluster, rules.guards(), rules.round, Vec::new());
         scheduler.name_tenants(&tenants);
         Ok(ClusterState {
+            rules: Arc::new(rules.clone()),
             scheduler,
-            jobs: Vec::new(),
+            jobs: BTreeMap::new(),
+            next_job: 0,
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
@@ -96,6 +110,7 @@ impl ClusterState {
             changed: None,
             is_woken: false,
             answered: BTreeMap::new(),
+            answered_hour: 0,
             profiles: rules.profile_set()?,
             tenants,
         })
@@ -103,13 +118,14 @@ impl ClusterState {
 
     /// Applies a record. A plan is checked here, because it comes from a journal, which may be damaged.
     pub fn apply(&mut self, now: Time, record: &Record) -> Applied {
-        if let Record::Planned { plan, memory, .. } = record {
-            let mut plan = Plan::from(plan);
+        if let Record::Planned { plan, memory, keeps_memory, .. } = record {
+            let mut plan = plan.to_plan(self.scheduler.jobs());
             plan.notes.clear();
+            let memory = if *keeps_memory { self.policy.memory.clone() } else { memory.clone() };
             // The snapshot is dropped before the commit: while it exists, every change would copy the table.
             let checked = check(&self.scheduler.snapshot(now), plan);
             return match checked {
-                Ok(checked) => self.commit(now, checked, memory),
+                Ok(checked) => self.commit(now, checked, &memory),
                 Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
             };
         }
@@ -139,7 +155,7 @@ impl ClusterState {
     fn count_gpu_time(&mut self, now: Time, job: JobId) {
         let table = self.scheduler.jobs();
         let gpu_s = table.row(job).map(|row| table.service_at(row, now));
-        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(job.index())) {
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.job_mut(job)) {
             known.gpu_s = gpu_s;
         }
     }
@@ -147,9 +163,11 @@ impl ClusterState {
     /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
     /// Applying that record does the same.
     pub fn plan(&mut self, now: Time, round: u64, decision: Decision, memory: String) -> (Record, Applied) {
-        let plan = PlanRecord::from(&decision);
+        let plan = PlanRecord::from(&decision).without_what_stays(self.scheduler.jobs());
+        let keeps_memory = memory == self.policy.memory;
         let applied = self.commit(now, decision.checked, &memory);
-        (Record::Planned { round, plan, memory }, applied)
+        let memory = if keeps_memory { String::new() } else { memory };
+        (Record::Planned { round, plan, memory, keeps_memory }, applied)
     }
 
     fn commit(&mut self, now: Time, checked: CheckedPlan, memory: &str) -> Applied {
@@ -174,14 +192,28 @@ impl ClusterState {
         &self.scheduler
     }
 
-    /// Every job, by number.
-    pub fn jobs(&self) -> &[JobRecord] {
-        &self.jobs
+    /// Jobs by number: those that have not ended, and those that have and were not retired.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &JobRecord)> {
+        self.jobs.iter().map(|(id, job)| (*id, &**job))
     }
 
-    /// A job by number.
+    /// A job by number; none also for one that was retired.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
-        self.jobs.get(id.index())
+        self.jobs.get(&id).map(|job| &**job)
+    }
+
+    fn job_mut(&mut self, id: JobId) -> Option<&mut JobRecord> {
+        self.jobs.get_mut(&id).map(Arc::make_mut)
+    }
+
+    /// The number that the next job gets.
+    pub fn next_job(&self) -> JobId {
+        JobId(self.next_job)
+    }
+
+    /// Forgets jobs that have ended, except those that are still needed. The history must have them.
+    pub fn retire(&mut self, is_needed: impl Fn(JobId) -> bool) {
+        self.jobs.retain(|id, job| !job.standing.is_over() || is_needed(*id));
     }
 
     /// Jobs that were received and have not reached the scheduler.
@@ -236,7 +268,7 @@ impl ClusterState {
 
     /// The jobs of a request that was answered before.
     pub fn answered(&self, user: &str, key: u64) -> Option<&[JobId]> {
-        self.answered.get(&(user.to_owned(), key)).map(Vec::as_slice)
+        self.answered.get(&(user.to_owned(), key)).map(|known| known.jobs.as_slice())
     }
 
     /// Models that jobs may name.

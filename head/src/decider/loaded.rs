@@ -11,6 +11,7 @@ use rota_scripts::{Limits, LoadError, ScriptPolicy, SetError, Source};
 use sha2::{Digest as _, Sha256};
 
 use super::Scripts;
+use super::scripts::ScriptFile;
 
 /// How long a decision may take.
 const DECISION_ALARM: Duration = Duration::from_secs(60);
@@ -101,6 +102,10 @@ pub(crate) struct PolicyChosen {
     pub(crate) digest: String,
     /// Names and texts of its scripts that came with the request.
     pub(crate) texts: Vec<(String, String)>,
+    /// Names and texts of its scripts that come from files.
+    pub(crate) files: Vec<(String, String)>,
+    /// Why a file's text is not used, but the one that was kept of it.
+    pub(crate) why_kept: Option<String>,
     /// What a dry run found wrong with a policy that is used all the same, because the head starts with it.
     pub(crate) trouble: Option<String>,
 }
@@ -131,12 +136,24 @@ impl LoadedPolicy {
         script.restore_memory(memory)?;
         let mut hasher = Sha256::new();
         scripts.sent.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
-        texts.files.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
+        texts.files.iter().for_each(|file| hasher.update(&file.text));
         let digest = format!("{:x}", hasher.finalize());
-        let files = texts.files.into_iter().map(|(path, _)| (path.clone(), modified(&path))).collect();
-        let (policy, set, texts) = (policy.to_owned(), set.to_vec(), scripts.sent.clone());
-        let chosen = PolicyChosen { policy, set, digest, texts, trouble: None };
-        Ok(LoadedPolicy { chosen, script, scripts: scripts.clone(), files, before: None })
+        let why = |file: &ScriptFile| {
+            let why = file.why_kept.as_ref()?;
+            Some(format!("{}: {why}; the text in the journal is used", file.path.display()))
+        };
+        let chosen = PolicyChosen {
+            policy: policy.to_owned(),
+            set: set.to_vec(),
+            digest,
+            texts: scripts.sent.clone(),
+            why_kept: texts.files.iter().find_map(why),
+            files: texts.files.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
+            trouble: None,
+        };
+        let files = texts.files.into_iter().map(|file| (file.path.clone(), modified(&file.path))).collect();
+        // From now on only the files themselves count: one that is mended is read.
+        Ok(LoadedPolicy { chosen, script, scripts: scripts.without_kept(), files, before: None })
     }
 
     /// The same policy, read again from its files. Its memory is kept, and so is the memory to go back to.
@@ -144,6 +161,17 @@ impl LoadedPolicy {
         let PolicyChosen { policy, set, .. } = &self.chosen;
         let again = Self::load(policy, set, &self.script.memory(), &self.scripts, dry_run)?;
         Ok(LoadedPolicy { before: self.before.clone(), ..again })
+    }
+
+    /// Goes on where another one of the same name and parameters is.
+    #[must_use]
+    pub(crate) fn continuing(self, other: &LoadedPolicy) -> Self {
+        LoadedPolicy { before: other.before.clone(), ..self }
+    }
+
+    /// Whether it has this name and these parameters.
+    pub(crate) fn is(&self, policy: &str, set: &[(String, String)]) -> bool {
+        self.chosen.policy == policy && self.chosen.set == set
     }
 
     /// Says what a dry run found wrong with it.

@@ -104,14 +104,27 @@ impl Decider {
             }
             Ask::Choose { ticket, policy, set, memory, scripts, snapshot } => {
                 let snapshot = snapshot.or_else(|| self.last.clone());
-                let load = |dry_run| LoadedPolicy::load(&policy, &set, &memory, &scripts, dry_run);
-                let loaded = match load(DryRun::On(snapshot.as_ref())) {
-                    // A head must come up with the policy it had; what is wrong with it is told at once.
-                    Err(error) if ticket == HEADS_OWN => load(DryRun::Skipped).map(|mut loaded| {
-                        loaded.warn(error.to_string());
-                        loaded
-                    }),
+                // The same policy keeps its memory, which may be newer than what the engine knew when it asked.
+                let current = self.policy.as_ref().filter(|current| current.is(&policy, &set));
+                let memory = current.map_or(memory, LoadedPolicy::memory);
+                let load =
+                    |scripts: &Scripts, dry_run| LoadedPolicy::load(&policy, &set, &memory, scripts, dry_run);
+                let loaded = match load(&scripts, DryRun::On(snapshot.as_ref())) {
+                    // A head must come up with the policy it had, if need be with the text it had; what is wrong with it is told
+                    // at once.
+                    Err(error) if ticket == HEADS_OWN => {
+                        let loaded = load(&scripts, DryRun::Skipped);
+                        let loaded = loaded.or_else(|_| load(&scripts.preferring_kept(), DryRun::Skipped));
+                        loaded.map(|mut loaded| {
+                            loaded.warn(error.to_string());
+                            loaded
+                        })
+                    }
                     loaded => loaded,
+                };
+                let loaded = match current {
+                    Some(current) => loaded.map(|loaded| loaded.continuing(current)),
+                    None => loaded,
                 };
                 let result = loaded.map(|loaded| self.use_from_now_on(loaded));
                 Answer::Chosen { ticket: Some(ticket), result }

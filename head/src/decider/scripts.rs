@@ -17,19 +17,43 @@ pub(crate) struct Scripts {
     pub(crate) folder: Option<PathBuf>,
     /// Whether paths are read as well: only for policies that the head's own options or an earlier start name.
     pub(crate) reads_paths: bool,
+    /// Names and texts of files as they were when they were last used: for those that cannot be read now.
+    pub(crate) kept: Vec<(String, String)>,
+    /// Whether these are used in any case, because the files' own texts are of no use.
+    pub(crate) prefers_kept: bool,
 }
 
 /// The texts of a policy.
 pub(crate) struct Texts {
     pub(crate) sources: Vec<Source>,
     /// Files that were read, to be watched, with their texts.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    pub(crate) files: Vec<ScriptFile>,
+}
+
+/// A script that comes from a file.
+pub(crate) struct ScriptFile {
+    /// As the policy names it.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// Why the text is not the file's, but the one that was kept.
+    pub(crate) why_kept: Option<String>,
 }
 
 impl Scripts {
     /// Any file of this machine, for programs that a person runs with their own rights.
     pub(crate) fn of_this_machine(sent: Vec<(String, String)>) -> Self {
-        Scripts { sent, folder: None, reads_paths: true }
+        Scripts { sent, reads_paths: true, ..Scripts::default() }
+    }
+
+    /// The same, with kept texts in place of files.
+    pub(crate) fn preferring_kept(&self) -> Self {
+        Scripts { prefers_kept: true, ..self.clone() }
+    }
+
+    /// The same, from the files alone.
+    pub(crate) fn without_kept(&self) -> Self {
+        Scripts { prefers_kept: false, kept: Vec::new(), ..self.clone() }
     }
 
     /// The texts of a policy's parts.
@@ -39,10 +63,21 @@ impl Scripts {
             if let Some((_, text)) = self.sent.iter().find(|(sent, _)| sent == name) {
                 return Ok((name.to_owned(), text.clone()));
             }
-            let path = self.path(name)?;
-            let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-            files.borrow_mut().push((path.clone(), text.clone()));
-            Ok((path.display().to_string(), text))
+            let path = self.path(name);
+            let read = path
+                .clone()
+                .and_then(|path| std::fs::read_to_string(&path).map_err(|error| error.to_string()));
+            let kept = self.kept.iter().find(|(kept, _)| kept == name).map(|(_, text)| text.clone());
+            let (text, why_kept) = match (read, kept) {
+                (Ok(_), Some(kept)) if self.prefers_kept => (kept, Some("its text cannot be used".into())),
+                (Ok(text), _) => (text, None),
+                (Err(why), Some(kept)) => (kept, Some(why)),
+                (Err(why), None) => return Err(why),
+            };
+            let path = path.unwrap_or_else(|_| PathBuf::from(name));
+            let shown = path.display().to_string();
+            files.borrow_mut().push(ScriptFile { name: name.to_owned(), path, text: text.clone(), why_kept });
+            Ok((shown, text))
         })?;
         Ok(Texts { sources, files: files.into_inner() })
     }
@@ -94,7 +129,7 @@ mod tests {
         let scripts = Scripts {
             sent: vec![("mine.rhai".into(), TEXT.into())],
             folder: Some(folder.path().to_owned()),
-            reads_paths: false,
+            ..Scripts::default()
         };
         assert_eq!(scripts.texts("mine.rhai+tune").expect("sent").files.len(), 0);
         assert_eq!(scripts.texts("site.rhai+tune").expect("in the folder").files.len(), 1);

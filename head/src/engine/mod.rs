@@ -5,7 +5,8 @@
 //! job is taken in; what runs goes on.
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
-//! person may ask, `users` answers requests, with the help of `submit`, `policies`, `views`, `explain` and `fast_forward`.
+//! person may ask, `users` answers requests, with the help of `submit`, `policies`, `views`, `explain` and `fast_forward`;
+//! `streams` sends long answers.
 
 mod access;
 mod explain;
@@ -16,6 +17,7 @@ mod policies;
 mod refusal;
 mod replies;
 mod rounds;
+mod streams;
 mod submit;
 mod timer;
 mod users;
@@ -42,7 +44,9 @@ use crate::roles::{Roles, RolesError};
 use crate::rules::Rules;
 use crate::state::{Moment, State};
 use crate::store::Store;
+use crate::upkeep::{ChoreDone, Upkeep};
 use replies::Replies;
+use streams::Streams;
 
 /// How long launches may take to stop when the cluster is shut down.
 const STOP_AT_MOST: Span = Span::from_secs(40);
@@ -75,6 +79,8 @@ pub(crate) enum Input {
         reply: mpsc::Sender<ToUser>,
     },
     Decider(Answer),
+    /// The journal's upkeep has something to write.
+    Upkeep(ChoreDone),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
     CertificatesChanged,
     /// The file of roles was read again.
@@ -91,6 +97,8 @@ pub(crate) struct Engine {
     timer: RoundTimer,
     decider: DeciderLink,
     access: Access,
+    upkeep: Upkeep,
+    streams: Streams,
     replies: Replies,
     links: BTreeMap<Name, Link>,
     /// Whether all agents that must be there before the first round have come.
@@ -111,6 +119,7 @@ struct Link {
 }
 
 impl Engine {
+    #[expect(clippy::too_many_arguments, reason = "an engine is made from all of these, in one place")]
     pub(crate) fn new(
         state: State,
         store: Store,
@@ -119,6 +128,7 @@ impl Engine {
         timer: RoundTimer,
         decider: DeciderLink,
         access: Access,
+        upkeep: Upkeep,
     ) -> Self {
         Engine {
             state,
@@ -128,6 +138,8 @@ impl Engine {
             timer,
             decider,
             access,
+            upkeep,
+            streams: Streams::default(),
             replies: Replies::default(),
             links: BTreeMap::new(),
             is_ready: false,
@@ -211,6 +223,7 @@ impl Engine {
                 users::answer(self, moment, &person, request, reply);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
+            Input::Upkeep(done) => self.state.outbox().keep(self.upkeep.take(done)),
             Input::CertificatesChanged => {
                 for link in self.links.values() {
                     link.peer.close("certificates were revoked: connect again");
@@ -266,6 +279,7 @@ impl Engine {
             }
             let writes = self.state.outbox().take_writes();
             self.state.written(&writes);
+            self.keep_up();
         }
         for (name, message) in self.state.outbox().take_sends() {
             let Some(link) = self.links.get(&name) else { continue };
@@ -275,5 +289,19 @@ impl Engine {
             }
         }
         self.replies.send_all();
+        for (reply, stream) in self.replies.take_streams() {
+            self.streams.start(self.store.reader(), stream, reply);
+        }
+    }
+
+    /// All that the state rests on is on the disk: an image of it may be made, and lines that older ones made superfluous go.
+    fn keep_up(&mut self) {
+        let now = self.clock.moment().now;
+        if self.upkeep.is_image_due(&self.store) {
+            self.state.retire_ended();
+            self.upkeep.ask_for_image(self.state.cluster(), &self.store, now);
+        } else {
+            self.upkeep.prune_if_due(&self.store, now);
+        }
     }
 }

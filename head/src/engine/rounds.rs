@@ -110,16 +110,20 @@ impl Engine {
             None => "a changed file".into(),
         };
         let known = self.state.cluster().policy();
-        let is_known = |chosen: &PolicyChosen| chosen.policy == known.name && chosen.set == known.set;
+        let is_known = |chosen: &PolicyChosen| {
+            (&chosen.policy, &chosen.set) == (&known.name, &known.set)
+                && (&chosen.texts, &chosen.files) == (&known.texts, &known.files)
+        };
         let trouble = result.as_ref().ok().and_then(|chosen| chosen.trouble.clone());
+        let why_kept = result.as_ref().ok().and_then(|chosen| chosen.why_kept.clone());
         let answers = match result {
             // After a restart the same policy goes on: nothing to write down.
             Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => Vec::new(),
-            Ok(PolicyChosen { policy, set, digest, texts, .. }) => {
+            Ok(PolicyChosen { policy, set, digest, texts, files, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
                 let text = format!("policy {policy} decides from the next round on");
-                self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts });
+                self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts, files });
                 vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
             }
             Err(error) => {
@@ -132,7 +136,12 @@ impl Engine {
                 vec![failed(&error.to_string())]
             }
         };
-        if let Some(trouble) = trouble {
+        if let Some(text) = why_kept {
+            let text = trouble.map_or(text.clone(), |trouble| format!("{text}: {trouble}"));
+            tracing::warn!("{text}");
+            self.state.record(moment, Record::Noted { text: text.clone() });
+            self.decider.has_refused(&text);
+        } else if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
             self.decider.has_failed(&trouble);
         }

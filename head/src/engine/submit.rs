@@ -1,6 +1,5 @@
 //! Submissions: which jobs are taken in, and for whom they count.
 
-use rota_core::ids::JobId;
 use rota_traces::profile::ProfileSet;
 use rota_transport::message::{JobRequest, Launcher, ToUser};
 use rota_transport::value::{Text, is_plain};
@@ -40,7 +39,7 @@ pub(super) fn submit(
     }
     let mut ids = Vec::new();
     for request in jobs {
-        let job = JobId::from(engine.state.cluster().jobs().len());
+        let job = engine.state.cluster().next_job();
         ids.push(job);
         let record = Record::JobReceived { job, user: user.to_string(), key, request: Box::new(request) };
         engine.state.record(moment, record);

@@ -32,6 +32,8 @@ impl Record {
             Record::TimeJumped { .. } => "time-jumped",
             Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
+            Record::Progressed { .. } => "progressed",
+            Record::Image { .. } => "image",
         }
     }
 
@@ -76,7 +78,7 @@ impl Record {
             Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round, .. } => format!("round {round}"),
-            Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
+            Record::Planned { round, plan, .. } => format!("round {round}: {}", plan.to_text()),
             Record::PlanOvertaken { round, reason } => {
                 format!("round {round} was overtaken by events and is held again: {reason}")
             }
@@ -88,6 +90,8 @@ impl Record {
             }
             Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+            Record::Progressed { jobs } => format!("{} jobs have reported progress", jobs.len()),
+            Record::Image { image } => format!("everything before: {} jobs have not ended", image.n_jobs()),
         }
     }
 
@@ -119,7 +123,39 @@ impl Record {
             | Record::PlanOvertaken { .. }
             | Record::TimeJumped { .. }
             | Record::Acted { .. }
-            | Record::Noted { .. } => None,
+            | Record::Noted { .. }
+            | Record::Progressed { .. }
+            | Record::Image { .. } => None,
         }
+    }
+
+    /// The person it names; empty if it names none.
+    pub fn user(&self) -> &str {
+        match self {
+            Record::JobReceived { user, .. }
+            | Record::JobCancelled { user, .. }
+            | Record::NodeDrained { user, .. }
+            | Record::PolicySet { user, .. }
+            | Record::TimeJumped { user, .. }
+            | Record::Acted { user, .. } => user,
+            _ => "",
+        }
+    }
+
+    /// Whether it stays in the history when it leaves the journal: what happened does, what was measured and decided in every
+    /// round does not.
+    pub fn is_event(&self) -> bool {
+        !matches!(
+            self,
+            Record::JobProgressed { .. }
+                | Record::Progressed { .. }
+                | Record::JobPaced { .. }
+                | Record::JobCheckpointed { .. }
+                | Record::JobSubmitted { .. }
+                | Record::RoundBegan { .. }
+                | Record::Planned { .. }
+                | Record::PlanOvertaken { .. }
+                | Record::Image { .. }
+        )
     }
 }

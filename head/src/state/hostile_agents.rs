@@ -235,13 +235,15 @@ impl World {
         self.state.outbox.take_sends();
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
-            Write::Seen(..) | Write::Ended(_) => None,
+            Write::Seen(..) | Write::Ended(_) | Write::Image(_) | Write::DropImage(_) | Write::Prune(_) => {
+                None
+            }
         }));
         self.state.cluster.scheduler().assert_sane();
     }
 
     fn submit(&mut self, gpus: u32) {
-        let job = JobId::from(self.state.cluster.jobs().len());
+        let job = self.state.cluster.next_job();
         let request = Box::new(JobRequest {
             name: Text::cut("j"),
             tenant: Text::cut(""),
@@ -322,6 +324,41 @@ proptest! {
         folded.snapshot(world.moment.now);
         world.state.snapshot(world.moment);
         prop_assert_eq!(format!("{folded:#?}"), format!("{:#?}", world.state.cluster));
+    }
+
+    #[test]
+    fn an_image_at_any_line_and_the_lines_after_it_add_up_to_the_same_state(
+        steps in proptest::collection::vec(step(), 1..60),
+        part in 0.0..1.0_f64,
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.take(step);
+        }
+        let at = (part * world.journal.len() as f64) as usize;
+        let mut first = ClusterState::new(&world.rules).expect("good rules");
+        for (time, record) in &world.journal[..at] {
+            first.apply(*time, record);
+        }
+        let body = crate::store::images::pack(&first.image()).expect("packed");
+        let image = crate::store::images::unpack(&body).expect("unpacked");
+        prop_assert_eq!(&image, &first.image());
+        let mut second = ClusterState::restore(image).expect("restored");
+        prop_assert_eq!(format!("{second:#?}"), format!("{first:#?}"), "at the image");
+        // A third one goes on without the jobs that have ended, as a head does.
+        let mut third = first.clone();
+        third.retire(|_| false);
+        for (time, record) in &world.journal[at..] {
+            let whole = second.apply(*time, record);
+            prop_assert!(whole.refused.is_none());
+            prop_assert_eq!(&third.apply(*time, record).orders, &whole.orders);
+        }
+        let mut folded = world.folded();
+        folded.snapshot(world.moment.now);
+        second.snapshot(world.moment.now);
+        third.snapshot(world.moment.now);
+        prop_assert_eq!(format!("{second:#?}"), format!("{folded:#?}"), "after the image");
+        prop_assert_eq!(third.image().without_ended(), folded.image().without_ended());
     }
 }
 

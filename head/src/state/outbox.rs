@@ -44,6 +44,11 @@ impl Outbox {
         self.logs.push((name.clone(), order, answer));
     }
 
+    /// What the journal's upkeep wants written.
+    pub(crate) fn keep(&mut self, writes: Vec<Write>) {
+        self.writes.extend(writes);
+    }
+
     pub(crate) fn writes(&self) -> &[Write] {
         &self.writes
     }

@@ -14,8 +14,12 @@ use rota_core::time::Time;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
-use super::StoreError;
+use super::{StoreError, images};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::record::Record;
+
+/// Lines that are read in one go.
+const LINES_AT_ONCE: usize = 1000;
 
 /// Tables of the history.
 pub(super) const SCHEMA: &str = "
@@ -229,6 +233,46 @@ impl HistoryFilter {
     }
 }
 
+/// An event whose line left the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldEvent {
+    /// The number of its line.
+    pub line: u64,
+    /// When it happened.
+    pub time: Time,
+    /// Its kind in a word.
+    pub kind: String,
+    /// The job that it is about, if it is about one.
+    pub job: Option<JobId>,
+    /// The person it names; empty if it names none.
+    pub user: String,
+    /// What happened, in a sentence.
+    pub text: String,
+}
+
+/// Which old events are wanted. What is absent does not narrow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFilter {
+    /// From this line on.
+    pub from_line: u64,
+    /// At this time or later.
+    pub from: Option<Time>,
+    /// Before this time.
+    pub until: Option<Time>,
+    /// About this job.
+    pub job: Option<JobId>,
+    /// Of this user: what they did, and what happened to their jobs that have ended.
+    pub user: Option<String>,
+    /// The most rows.
+    pub most: usize,
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        EventFilter { from_line: 0, from: None, until: None, job: None, user: None, most: 1000 }
+    }
+}
+
 /// A connection of its own to a state directory, for reading in any thread while a head writes.
 #[derive(Debug)]
 pub struct Reader {
@@ -237,7 +281,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the state directory of a head, which may be running.
+    /// Opens the state directory of a head, which may be running. One that an earlier version made has no history.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("head.sqlite");
         if !path.exists() {
@@ -249,6 +293,10 @@ impl Reader {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(&path, flags).map_err(wrong)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(wrong)?;
+        if !has_tables(&database).map_err(wrong)? {
+            database.execute_batch(SCHEMA).map_err(wrong)?;
+            database.execute_batch(images::SCHEMA).map_err(wrong)?;
+        }
         Ok(Reader { path, database })
     }
 
@@ -262,6 +310,79 @@ impl Reader {
         ended_job(&self.path, &self.database, id)
     }
 
+    /// Lines of the journal from one on, with their numbers; at most so many.
+    pub fn journal(&self, from: u64, most: usize) -> Result<Vec<(u64, Time, Record)>, StoreError> {
+        super::read_lines(&self.path, &self.database, from, most)
+    }
+
+    /// Hands out the journal record by record, with line numbers, until `take` returns false. Of a journal that was pruned, the
+    /// first record is the image that stands for what is gone. No lock is held while records are taken.
+    pub fn read_journal(&self, mut take: impl FnMut(u64, Time, Record) -> bool) -> Result<(), StoreError> {
+        let mut next = 0;
+        if images::first_line(&self.path, &self.database)? != Some(1)
+            && let Some(oldest) = images::usable(&self.path, &self.database)?.first()
+        {
+            let image = Box::new(images::image(&self.path, &self.database, oldest.line)?);
+            next = oldest.line + 1;
+            if !take(oldest.line, oldest.time, Record::Image { image }) {
+                return Ok(());
+            }
+        }
+        loop {
+            let lines = self.journal(next, LINES_AT_ONCE)?;
+            let Some((last, _, _)) = lines.last() else { return Ok(()) };
+            if next > 1 && lines.first().is_some_and(|(line, _, _)| *line > next) {
+                // What was next has left the journal while the lines before were taken.
+                return Err(StoreError::NoImage { path: self.path.clone(), line: next });
+            }
+            next = last + 1;
+            for (line, time, record) in lines {
+                if !take(line, time, record) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Events that left the journal, by line.
+    pub fn old_events(&self, from: u64, most: usize) -> Result<Vec<OldEvent>, StoreError> {
+        let filter = EventFilter { from_line: from, most, ..EventFilter::default() };
+        self.events(&filter)
+    }
+
+    /// Events that left the journal and pass a filter, by line. Those that are still in the journal are in
+    /// [`Reader::journal`].
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<OldEvent>, StoreError> {
+        let wrong = |error| StoreError::Database { path: self.path.clone(), error };
+        let integer = |value: Option<i64>| value.map_or(Value::Null, Value::Integer);
+        let values = [
+            Value::Integer(filter.from_line as i64),
+            integer(filter.from.map(|time| time.0)),
+            integer(filter.until.map(|time| time.0)),
+            integer(filter.job.map(|job| job.0.into())),
+            filter.user.clone().map_or(Value::Null, Value::Text),
+            Value::Integer(i64::try_from(filter.most).unwrap_or(i64::MAX)),
+        ];
+        // A job's events belong to its owner too.
+        let query = "SELECT line, time_us, kind, job, user, text FROM events
+            WHERE line >= ?1 AND (?2 IS NULL OR time_us >= ?2) AND (?3 IS NULL OR time_us < ?3)
+              AND (?4 IS NULL OR job = ?4)
+              AND (?5 IS NULL OR user = ?5 OR job IN (SELECT id FROM ended_jobs WHERE user = ?5))
+            ORDER BY line LIMIT ?6";
+        let mut query = self.database.prepare_cached(query).map_err(wrong)?;
+        let rows = query.query_map(params_from_iter(values), |row| {
+            Ok(OldEvent {
+                line: row.get::<_, i64>(0)? as u64,
+                time: Time(row.get(1)?),
+                kind: row.get(2)?,
+                job: row.get::<_, Option<u32>>(3)?.map(JobId),
+                user: row.get(4)?,
+                text: row.get(5)?,
+            })
+        });
+        rows.map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)
+    }
+
     /// Wall-clock time in microseconds since 1970 of a time of this head, which ran `scale` times as fast as the clock. It is
     /// wrong by the spans that `rota deploy --fast-forward` skipped.
     pub fn calendar_us(&self, time: Time, scale: f64) -> Result<i64, StoreError> {
@@ -269,6 +390,11 @@ impl Reader {
         let born_us = born.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
         Ok(born_us + (time.0 as f64 / scale) as i64)
     }
+}
+
+fn has_tables(database: &Connection) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT count(*) FROM sqlite_master WHERE name IN ('ended_jobs', 'events', 'images')";
+    database.query_row(query, [], |row| row.get::<_, i64>(0)).map(|count| count == 3)
 }
 
 pub(super) fn history(

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use rota_core::time::Span;
+use rota_traces::units::Bytes;
 use rota_transport::logging::{self, DEFAULT_FILTER, LogFilter};
 use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
-use rota_head::{HeadSettings, ProfileText, Rules};
+use rota_head::{HeadSettings, KeepJournal, ProfileText, Rules};
 
 /// How the head runs.
 #[derive(Args, Clone, Debug)]
@@ -73,6 +74,16 @@ pub(crate) struct HeadRunArgs {
     /// Seconds of the jobs' time in one real second, for emulated jobs
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub time_scale: f64,
+    /// Keep at least this span of the journal, for `rota replay` and `rota deploy`; older lines leave it while the head runs. The
+    /// history of jobs and events is kept in any case
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "30d")]
+    pub keep_journal: Span,
+    /// Keep at most about so many bytes of the journal, even if that is less than --keep-journal says
+    #[arg(long, value_name = "BYTES", default_value = "2GB")]
+    pub keep_journal_bytes: Bytes,
+    /// Write down the whole state after so many lines of the journal; a restart reads what was written last, and the lines after it
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 20_000)]
+    pub image_every: u64,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
@@ -116,6 +127,11 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         least_gap: args.least_gap,
         wait_for: args.wait_for,
         copies_checkpoints: args.copy_checkpoints,
+        keep: KeepJournal {
+            span: args.keep_journal,
+            bytes: args.keep_journal_bytes.0,
+            image_every: args.image_every,
+        },
         terms: Terms {
             lease: args.lease,
             heartbeat: args.heartbeat,
