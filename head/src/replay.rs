@@ -46,7 +46,10 @@ pub fn replay(
     // What the policy was asked about and has not answered. It is asked here when the plan was accepted: another policy
     // may have been set in between, and then that one answered.
     let mut asked: Option<(u64, Snapshot)> = None;
+    // A journal that was pruned may begin in the middle of a round: what the policy saw then is not known.
+    let begun_before = cluster.n_rounds();
     let mut replayed = Replayed::default();
+    let mut is_behind = false;
     for (now, record) in journal {
         match record {
             Record::PolicySet { policy: name, set, texts, files, .. } if other.is_none() => {
@@ -61,6 +64,7 @@ pub fn replay(
                 replayed.n_without += u64::from(asked.take().is_some());
                 policy = Some(load_known(cluster.policy())?);
             }
+            Record::Planned { round, .. } if *round <= begun_before => is_behind = true,
             Record::Planned { round, plan, .. } => {
                 let mine = asked.take().filter(|(mine, _)| mine == round);
                 let mine = mine.and_then(|(_, snapshot)| decide(policy.as_mut(), *round, &snapshot));
@@ -74,6 +78,10 @@ pub fn replay(
         if let Some(violation) = cluster.apply(*now, record).refused {
             let text = format!("at {now} s: a plan in the journal does not fit: {violation}");
             replayed.first_difference.get_or_insert(text);
+        }
+        if std::mem::take(&mut is_behind) && other.is_none() {
+            // It did not decide, so it is given what it remembered afterwards.
+            policy = Some(load_known(cluster.policy())?);
         }
         if let Record::RoundBegan { round, .. } = record {
             asked = Some((*round, cluster.snapshot(*now)));

@@ -149,7 +149,11 @@ impl Store {
         let newest = images.last();
         // Lines are counted on, even if all of them have left the journal.
         store.last_line = newest.map_or(0, |at| at.line).max(last as u64);
-        let since = "SELECT coalesce(sum(length(body)), 0) FROM journal WHERE id > ?1";
+        // Without an image, the size of the file has to do: to look at all lines would take long.
+        let since = match newest {
+            Some(_) => "SELECT coalesce(sum(length(body)), 0) FROM journal WHERE id > ?1",
+            None => "SELECT page_count * page_size * (?1 = 0) FROM pragma_page_count, pragma_page_size",
+        };
         let after = newest.map_or(0, |at| at.line as i64);
         let since: i64 =
             store.database.query_row(since, [after], |row| row.get(0)).map_err(|e| store.error(e))?;

@@ -131,6 +131,7 @@ fn a_log_cut_off_anywhere_is_read_to_what_its_lines_add_up_to() {
     let cut_to = tempfile::tempdir().expect("a folder");
     let mut states = std::collections::BTreeMap::new();
     let mut state = ClusterState::new(&rules()).expect("good rules");
+    states.insert(0, state.image());
     for (index, (time, record)) in written.iter().enumerate() {
         state.apply(*time, record);
         states.insert(index as u64 + 1, state.image().without_ended());

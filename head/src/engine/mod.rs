@@ -297,7 +297,8 @@ impl Engine {
     /// All that the state rests on is on the disk: an image of it may be made, and lines that older ones made superfluous go.
     fn keep_up(&mut self) {
         let now = self.clock.moment().now;
-        if self.upkeep.is_image_due(&self.store) {
+        // Not while the policy decides: a replay that begins with the image would not know what it was asked.
+        if self.upkeep.is_image_due(&self.store) && !self.timer.is_deciding() {
             self.state.retire_ended();
             self.upkeep.ask_for_image(self.state.cluster(), &self.store, now);
         } else {

@@ -1,8 +1,10 @@
 //! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
 //!
-//! `cargo bench --bench live [-- latency starts grpc memory]`; all sections together take less than three minutes.
+//! `cargo bench --bench live [-- latency starts grpc memory restart jobs year]`; the first five together take less than five minutes,
+//! the last two write a past of a million jobs and of a year first.
 //! Promises are printed next to what was measured, and the reader judges: a busy machine fails no test here.
 
+mod age;
 #[path = "../../fleet/cluster.rs"]
 #[expect(dead_code, reason = "the tests' cluster can do more than is measured")]
 mod cluster;
@@ -16,14 +18,18 @@ mod memory;
 #[path = "../../fleet/relay.rs"]
 #[expect(dead_code, reason = "nothing is cut while it is measured")]
 mod relay;
+mod restart;
 mod starts;
 
 /// A section by its name.
-const SECTIONS: [(&str, fn()); 4] = [
+const SECTIONS: [(&str, fn()); 7] = [
     ("latency", latency::measure),
     ("starts", starts::measure),
     ("grpc", grpc::measure),
     ("memory", memory::measure),
+    ("restart", restart::measure),
+    ("jobs", age::jobs),
+    ("year", age::year),
 ];
 
 fn main() {

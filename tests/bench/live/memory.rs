@@ -95,7 +95,8 @@ async fn carry_out(session: &mut AgentSession, channel: &mut Channel, out: &mut 
     }
 }
 
-fn inventory() -> Inventory {
+/// What an agent says it has.
+pub(crate) fn inventory() -> Inventory {
     let gpu = |index| GpuInfo {
         index,
         uuid: Text::cut(&format!("GPU-{index}")),
