@@ -10,6 +10,7 @@ use rota_core::allocation::GpuSet;
 use rota_core::cluster::{Cluster, ClusterError, NodeGroup};
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::job::JobSpec;
+use rota_core::profile::Profile;
 use rota_core::resources::Host;
 use rota_core::scheduler::Scheduler;
 use rota_core::snapshot::NodeStates;
@@ -146,6 +147,8 @@ impl ClusterState {
             is_up: states.is_up.get(node.id.index()) == Some(&true),
             bad_gpus: states.bad_gpus.get(&node.id).copied().unwrap_or(GpuSet::NONE),
         };
+        // What is read back has none either, so two images of one state are equal.
+        let no_profile = Arc::new(Profile::plain("", 1.0));
         let answered = answered.iter().map(|((user, key), jobs)| (user.clone(), *key, jobs.clone()));
         Image {
             rules: Rules::clone(rules),
@@ -160,7 +163,7 @@ impl ClusterState {
             next_job: *next_job,
             answered: answered.collect(),
             answered_hour: *answered_hour,
-            jobs: jobs.iter().map(|(id, job)| SavedJob::of(*id, job)).collect(),
+            jobs: jobs.iter().map(|(id, job)| SavedJob::of(*id, job, &no_profile)).collect(),
             table: scheduler.jobs().save(),
         }
     }
@@ -173,7 +176,11 @@ impl ClusterState {
             image.jobs.into_iter().map(|job| (job.id, Arc::new(job.restore(&profiles)))).collect();
         let groups: Vec<NodeGroup> = nodes.iter().map(|node| node.has.to_group()).collect();
         let joined = nodes.iter().zip(&groups).map(|(node, group)| (node.name.as_str(), node.rack, group));
-        let cluster = Arc::new(Cluster::empty("live").join_all(joined)?);
+        let cluster = match nodes.is_empty() {
+            true => Cluster::empty("live"),
+            false => Cluster::empty("live").join_all(joined)?,
+        };
+        let cluster = Arc::new(cluster);
         let mut states = NodeStates::all_up(&cluster);
         states.is_up = nodes.iter().map(|node| node.is_up).collect();
         let bad = (0_u32..).map(NodeId).zip(&nodes).filter(|(_, node)| !node.bad_gpus.is_empty());
@@ -214,7 +221,7 @@ impl ClusterState {
 }
 
 impl SavedJob {
-    fn of(id: JobId, job: &JobRecord) -> Self {
+    fn of(id: JobId, job: &JobRecord, no_profile: &Arc<Profile>) -> Self {
         let JobRecord {
             user,
             request,
@@ -236,7 +243,7 @@ impl SavedJob {
             id,
             user: user.clone(),
             request: JobRequest::clone(request),
-            spec: JobSpec::clone(spec),
+            spec: JobSpec { profile: Arc::clone(no_profile), ..JobSpec::clone(spec) },
             demand_per_gpu: spec.profile.demand_per_gpu,
             standing: *standing,
             reason: reason.clone(),

@@ -64,7 +64,8 @@ pub(crate) fn year() {
             past.record(Record::JobStarted { job: *job, incarnation: Incarnation(1) });
         }
         for round in 1..ROUNDS_PER_YEAR {
-            let done = |job: &JobId| (*job, Incarnation(1), round as f64 * (55.0 + f64::from(job.0 % 89) / 7.0));
+            let done =
+                |job: &JobId| (*job, Incarnation(1), round as f64 * (55.0 + f64::from(job.0 % 89) / 7.0));
             past.record(Record::Progressed { jobs: jobs.iter().map(done).collect() });
             past.round(Vec::new());
             past.write_now_and_then();
@@ -124,8 +125,14 @@ impl Past {
         let mut past = Past { scribe, now: Time::ZERO, n_rounds: 0 };
         for node in 0..N_NODES {
             let host = Host::from_units(96.0, 1000.0, 1000.0);
-            let has = NodeHas { gpu_type: "V100".into(), n_gpus: GPUS_PER_NODE, gpu_mem_bytes: 32 << 30, host };
-            past.record(Record::NodeJoined { node: NodeId(node), name: format!("gpu{node}"), rack: node / 8, has });
+            let has =
+                NodeHas { gpu_type: "V100".into(), n_gpus: GPUS_PER_NODE, gpu_mem_bytes: 32 << 30, host };
+            past.record(Record::NodeJoined {
+                node: NodeId(node),
+                name: format!("gpu{node}"),
+                rack: node / 8,
+                has,
+            });
         }
         past
     }
