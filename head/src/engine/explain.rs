@@ -38,12 +38,9 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
     if let Some(ended) = EndedJob::of(id, job, cluster) {
         return Ok(explain_ended(&ended));
     }
-    match job.standing {
-        Standing::Held => {
-            let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
-            return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
-        }
-        _ => {}
+    if job.standing == Standing::Held {
+        let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
+        return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
     }
     let Some(row) = snapshot.jobs.row(id) else { return Ok(format!("{name} is unknown to the scheduler")) };
     if snapshot.jobs.phase(row) == JobPhase::Running {
