@@ -10,9 +10,10 @@ use rota_transport::identity::{Credentials, Role};
 use rota_transport::quic::Connector;
 use serde::Serialize;
 
+use crate::accounts::Accounts;
 use crate::daemon::DaemonOptions;
-use crate::launch::cgroup;
-use crate::options::LimitOption;
+use crate::launch::{cgroup, devices};
+use crate::options::{JobsAs, LimitOption};
 use crate::probe::{self, Driver, Topology};
 use crate::ranges::Ranges;
 
@@ -81,6 +82,8 @@ impl std::fmt::Display for Verdict {
 pub async fn check(options: &DaemonOptions) -> Vec<Verdict> {
     let topology = probe::read_topology();
     let mut verdicts = vec![driver(options), gpus(options), cpus(options, &topology), limits(options)];
+    verdicts.push(gpu_devices(options));
+    verdicts.push(accounts(options));
     verdicts.push(containers(options));
     let places = &options.places;
     verdicts.push(directory("run dir", &places.run_dir));
@@ -168,6 +171,37 @@ fn limits(options: &DaemonOptions) -> Verdict {
             format!("CPU and memory of jobs cannot be limited: {why}"),
             "run as root, or delegate a control group with the controllers cpu, cpuset and memory",
         ),
+    }
+}
+
+fn gpu_devices(options: &DaemonOptions) -> Verdict {
+    match (devices::support(), options.launch.limits) {
+        (_, LimitOption::Never) => Verdict::good("GPU devices", "not limited (--limits never)"),
+        (_, _) if options.node.emulate_gpus.is_some() => {
+            Verdict::good("GPU devices", "emulated GPUs have none")
+        }
+        (Ok(version), _) => {
+            Verdict::good("GPU devices", format!("{version}: jobs can open only those they were given"))
+        }
+        (Err(why), _) => Verdict::warning(
+            "GPU devices",
+            format!("jobs can open those of other jobs, too: {why}"),
+            "run as root, on a kernel with control groups for devices (version 1) or CONFIG_CGROUP_BPF (version 2)",
+        ),
+    }
+}
+
+fn accounts(options: &DaemonOptions) -> Verdict {
+    let advice = match options.accounts.jobs_as {
+        JobsAs::Submitter => "run the agent as root, or let all jobs run as its user with --jobs-as self",
+        JobsAs::Own => {
+            "leave out --jobs-as self: jobs then run as the accounts of their submitters, and never as root"
+        }
+    };
+    match Accounts::open(&options.accounts) {
+        Err(error) => Verdict::bad("accounts", error.to_string(), "mend the file that --accounts names"),
+        Ok(accounts) if accounts.is_doubtful() => Verdict::warning("accounts", accounts.text(), advice),
+        Ok(accounts) => Verdict::good("accounts", accounts.text()),
     }
 }
 

@@ -8,7 +8,7 @@ use rota_agent::check::{self, Status};
 use rota_agent::daemon::{self, DaemonOptions};
 use rota_agent::emulate::{self, EmulateOptions};
 use rota_agent::measure;
-use rota_agent::options::{HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
+use rota_agent::options::{AccountOptions, HeadOptions, LaunchOptions, NodeOptions, PlaceOptions};
 use rota_agent::settings;
 use rota_agent::shim::{self, Beginning, nursery};
 use rota_transport::logging::{self, LogFilter};
@@ -42,6 +42,8 @@ struct Serve {
     places: PlaceOptions,
     #[command(flatten)]
     launch: LaunchOptions,
+    #[command(flatten)]
+    accounts: AccountOptions,
 }
 
 #[derive(Subcommand)]
@@ -103,8 +105,8 @@ fn main() -> ExitCode {
 }
 
 impl From<Serve> for DaemonOptions {
-    fn from(Serve { settings: _, log: _, head, node, places, launch }: Serve) -> Self {
-        DaemonOptions { head, node, places, launch }
+    fn from(Serve { settings: _, log: _, head, node, places, launch, accounts }: Serve) -> Self {
+        DaemonOptions { head, node, places, launch, accounts }
     }
 }
 

@@ -131,7 +131,7 @@ impl PlaceOptions {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How jobs are started")]
 pub struct LaunchOptions {
-    /// Whether CPU and memory limits are set in control groups: auto limits where the machine can
+    /// Whether limits of CPU, memory and GPU devices are set in control groups: auto limits where the machine can
     #[arg(long, value_enum, default_value = "auto")]
     pub limits: LimitOption,
     /// The client of the container runtime with its global options
@@ -146,6 +146,30 @@ pub struct LaunchOptions {
     /// Where other nodes reach this one [default: its host name]
     #[arg(long, value_name = "HOST")]
     pub address: Option<String>,
+}
+
+/// Who jobs run as.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Who jobs run as")]
+pub struct AccountOptions {
+    /// Who jobs run as: submitter is the account of the user who submitted them, never root, and an agent that is not root
+    /// runs the jobs of its own account only; self is the agent's own user, whoever submitted them
+    #[arg(long, value_enum, default_value = "submitter")]
+    pub jobs_as: JobsAs,
+    /// A table with lines `user account` for users whose account has another name; `none` refuses a user's jobs, and the
+    /// user `*` is everybody who is not listed [default: the account of the same name]
+    #[arg(long, value_name = "FILE")]
+    pub accounts: Option<PathBuf>,
+}
+
+/// Who jobs run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JobsAs {
+    /// The account of the user who submitted them.
+    Submitter,
+    /// The agent's own user.
+    #[value(name = "self")]
+    Own,
 }
 
 /// Whether limits are set.

@@ -10,9 +10,11 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use common::{AGENT, Launched, eventually, measure_spec, spec};
-use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Pull};
+use rota_agent::launch::account::RunAs;
+use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Mount, Pull};
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
+use rota_test_support::accounts::Accounts;
 use rota_test_support::need::{self, Lack, Thing};
 use rota_transport::measure::{MeasureContainer, MeasureResources, MeasureSpec};
 
@@ -115,6 +117,43 @@ fn a_container_has_its_environment_and_leaves_code_and_output() {
     assert_eq!((exit.how, exit.cause), (ExitHow::Code(7), ExitCause::Itself), "{}", launched.log());
     assert_eq!(launched.log(), "rank 0 gpus 0 secret several words and lines\n");
     assert_eq!(left(&launched), "", "no container is left");
+}
+
+#[test]
+fn a_container_runs_as_its_account_and_mounts_only_what_the_account_can_reach() {
+    if !has_podman() {
+        return;
+    }
+    let Some(accounts) = Accounts::make(2) else { return };
+    let (uid, gid) = accounts.ids(0);
+    let as_account = |script: &str, mount: PathBuf| {
+        let mut launch = in_container(script);
+        launch.run_as = RunAs::Account { name: accounts.name(0).to_owned(), is_listed: false };
+        launch.directory = accounts.home(0);
+        launch.makes_checkpoint_dir = true;
+        if let LauncherKind::Container(container) = &mut launch.launcher {
+            container.mounts.push(Mount { host: mount, container: "/mounted".into(), is_read_only: false });
+        }
+        launch
+    };
+    let script =
+        "busybox id -u; busybox id -g; cat /proc/self/status | busybox grep NoNewPrivs; echo x > made";
+    let mut launched = Launched::new(as_account(script, accounts.home(0)));
+    let (exit, _) = launched.end();
+    let log = launched.log();
+    assert_eq!(
+        (exit.how, log.as_str()),
+        (ExitHow::Code(0), format!("{uid}\n{gid}\nNoNewPrivs:\t1\n").as_str())
+    );
+    let made = std::fs::metadata(accounts.home(0).join("made")).expect("written on the host");
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&made), uid);
+    // A runtime of root's could mount what lies behind a closed door.
+    let open = accounts.home(1).join("open");
+    std::fs::create_dir(&open).expect("made");
+    let mut launched = Launched::new(as_account("busybox ls /mounted", open));
+    let (exit, _) = launched.end();
+    let ExitHow::NotStarted(why) = exit.how else { panic!("{exit:?} {}", launched.log()) };
+    assert!(why.as_str().contains("cannot be used as"), "{why}");
 }
 
 #[test]

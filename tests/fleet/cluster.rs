@@ -1,6 +1,7 @@
 //! A live cluster of real processes on loopback: one head, agents with emulated GPUs, and the commands of a user.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +15,9 @@ use crate::relay::Relay;
 /// Longer than anything here takes on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// People of most tests have no accounts on this machine, whoever runs the tests.
+const AS_SELF: [&str; 2] = ["--jobs-as", "self"];
+
 pub(crate) struct Cluster {
     pub(crate) folder: TempDir,
     pub(crate) address: String,
@@ -21,6 +25,8 @@ pub(crate) struct Cluster {
     head: Option<Child>,
     agents: Vec<Option<Child>>,
     agent_program: PathBuf,
+    /// Options of every agent.
+    agent_args: Vec<String>,
     /// Each agent's way to the head; empty when nothing is between them.
     relays: Vec<Relay>,
 }
@@ -28,12 +34,17 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a head and agents and waits until the head is ready.
     pub(crate) fn start(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
-        Cluster::start_over(n_agents, n_gpus, head_args, |_| Vec::new())
+        Cluster::start_over(n_agents, n_gpus, head_args, &AS_SELF, |_| Vec::new())
+    }
+
+    /// The same with agents that run jobs as their submitters' accounts, and more options for them.
+    pub(crate) fn start_with_accounts(n_agents: usize, n_gpus: u32, agent_args: &[&str]) -> Self {
+        Cluster::start_over(n_agents, n_gpus, &["--round", "1s"], agent_args, |_| Vec::new())
     }
 
     /// The same with a relay between the head and each agent.
     pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
-        Cluster::start_over(n_agents, n_gpus, head_args, |head| {
+        Cluster::start_over(n_agents, n_gpus, head_args, &AS_SELF, |head| {
             (0..n_agents as u64).map(|seed| Relay::to(head, seed)).collect()
         })
     }
@@ -42,10 +53,13 @@ impl Cluster {
         n_agents: usize,
         n_gpus: u32,
         head_args: &[&str],
+        agent_args: &[&str],
         relays: impl FnOnce(SocketAddr) -> Vec<Relay>,
     ) -> Self {
         let agent_program = need::agent(env!("CARGO_BIN_EXE_rota"));
         let folder = tempfile::tempdir().expect("a folder");
+        // Jobs with accounts of their own pass through it.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("set");
         let address = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
         let mut cluster = Cluster {
             address: address.to_string(),
@@ -55,6 +69,7 @@ impl Cluster {
             head: None,
             agents: Vec::new(),
             agent_program,
+            agent_args: agent_args.iter().map(|arg| (*arg).to_owned()).collect(),
         };
         let pki = cluster.path("pki");
         cluster.plain(&["pki", "init", &pki]);
@@ -111,6 +126,7 @@ impl Cluster {
         let mut command = Command::new(&self.agent_program);
         let head = self.relays.get(index).map_or(self.address.clone(), |relay| relay.address().to_string());
         command.args(["--head", &head, "--identity", &identity, "--address", "127.0.0.1"]);
+        command.args(&self.agent_args);
         command.args([
             "--run-dir",
             &run,

@@ -1,5 +1,6 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
+mod accounts;
 mod cluster;
 mod deploy;
 mod elastic;

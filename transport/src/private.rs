@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+const PASSAGE_MODE: u32 = 0o711;
 
 /// Makes a folder, or takes away what others may do with the one that is there and with the files directly in it. Returns
 /// what had to be mended.
@@ -22,6 +23,15 @@ pub fn folder(path: &Path) -> io::Result<Vec<PathBuf>> {
             mend(&entry.path(), FILE_MODE, &mut mended)?;
         }
     }
+    Ok(mended)
+}
+
+/// The same for a folder through which others may pass, to what is theirs further down; they cannot list it.
+pub fn passage(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut mended = folder(path)?;
+    // It has the mode of a passage since the last start.
+    mended.retain(|changed| changed != path);
+    fs::set_permissions(path, fs::Permissions::from_mode(PASSAGE_MODE))?;
     Ok(mended)
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rota_transport::message::Outcome;
@@ -74,7 +75,7 @@ fn read(folder: &Path, offset: u64, most: usize) -> Result<(Vec<u8>, bool), Copy
             let n_wanted = (most - piece.len()).min((at + n_bytes - wanted) as usize);
             let path = folder.join(&name);
             let wrong = |source| CopyError::File { path: path.clone(), source };
-            let mut file = File::open(&path).map_err(wrong)?;
+            let mut file = open_below(folder, &name).map_err(wrong)?;
             file.seek(SeekFrom::Start(wanted - at)).map_err(wrong)?;
             let before = piece.len();
             piece.resize(before + n_wanted, 0);
@@ -119,6 +120,20 @@ pub(super) fn write(
     let unpacked = unpack(stream, folder);
     fs::remove_file(stream).map_err(wrong)?;
     unpacked
+}
+
+/// Opens a file of a job, which may have become something else since it was listed: a link must not lead the agent, which may
+/// be root, to files that are not the job's.
+fn open_below(folder: &Path, name: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    let base = OFlags::RDONLY | OFlags::CLOEXEC;
+    let below = rustix::fs::open(folder, base | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let file = File::from(rustix::fs::openat2(below, name, base | OFlags::NONBLOCK, Mode::empty(), resolve)?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a file any more")),
+    }
 }
 
 /// Files below a folder by name, with their sizes.
@@ -174,7 +189,8 @@ fn unpack(stream: &Path, folder: &Path) -> Result<(), CopyError> {
         move |source| CopyError::File { path, source }
     };
     let _ = fs::remove_dir_all(&arriving);
-    fs::create_dir_all(&arriving).map_err(wrong(&arriving))?;
+    // Closed to all others, until the job's account owns all of it.
+    fs::DirBuilder::new().mode(0o700).create(&arriving).map_err(wrong(&arriving))?;
     let mut source = io::BufReader::new(File::open(stream).map_err(wrong(stream))?);
     for _ in 0..=MOST_FILES {
         let Some(name) = next_name(&mut source)? else {

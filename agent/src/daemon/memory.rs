@@ -109,14 +109,16 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory if it is not there, and locks it.
-    pub fn open(run_dir: &Path) -> Result<Self, RunDirError> {
+    /// Makes the directory if it is not there, and locks it. With accounts of their own, jobs must be able to pass through it to
+    /// their folders and sockets; all else stays the agent's.
+    pub fn open(run_dir: &Path, have_accounts: bool) -> Result<Self, RunDirError> {
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |source| RunDirError::Directory { path, source }
         };
         // Only the agent's user may look inside: jobs' commands and environments are there.
-        for path in private::folder(run_dir).map_err(wrong(run_dir))? {
+        let mended = if have_accounts { private::passage(run_dir) } else { private::folder(run_dir) };
+        for path in mended.map_err(wrong(run_dir))? {
             warn!("{}: others could read it; now only its owner can", path.display());
         }
         let run_dir = fs::canonicalize(run_dir).map_err(wrong(run_dir))?;
@@ -124,8 +126,11 @@ impl RunDir {
         if n_bytes > MOST_PATH_BYTES {
             return Err(RunDirError::TooLong { path: run_dir, n_bytes });
         }
-        for folder in ["attempts", "logs"] {
-            fs::create_dir_all(run_dir.join(folder)).map_err(wrong(&run_dir))?;
+        for name in ["attempts", "logs"] {
+            private::folder(&run_dir.join(name)).map_err(wrong(&run_dir))?;
+        }
+        if have_accounts {
+            private::passage(&run_dir.join("sockets")).map_err(wrong(&run_dir))?;
         }
         let path = run_dir.join("agent.lock");
         let lock = private::file(&path).map_err(wrong(&path))?;
@@ -245,7 +250,7 @@ mod tests {
             |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
         set(&path, 0o755);
         set(&path.join("fence.jsonl"), 0o644);
-        let _open = RunDir::open(&path).expect("opened");
+        let _open = RunDir::open(&path, false).expect("opened");
         let files = ["fence.jsonl", "agent.lock"].map(|name| mode(&path.join(name)));
         assert_eq!((mode(&path), files), (0o700, [0o600; 2]));
     }
@@ -253,7 +258,7 @@ mod tests {
     #[test]
     fn epochs_and_launches_are_known_again_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut run_dir = RunDir::open(folder.path()).expect("opened");
+        let mut run_dir = RunDir::open(folder.path(), false).expect("opened");
         run_dir.set_terms(Epoch(7), Span::from_secs(30)).expect("written");
         for attempt in [Attempt { job: 1, incarnation: 3 }, Attempt { job: 2, incarnation: 1 }] {
             fs::create_dir(run_dir.attempt_dir(attempt).path()).expect("made");
@@ -264,7 +269,7 @@ mod tests {
         let mut file =
             fs::OpenOptions::new().append(true).open(folder.path().join("fence.jsonl")).expect("there");
         file.write_all(b"{\"forgot\":{\"job\":9,").expect("written");
-        let run_dir = RunDir::open(folder.path()).expect("opened");
+        let run_dir = RunDir::open(folder.path(), false).expect("opened");
         let memory = run_dir.memory();
         assert_eq!((memory.epoch, run_dir.lease()), (Epoch(7), Span::from_secs(30)));
         let launched: Vec<_> = memory.launched.into_iter().map(|(job, launch)| (job.0, launch.0)).collect();
@@ -275,17 +280,18 @@ mod tests {
     #[test]
     fn two_agents_cannot_share_a_directory() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = RunDir::open(folder.path()).expect("opened");
-        let second = RunDir::open(folder.path()).err().expect("held").to_string();
+        let first = RunDir::open(folder.path(), false).expect("opened");
+        let second = RunDir::open(folder.path(), false).err().expect("held").to_string();
         assert!(second.contains("another agent runs here"), "{second}");
         drop(first);
-        RunDir::open(folder.path()).expect("free again");
+        RunDir::open(folder.path(), false).expect("free again");
     }
 
     #[test]
     fn a_path_too_long_for_sockets_is_refused_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = RunDir::open(&folder.path().join("x".repeat(80))).err().expect("too long").to_string();
+        let error =
+            RunDir::open(&folder.path().join("x".repeat(80)), false).err().expect("too long").to_string();
         assert!(error.contains("--run-dir"), "{error}");
     }
 }

@@ -29,10 +29,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
+use crate::accounts::{Accounts, AccountsError};
 use crate::clock::now_ms;
-use crate::launch::cgroup;
 use crate::launch::spec::Limits;
-use crate::options::{HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
+use crate::launch::{cgroup, devices};
+use crate::options::{AccountOptions, HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
 use crate::probe::machines::MachinesError;
 use crate::probe::{self, CpuPool, Node, ProbeError};
 use crate::shim::control::ToShim;
@@ -61,6 +62,8 @@ pub struct DaemonOptions {
     pub places: PlaceOptions,
     /// Container client, limits, and what else starting a job depends on.
     pub launch: LaunchOptions,
+    /// Who jobs run as.
+    pub accounts: AccountOptions,
 }
 
 /// An agent that cannot start.
@@ -75,6 +78,9 @@ pub enum DaemonError {
     /// A run directory that cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
+    /// A table of accounts that cannot be used.
+    #[error("the table of accounts: {0}")]
+    Accounts(#[from] AccountsError),
     /// A machine list that cannot be used.
     #[error("the machine list: {0}")]
     Machines(#[from] MachinesError),
@@ -98,13 +104,22 @@ pub enum DaemonError {
 pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
     let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
-    let run_dir = RunDir::open(&options.places.run_dir)?;
+    let accounts = Accounts::open(&options.accounts)?;
+    if accounts.differ() {
+        // Others may pass through the run directory: what is made in it is for its owner alone, unless it says otherwise.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    }
+    let run_dir = RunDir::open(&options.places.run_dir, accounts.differ())?;
     run_dir.path().clone_into(&mut options.places.run_dir);
     let listed = options.node.take_machine()?.map(|address| address.to_string());
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
     let name = credentials.identity().name.clone();
     info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
+    match accounts.is_doubtful() {
+        true => warn!("{}", accounts.text()),
+        false => info!("{}", accounts.text()),
+    }
     let address = options.launch.address.clone().or(listed).unwrap_or_else(host_name);
     let identity = AgentIdentity {
         name,
@@ -114,7 +129,7 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     };
     let (news, arrivals) = mpsc::unbounded_channel();
     let (finished, outcomes) = mpsc::unbounded_channel();
-    let mut daemon = Daemon::new(options, run_dir, node, limits, identity, news, finished);
+    let mut daemon = Daemon::new(options, accounts, run_dir, node, limits, identity, news, finished);
     daemon.find_launches();
     daemon.serve(Arc::new(credentials), &head, arrivals, outcomes).await
 }
@@ -122,9 +137,12 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
 /// The agent's state.
 struct Daemon {
     options: DaemonOptions,
+    accounts: Accounts,
     run_dir: RunDir,
     node: Node,
     limits: Limits,
+    /// Whether launches cannot open the devices of GPUs that they were not given.
+    hides_devices: bool,
     session: AgentSession,
     launches: Launches,
     cpus: CpuPool,
@@ -140,8 +158,13 @@ struct Daemon {
 }
 
 impl Daemon {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a part that was opened before, and there is one caller"
+    )]
     fn new(
         options: DaemonOptions,
+        accounts: Accounts,
         run_dir: RunDir,
         node: Node,
         limits: Limits,
@@ -152,11 +175,14 @@ impl Daemon {
         let session = AgentSession::new(identity, run_dir.memory());
         let cpus = CpuPool::new(&node.cpus, &node.topology, options.node.cpu_order);
         let launches = Launches::default();
+        let hides_devices = hides_devices(options.launch.limits, &node);
         Daemon {
             options,
+            accounts,
             run_dir,
             node,
             limits,
+            hides_devices,
             session,
             launches,
             cpus,
@@ -370,6 +396,20 @@ fn limits(option: LimitOption, node: &Node) -> Result<Limits, DaemonError> {
         (LimitOption::Auto, Err(error)) => {
             warn!("CPU and memory limits are not enforced on this node: {error}");
             Ok(Limits::Told)
+        }
+    }
+}
+
+/// Whether other GPUs' devices are hidden from launches; emulated GPUs have no devices.
+fn hides_devices(option: LimitOption, node: &Node) -> bool {
+    if node.is_emulated || option == LimitOption::Never {
+        return false;
+    }
+    match devices::support() {
+        Ok(_) => true,
+        Err(error) => {
+            warn!("jobs can open the devices of GPUs that they were not given: {error}");
+            false
         }
     }
 }

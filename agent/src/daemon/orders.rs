@@ -124,6 +124,8 @@ impl Daemon {
             limits: self.limits,
             epoch: self.session.memory().epoch,
             lease_until_ms: self.session.lease_until().map(millis_of),
+            run_as: self.accounts.run_as(&launch.user),
+            hidden: if self.hides_devices { translate::hidden(&gpus, &self.node) } else { Vec::new() },
         };
         let spec = translate::spec(launch, gpus, pinned.clone(), &local);
         let dir = self.run_dir.attempt_dir(spec.attempt);

@@ -1,12 +1,14 @@
 //! Translates between the types of the wire and those of a launch's record on this node.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rota_core::allocation::GpuSet;
 use rota_core::ids::{Incarnation, JobId};
 use rota_transport::message as wire;
 use rota_transport::value::{GpuShare, Gpus, HostAmount, Iterations, LongText, Text};
 
+use crate::launch::account::RunAs;
+use crate::launch::devices::{self, Device};
 use crate::launch::spec::{
     Attempt, ContainerSpec, Gang, Grant, LaunchSpec, LauncherKind, Limits, LogCaps, Mount, OnHeadLost, Pull,
     Work,
@@ -40,6 +42,8 @@ pub(super) struct Local<'a> {
     pub(super) limits: Limits,
     pub(super) epoch: wire::Epoch,
     pub(super) lease_until_ms: Option<u64>,
+    pub(super) run_as: RunAs,
+    pub(super) hidden: Vec<Device>,
 }
 
 /// The number of a launch here.
@@ -63,6 +67,18 @@ pub(super) fn gpus(launch: &wire::Launch, node: &Node) -> Result<(Ranges, Ranges
         near.extend(gpu.near_cpus.as_slice());
     }
     Ok((numbers.into_iter().collect(), near.into_iter().collect()))
+}
+
+/// Devices of the machine's GPUs that a launch was not given; none if those it was given cannot be told from the others.
+pub(super) fn hidden(given: &Ranges, node: &Node) -> Vec<Device> {
+    let numbers = given
+        .as_slice()
+        .iter()
+        .map(|number| node.gpus.iter().find(|gpu| gpu.number == *number)?.device_number);
+    match numbers.collect::<Option<Vec<u32>>>() {
+        Some(numbers) => devices::gpus_except(Path::new("/dev"), &numbers),
+        None => Vec::new(),
+    }
 }
 
 /// Everything a shim needs to know.
@@ -100,6 +116,7 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
             mem_bytes: host.mem_bytes,
             storage_bps: host.storage_bps,
             limits: local.limits,
+            hidden: local.hidden.clone(),
         },
         work: Work {
             iterations: launch.work.to_do.count(),
@@ -118,6 +135,9 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
         lease_until_ms: local.lease_until_ms,
         grace_ms: millis(launch.grace.span()),
         waits_for_go: launch.start == wire::Start::WhenTold,
+        run_as: local.run_as.clone(),
+        makes_directory: launch.working_directory.as_str().is_empty(),
+        makes_checkpoint_dir: launch.checkpoint_directory.as_str().is_empty(),
         keeps_progress: false,
         log: LogCaps { file_bytes: launch.log.file_bytes, n_files: u32::from(launch.log.n_files) },
     }

@@ -94,6 +94,11 @@ impl Cgroup {
         let _ = self.inner.delete();
     }
 
+    /// The folder of the group, if all of its limits are in one.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.folders().into_iter().next().filter(|_| self.inner.v2())
+    }
+
     fn folders(&self) -> Vec<PathBuf> {
         let controllers = self.inner.subsystems().iter().map(|subsystem| subsystem.to_controller());
         let mut folders: Vec<_> = controllers
@@ -127,6 +132,7 @@ pub fn support() -> Result<&'static str, LaunchError> {
         mem_bytes: 1 << 30,
         storage_bps: 0,
         limits: super::spec::Limits::Enforced,
+        hidden: Vec::new(),
     };
     let trial = Cgroup::new(&format!("trial-{}", std::process::id()), &nothing)?;
     let version = if trial.inner.v2() { "version 2" } else { "version 1" };

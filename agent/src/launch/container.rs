@@ -10,10 +10,11 @@ use std::process::{Command, Output, Stdio};
 use rota_transport::value::Text;
 use rustix::process::{Pid, PidfdFlags, WaitStatus};
 
+use super::account::Account;
 use super::environment::{self, Places};
 use super::process::bind_before_exec;
 use super::spec::{ContainerSpec, LaunchSpec, Limits, Mount, Pull, Rendezvous};
-use super::{LaunchError, Launcher, Rank, Workplace, make_dir};
+use super::{LaunchError, Launcher, Rank, Workplace, make_folders};
 use crate::clock::now_ms;
 use crate::shim::record::ExitHow;
 
@@ -26,6 +27,7 @@ pub struct Container {
     container: ContainerSpec,
     place: Workplace,
     killed_at_ms: u64,
+    account: Option<Account>,
 }
 
 /// What a runtime reports about a container.
@@ -38,7 +40,7 @@ struct Inspected {
 impl Container {
     /// Nothing is made or started yet.
     pub fn new(spec: LaunchSpec, container: ContainerSpec, place: Workplace) -> Self {
-        Container { spec, container, place, killed_at_ms: 0 }
+        Container { spec, container, place, killed_at_ms: 0, account: None }
     }
 
     /// The name of a rank's container: the same for the shim that made it and the one that adopts it.
@@ -95,7 +97,7 @@ impl Container {
     }
 
     fn create(&self, local: u32, rendezvous: &Rendezvous) -> Result<(), LaunchError> {
-        let job_socket = self.place.job_socket();
+        let job_socket = self.place.job_socket(&self.spec.run_as);
         let places = Places { run_dir: &self.place.run_dir, job_socket: &job_socket, rendezvous };
         let environment = environment::given(&self.spec, local, &places);
         let mut command = self.client()?;
@@ -107,7 +109,8 @@ impl Container {
         if !self.container.network.is_empty() {
             command.arg(format!("--network={}", self.container.network));
         }
-        command.args(self.gpu_options()).args(self.limit_options()).args(&self.container.options);
+        command.args(self.gpu_options()).args(self.limit_options()).args(self.account_options());
+        command.args(&self.container.options);
         command.arg(&self.container.image).args(&self.spec.command);
         let program = command.get_program().to_string_lossy().into_owned();
         let output = command.output().map_err(|source| LaunchError::Start { program, source })?;
@@ -122,7 +125,7 @@ impl Container {
     fn mounts(&self) -> Vec<Mount> {
         let own = [&self.spec.directory, &self.spec.checkpoint_dir, &self.spec.data_dir];
         let mut mounts = self.container.mounts.clone();
-        for path in own.into_iter().cloned().chain([self.place.job_socket()]) {
+        for path in own.into_iter().cloned().chain([self.place.job_socket(&self.spec.run_as)]) {
             if path.exists() && path.parent().is_some() && mounts.iter().all(|m| m.container != path) {
                 mounts.push(Mount { host: path.clone(), container: path, is_read_only: false });
             }
@@ -139,6 +142,25 @@ impl Container {
             // Docker reads the value as comma-separated fields: the list needs quotes of its own.
             (false, false) => vec![flag.replace("{gpus}", &gpus.join(","))],
         }
+    }
+
+    /// The account, and no way from it to root: what a container mounts, it sees with the account's rights alone.
+    fn account_options(&self) -> Vec<String> {
+        let Some(account) = &self.account else { return Vec::new() };
+        let mut options = vec![
+            format!("--user={}:{}", account.uid, account.gid),
+            "--cap-drop=ALL".to_owned(),
+            "--security-opt=no-new-privileges".to_owned(),
+        ];
+        let others = account.groups.iter().filter(|group| **group != account.gid);
+        options.extend(others.map(|group| format!("--group-add={group}")));
+        options
+    }
+
+    /// A runtime mounts as root: each folder must be one that the account itself can reach.
+    fn check_mounts(&self) -> Result<(), LaunchError> {
+        let Some(account) = &self.account else { return Ok(()) };
+        self.container.mounts.iter().try_for_each(|mount| account.check_reach(&mount.host))
     }
 
     fn limit_options(&self) -> Vec<String> {
@@ -167,16 +189,20 @@ impl Container {
         let failed = |source: std::io::Error| LaunchError::Start { program: program.clone(), source };
         let copy = || output.try_clone_to_owned().map_err(failed);
         command.args(words).stdout(copy()?).stderr(copy()?);
-        bind_before_exec(&mut command, Vec::new(), None);
+        bind_before_exec(&mut command, Vec::new(), None, None);
         let pid = Pid::from_child(&command.spawn().map_err(failed)?);
         Ok(Rank { local, pid, ended: rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok() })
     }
 }
 
 impl Launcher for Container {
+    fn run_as(&mut self, account: Account) {
+        self.account = Some(account);
+    }
+
     fn prepare(&mut self) -> Result<(), LaunchError> {
-        make_dir(&self.spec.directory)?;
-        make_dir(&self.spec.checkpoint_dir)?;
+        make_folders(&self.spec, self.account.as_ref())?;
+        self.check_mounts()?;
         let image = self.container.image.as_str();
         let is_here = || Ok::<_, LaunchError>(self.ask(&["image", "inspect", image])?.status.success());
         match self.container.pull {

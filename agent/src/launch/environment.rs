@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::account::Account;
 use super::spec::{LaunchSpec, Rendezvous};
 
-/// Variables that jobs inherit from the agent.
-const INHERITED: [&str; 8] = ["HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
+/// Variables that all jobs inherit from the agent.
+const INHERITED: [&str; 4] = ["LANG", "LD_LIBRARY_PATH", "PATH", "TZ"];
+/// Variables that jobs inherit from the agent if they run as its user.
+const OWN: [&str; 4] = ["HOME", "LOGNAME", "TMPDIR", "USER"];
 
 /// Marks every process of an attempt: survivors can be found even when their shim is gone.
 pub const ATTEMPT_VARIABLE: &str = "ROTA_ATTEMPT";
@@ -24,8 +27,19 @@ pub struct Places<'a> {
 }
 
 /// The environment of the `local`th rank of a launch, in order of names.
-pub fn of_rank(spec: &LaunchSpec, local: u32, places: &Places<'_>) -> BTreeMap<String, String> {
-    let mut environment = inherited();
+pub fn of_rank(
+    spec: &LaunchSpec,
+    local: u32,
+    places: &Places<'_>,
+    account: Option<&Account>,
+) -> BTreeMap<String, String> {
+    let mut environment = inherited(&INHERITED);
+    match account {
+        None => environment.extend(inherited(&OWN)),
+        Some(account) => {
+            environment.extend(account.environment().map(|(name, value)| (name.to_owned(), value)))
+        }
+    }
     environment.extend(given(spec, local, places));
     environment
 }
@@ -44,8 +58,8 @@ pub fn mark(spec: &LaunchSpec, run_dir: &Path) -> String {
     format!("{}@{}", spec.attempt, run_dir.display())
 }
 
-fn inherited() -> BTreeMap<String, String> {
-    let known = INHERITED.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+fn inherited(names: &[&str]) -> BTreeMap<String, String> {
+    let known = names.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     known.collect()
 }
 
@@ -110,7 +124,7 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
         spec.gang.first_rank = 4;
-        let environment = of_rank(&spec, 1, &places());
+        let environment = of_rank(&spec, 1, &places(), None);
         let value = |name: &str| environment.get(name).map(String::as_str);
         assert_eq!((value("RANK"), value("LOCAL_RANK")), (Some("5"), Some("1")));
         assert_eq!((value("MINE"), value("OMP_NUM_THREADS")), (Some("yes"), Some("3")));
@@ -119,8 +133,25 @@ mod tests {
     }
 
     #[test]
+    fn a_job_of_an_account_finds_what_a_login_sets_and_nothing_of_the_agents_user() {
+        let account = Account {
+            name: "ada".to_owned(),
+            uid: 2_000,
+            gid: 2_000,
+            groups: vec![2_000],
+            home: "/home/ada".into(),
+            shell: "/bin/bash".into(),
+        };
+        let environment = of_rank(&spec(), 0, &places(), Some(&account));
+        let value = |name: &str| environment.get(name).map(String::as_str);
+        assert_eq!((value("HOME"), value("SHELL")), (Some("/home/ada"), Some("/bin/bash")));
+        assert_eq!((value("USER"), value("LOGNAME")), (Some("ada"), Some("ada")));
+        assert_eq!((value("TMPDIR"), value("PATH").is_some()), (None, true));
+    }
+
+    #[test]
     fn the_agents_own_environment_stays_with_the_agent() {
-        let environment = of_rank(&spec(), 0, &places());
+        let environment = of_rank(&spec(), 0, &places(), None);
         let foreign = environment.keys().find(|name| name.starts_with("CARGO"));
         assert_eq!(foreign, None, "tests run with many variables of cargo's");
     }

@@ -2,8 +2,11 @@
 //!
 //! Launchers live in the shim, one shim for each launch. When to start and stop is not decided here.
 
+pub mod account;
+mod bpf;
 pub mod cgroup;
 mod container;
+pub mod devices;
 pub mod environment;
 mod process;
 pub mod spec;
@@ -15,6 +18,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, WaitStatus};
 
 use crate::shim::record::ExitHow;
+use account::{Account, RunAs};
 use spec::{LaunchSpec, LauncherKind, Rendezvous};
 
 pub use container::Container;
@@ -22,6 +26,9 @@ pub use process::Process;
 
 /// A way to start the ranks of a launch, to stop them and to make sure that nothing is left.
 pub trait Launcher {
+    /// The account that ranks run as, before anything else; without one they run as the agent's user.
+    fn run_as(&mut self, account: Account);
+
     /// Everything that may take long or fail before ranks start: directories, images, control groups.
     fn prepare(&mut self) -> Result<(), LaunchError>;
 
@@ -83,6 +90,16 @@ pub enum LaunchError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A folder that the job's account cannot use.
+    #[error("{}: cannot be used as `{account}` on this node: {source}", path.display())]
+    Folder {
+        /// The folder that was named.
+        path: PathBuf,
+        /// The account.
+        account: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The container client reported a failure.
     #[error("`{command}` failed: {why}")]
     Client {
@@ -114,9 +131,31 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// The socket of the job protocol.
-    pub fn job_socket(&self) -> PathBuf {
-        self.dir.join("job.sock")
+    /// The socket of the job protocol. A job with an account of its own cannot look into the attempt's directory.
+    pub fn job_socket(&self, run_as: &RunAs) -> PathBuf {
+        match run_as {
+            RunAs::Agent => self.dir.join("job.sock"),
+            RunAs::Account { .. } | RunAs::Nobody { .. } => {
+                let name = self.dir.file_name().unwrap_or_default().to_string_lossy();
+                self.run_dir.join("sockets").join(format!("{name}.sock"))
+            }
+        }
+    }
+}
+
+/// Makes the folders of a launch, and gives an account those that are the agent's.
+fn make_folders(spec: &LaunchSpec, account: Option<&Account>) -> Result<(), LaunchError> {
+    let Some(account) = account else {
+        make_dir(&spec.directory)?;
+        return make_dir(&spec.checkpoint_dir);
+    };
+    match spec.makes_directory {
+        true => account.give_folder(&spec.directory)?,
+        false => account.check_folder(&spec.directory)?,
+    }
+    match spec.makes_checkpoint_dir {
+        true => account.give_folder(&spec.checkpoint_dir),
+        false => account.make_folder(&spec.checkpoint_dir),
     }
 }
 
@@ -137,6 +176,7 @@ fn make_dir(path: &Path) -> Result<(), LaunchError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::account::RunAs;
     use super::spec::*;
     use std::path::PathBuf;
 
@@ -162,6 +202,7 @@ pub(crate) mod tests {
                 mem_bytes: 0,
                 storage_bps: 0,
                 limits: Limits::Told,
+                hidden: Vec::new(),
             },
             work: Work { iterations: 100.0, done: 0.0, rate: 1.0, delay_s: 0.0, time_scale: 1.0 },
             checkpoint_dir: PathBuf::from("/tmp"),
@@ -172,6 +213,9 @@ pub(crate) mod tests {
             grace_ms: 1_000,
             waits_for_go: false,
             keeps_progress: false,
+            run_as: RunAs::Agent,
+            makes_directory: false,
+            makes_checkpoint_dir: false,
             log: LogCaps::default(),
         }
     }

@@ -8,10 +8,12 @@ use rota_transport::value::Text;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 use rustix::thread::CpuSet;
 
+use super::account::{Account, Change};
 use super::cgroup::Cgroup;
+use super::devices::DeviceGroup;
 use super::environment::{self, Places};
 use super::spec::{LaunchSpec, Limits, Rendezvous};
-use super::{LaunchError, Launcher, Rank, Workplace, make_dir, survivors};
+use super::{LaunchError, Launcher, Rank, Workplace, make_folders, survivors};
 use crate::shim::record::ExitHow;
 
 /// As the program of a command, this name means the agent's own binary.
@@ -22,12 +24,14 @@ pub struct Process {
     spec: LaunchSpec,
     place: Workplace,
     cgroup: Option<Cgroup>,
+    devices: Option<DeviceGroup>,
+    account: Option<Account>,
 }
 
 impl Process {
     /// Nothing is made or started yet.
     pub fn new(spec: LaunchSpec, place: Workplace) -> Self {
-        Process { spec, place, cgroup: None }
+        Process { spec, place, cgroup: None, devices: None, account: None }
     }
 
     fn command(&self, local: u32, rendezvous: &Rendezvous) -> Result<Command, LaunchError> {
@@ -36,26 +40,35 @@ impl Process {
             (OWN_NAME, Ok(own)) => Command::new(own),
             _ => Command::new(program),
         };
-        let job_socket = self.place.job_socket();
+        let job_socket = self.place.job_socket(&self.spec.run_as);
         let places = Places { run_dir: &self.place.run_dir, job_socket: &job_socket, rendezvous };
         command
             .args(arguments)
             .env_clear()
-            .envs(environment::of_rank(&self.spec, local, &places))
-            .current_dir(&self.spec.directory)
+            .envs(environment::of_rank(&self.spec, local, &places, self.account.as_ref()))
             .stdin(Stdio::null())
             .process_group(0);
+        if self.account.is_none() {
+            command.current_dir(&self.spec.directory);
+        }
         Ok(command)
     }
 }
 
 impl Launcher for Process {
+    fn run_as(&mut self, account: Account) {
+        self.account = Some(account);
+    }
+
     fn prepare(&mut self) -> Result<(), LaunchError> {
-        make_dir(&self.spec.directory)?;
-        make_dir(&self.spec.checkpoint_dir)?;
+        make_folders(&self.spec, self.account.as_ref())?;
+        let name = format!("{}-{}", self.spec.attempt, std::process::id());
         if self.spec.grant.limits == Limits::Enforced {
-            let name = format!("{}-{}", self.spec.attempt, std::process::id());
             self.cgroup = Some(Cgroup::new(&name, &self.spec.grant)?);
+        }
+        if !self.spec.grant.hidden.is_empty() {
+            let limits = self.cgroup.as_ref().and_then(Cgroup::folder);
+            self.devices = Some(DeviceGroup::new(&name, &self.spec.grant.hidden, limits.as_deref())?);
         }
         Ok(())
     }
@@ -68,8 +81,11 @@ impl Launcher for Process {
             let failed = |source: std::io::Error| LaunchError::Start { program: program.clone(), source };
             let copy = || output.try_clone_to_owned().map_err(failed);
             command.stdout(copy()?).stderr(copy()?);
-            let gates = self.cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::gates)?;
-            bind_before_exec(&mut command, gates, cpu_set(self.spec.grant.pinned.as_slice()));
+            let mut gates = self.cgroup.as_ref().map_or(Ok(Vec::new()), Cgroup::gates)?;
+            gates.extend(self.devices.as_ref().map_or(Ok(None), DeviceGroup::gate)?);
+            let account = self.account.as_ref();
+            let change = account.map(|account| account.change(&self.spec.directory)).transpose()?;
+            bind_before_exec(&mut command, gates, cpu_set(self.spec.grant.pinned.as_slice()), change);
             let started = command.spawn().map_err(failed);
             match started.map(|child| Pid::from_child(&child)) {
                 Ok(pid) => {
@@ -120,6 +136,9 @@ impl Launcher for Process {
     }
 
     fn clear(&mut self) {
+        if let Some(devices) = self.devices.take() {
+            devices.remove();
+        }
         if let Some(cgroup) = self.cgroup.take() {
             cgroup.remove();
         }
@@ -138,22 +157,31 @@ fn cpu_set(cpus: &[u32]) -> Option<CpuSet> {
     Some(set)
 }
 
-/// Between fork and exec the child joins its control groups, binds to its CPUs and ties its life to the shim's.
+/// Between fork and exec the child joins its control groups, binds to its CPUs, becomes its account and ties its life to the
+/// shim's.
 #[expect(
     unsafe_code,
     reason = "nothing else runs code between fork and exec; only system calls are made there"
 )]
-pub(super) fn bind_before_exec(command: &mut Command, gates: Vec<OwnedFd>, cpus: Option<CpuSet>) {
+pub(super) fn bind_before_exec(
+    command: &mut Command,
+    gates: Vec<OwnedFd>,
+    cpus: Option<CpuSet>,
+    change: Option<Change>,
+) {
     let bind = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         for gate in &gates {
             // To a control group, 0 is the process that writes it.
             rustix::io::write(gate.as_fd(), b"0")?;
         }
-        match &cpus {
-            Some(cpus) => Ok(rustix::thread::sched_setaffinity(None, cpus)?),
-            None => Ok(()),
+        if let Some(cpus) = &cpus {
+            rustix::thread::sched_setaffinity(None, cpus)?;
         }
+        if let Some(change) = &change {
+            change.carry_out()?;
+        }
+        // Last: the kernel forgets it when a process changes its user.
+        Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
     };
     // SAFETY: the closure only makes system calls on memory that was prepared before the fork: it neither allocates
     // nor takes locks.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::RunAs;
+use super::devices::Device;
 use crate::ranges::Ranges;
 
 /// One launch of one job on this node, with as many processes as it has ranks here.
@@ -21,7 +23,7 @@ pub struct LaunchSpec {
     pub command: Vec<String>,
     /// What the job asked to find in its environment.
     pub environment: BTreeMap<String, String>,
-    /// Where it runs; made if it is not there.
+    /// Where it runs. If it is not there, the agent's user makes it; other accounts must have it.
     pub directory: PathBuf,
     /// Its place among all ranks of the job.
     pub gang: Gang,
@@ -46,6 +48,15 @@ pub struct LaunchSpec {
     /// Whether every report of progress is kept with its time, for measurements.
     #[serde(default)]
     pub keeps_progress: bool,
+    /// Who its processes run as.
+    #[serde(default)]
+    pub run_as: RunAs,
+    /// Whether the directory is the agent's, which gives it to the account.
+    #[serde(default)]
+    pub makes_directory: bool,
+    /// Whether the folder of checkpoints is the agent's, which gives it to the account.
+    #[serde(default)]
+    pub makes_checkpoint_dir: bool,
     /// How much output is kept.
     pub log: LogCaps,
 }
@@ -133,6 +144,9 @@ pub struct Grant {
     pub storage_bps: u64,
     /// Whether CPU and memory limits are set in control groups; emulated resources cannot be.
     pub limits: Limits,
+    /// Devices of other GPUs, which a process launch cannot open.
+    #[serde(default)]
+    pub hidden: Vec<Device>,
 }
 
 /// Whether limits are enforced.

@@ -17,6 +17,7 @@ use std::sync::mpsc;
 use rota_transport::measure::{MeasureContainer, MeasureEvent, MeasureOrder, MeasureResources, MeasureSpec};
 
 use crate::clock::now_ms;
+use crate::launch::account::RunAs;
 use crate::launch::cgroup;
 use crate::launch::spec::*;
 use crate::probe;
@@ -128,6 +129,9 @@ impl Prepared {
             grace_ms: (spec.grace_s.clamp(0.0, 3_600.0) * 1e3) as u64,
             waits_for_go: false,
             keeps_progress: true,
+            run_as: RunAs::Agent,
+            makes_directory: false,
+            makes_checkpoint_dir: false,
             log: LogCaps::default(),
         };
         dir.set_launch(&launch)?;
@@ -158,6 +162,7 @@ fn grant(spec: &MeasureSpec, warnings: &mut Vec<String>) -> Result<(Grant, bool)
         mem_bytes: spec.mem_bytes,
         storage_bps: spec.storage_bps,
         limits: Limits::Told,
+        hidden: Vec::new(),
     };
     if !is_held {
         return Ok((grant, false));

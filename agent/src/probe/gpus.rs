@@ -24,6 +24,8 @@ pub struct Gpu {
     pub mem_bytes: u64,
     /// CPUs near it; empty when that is unknown.
     pub near_cpus: Ranges,
+    /// The number in the name of its device, `/dev/nvidiaN`; emulated ones have none.
+    pub device_number: Option<u32>,
     /// What is wrong with it; nothing when it can be used.
     pub trouble: Option<String>,
 }
@@ -123,6 +125,7 @@ pub(super) fn emulated(n_gpus: u32, options: &NodeOptions) -> Vec<Gpu> {
         model: model.clone(),
         mem_bytes,
         near_cpus: Ranges::default(),
+        device_number: None,
         trouble: None,
     };
     numbers.into_iter().map(gpu).collect()
@@ -138,6 +141,7 @@ fn gpu(nvml: &Nvml, number: u32) -> Gpu {
             model: "unknown".to_owned(),
             mem_bytes: 0,
             near_cpus: Ranges::default(),
+            device_number: None,
             trouble: Some(error.to_string()),
         },
     }
@@ -156,6 +160,7 @@ fn read(nvml: &Nvml, number: u32) -> Result<Gpu, NvmlError> {
         model: name.trim_start_matches("NVIDIA ").trim_start_matches("Tesla ").to_owned(),
         mem_bytes: memory(nvml, &device)?,
         // Only which CPUs are near depends on it.
+        device_number: device.minor_number().ok(),
         near_cpus: device.pci_info().map(|pci| near_cpus(&pci.bus_id)).unwrap_or_default(),
         trouble,
     })

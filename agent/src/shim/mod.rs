@@ -93,8 +93,9 @@ impl Claim {
             .map_err(|error| ShimError::System { what: "becoming the reaper", source: error.into() })?;
         let dir = self.attempt.path().to_owned();
         let run_dir = dir.parent().and_then(Path::parent).unwrap_or(&dir).to_owned();
-        let launcher = launch::launcher(&spec, &Workplace { run_dir, dir });
-        Watch::new(self.attempt, self.agents, spec, launcher)?.run(beginning)
+        let place = Workplace { run_dir, dir };
+        let launcher = launch::launcher(&spec, &place);
+        Watch::new(self.attempt, self.agents, spec, launcher, &place)?.run(beginning)
     }
 }
 

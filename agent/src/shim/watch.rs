@@ -2,9 +2,11 @@
 
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use rota_transport::value::Text;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Gid, Uid};
 use rustix::process::{WaitOptions, WaitStatus};
 use rustix::time::Timespec;
 use tracing::warn;
@@ -17,8 +19,9 @@ use super::stopping::{Lease, Stopping};
 use super::{Beginning, ShimError};
 use crate::clock::{monotonic_s, now_ms};
 use crate::job::protocol::{FromJob, PROTOCOL, ToJob};
+use crate::launch::account::Account;
 use crate::launch::spec::{LaunchSpec, OnHeadLost, Rendezvous};
-use crate::launch::{LaunchError, Launcher, Rank, survivors};
+use crate::launch::{LaunchError, Launcher, Rank, Workplace, survivors};
 
 /// How often a shim checks its launch when nothing wakes it.
 const TURN_MS: u64 = 1_000;
@@ -49,6 +52,7 @@ pub(super) struct Watch {
     has_output_ended: bool,
     agents: ClientSocket,
     jobs: ClientSocket,
+    job_socket: PathBuf,
     ranks: Vec<Rank>,
     /// The port kept free until the ranks start.
     port: Option<TcpListener>,
@@ -56,6 +60,8 @@ pub(super) struct Watch {
     stopping: Option<Stopping>,
     /// The end that counts: that of the first rank that failed, or of the last one.
     end: Option<ExitHow>,
+    /// Whether nobody on this node may run it.
+    is_refused: bool,
     running_since_ms: u64,
     told_at_ms: u64,
     has_untold: bool,
@@ -70,6 +76,7 @@ impl Watch {
         agents: ClientSocket,
         spec: LaunchSpec,
         launcher: Box<dyn Launcher>,
+        place: &Workplace,
     ) -> Result<Self, ShimError> {
         let system = |what| move |source| ShimError::System { what, source };
         let port = TcpListener::bind(("0.0.0.0", 0)).map_err(system("finding a free port"))?;
@@ -81,11 +88,12 @@ impl Watch {
         let state = State::before_start(&spec, ProcessMark::own(), number);
         // Before any message is sent, so that a peer that gets one finds the shim's state on disk.
         attempt.set_state(&state)?;
+        let job_socket = place.job_socket(&spec.run_as);
         Ok(Watch {
             log: RotatingLog::open(&attempt.log(), spec.log).map_err(system("opening the log"))?,
             agents,
-            jobs: ClientSocket::open(&attempt.path().join("job.sock"))
-                .map_err(system("opening the job socket"))?,
+            jobs: ClientSocket::open(&job_socket).map_err(system("opening the job socket"))?,
+            job_socket,
             lease: spec.lease_until_ms.map(|until_ms| Lease::new(now_ms(), until_ms, spec.grace_ms)),
             input: Some(input),
             has_output_ended: false,
@@ -93,6 +101,7 @@ impl Watch {
             port: Some(port),
             stopping: None,
             end: None,
+            is_refused: false,
             running_since_ms: 0,
             told_at_ms: 0,
             has_untold: false,
@@ -113,6 +122,8 @@ impl Watch {
             self.turn();
         }
         self.attempt.set_state(&self.state)?;
+        // Nobody is left who would connect; it is no error if the directory is gone.
+        let _ = std::fs::remove_file(&self.job_socket);
         self.agents.admit();
         let state = self.state.clone();
         self.agents.send(&state);
@@ -121,6 +132,16 @@ impl Watch {
     }
 
     fn begin(&mut self, beginning: Beginning) {
+        match (Account::of(&self.spec.run_as), beginning) {
+            (Ok(None), _) => {}
+            (Ok(Some(account)), _) => self.run_as(account),
+            (Err(error), Beginning::Fresh) => {
+                self.is_refused = true;
+                return self.ended_before(ExitHow::NotStarted(Text::cut(&error.to_string())));
+            }
+            // It runs already, with the account that it had.
+            (Err(_), Beginning::Adopted) => {}
+        }
         let prepared = self.launcher.prepare();
         match (prepared, beginning) {
             (Err(error), _) => self.ended_before(ExitHow::NotStarted(Text::cut(&error.to_string()))),
@@ -134,6 +155,18 @@ impl Watch {
                 self.go(&Rendezvous { address, port: self.state.port });
             }
         }
+    }
+
+    /// Makes an account the user of the launch: it may write to the output and to the job's socket.
+    fn run_as(&mut self, account: Account) {
+        let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+        let output =
+            self.input.as_ref().map_or(Ok(()), |input| rustix::fs::fchown(input, Some(uid), Some(gid)));
+        let socket = std::os::unix::fs::lchown(&self.job_socket, Some(account.uid), Some(account.gid));
+        for error in [output.err().map(std::io::Error::from), socket.err()].into_iter().flatten() {
+            self.warn(format!("the job cannot open its output or its socket: {error}"));
+        }
+        self.launcher.run_as(account);
     }
 
     fn go(&mut self, rendezvous: &Rendezvous) {
@@ -418,6 +451,7 @@ impl Watch {
         self.keep_output();
         let cause = match &self.stopping {
             Some(stopping) => stopping.cause,
+            None if self.is_refused => ExitCause::Refused,
             None if self.launcher.was_over_limit() => ExitCause::OverLimit,
             None => ExitCause::Itself,
         };

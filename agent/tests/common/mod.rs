@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rota_agent::launch::account::RunAs;
 use rota_agent::launch::spec::*;
 use rota_agent::launch::{environment, survivors};
 use rota_agent::shim::control::ToShim;
@@ -59,6 +60,7 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
             mem_bytes: 0,
             storage_bps: 0,
             limits: Limits::Told,
+            hidden: Vec::new(),
         },
         work: Work { iterations: 100.0, done: 0.0, rate: 0.0, delay_s: 0.0, time_scale: 1.0 },
         checkpoint_dir: PathBuf::from("/tmp"),
@@ -69,6 +71,9 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
         grace_ms: 2_000,
         waits_for_go: false,
         keeps_progress: false,
+        run_as: RunAs::Agent,
+        makes_directory: false,
+        makes_checkpoint_dir: false,
         log: LogCaps::default(),
     }
 }
@@ -84,6 +89,12 @@ impl Launched {
         }
         if spec.checkpoint_dir == Path::new("/tmp") {
             spec.checkpoint_dir = run_dir.path().join("checkpoints");
+        }
+        if spec.run_as != RunAs::Agent {
+            // As the agent prepares its run directory for jobs that have accounts of their own.
+            rota_transport::private::passage(run_dir.path()).expect("a passage");
+            rota_transport::private::folder(&run_dir.path().join("attempts")).expect("private");
+            rota_transport::private::passage(&run_dir.path().join("sockets")).expect("a passage");
         }
         let dir = AttemptDir::new(path);
         dir.set_launch(&spec).expect("written");

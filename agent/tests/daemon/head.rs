@@ -69,7 +69,7 @@ impl Head {
         let identity = self.folder.path().join("pki/agents/node0");
         let mut command = Command::new(AGENT);
         command.args(["--head", &address, "--retry-at-most", "200ms", "--identity"]).arg(identity);
-        command.arg("--run-dir").arg(self.run_dir()).args(&self.options);
+        command.arg("--run-dir").arg(self.run_dir()).args(["--jobs-as", "self"]).args(&self.options);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         self.agent = Some(command.spawn().expect("the agent starts"));
     }

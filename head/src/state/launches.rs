@@ -29,6 +29,8 @@ pub(crate) struct LiveLaunch {
     pub(crate) skipped: f64,
     /// Compares its speed with its profile.
     pub(crate) pace: PaceWatch,
+    /// Whether a node refuses it, and would again.
+    pub(crate) is_refused: bool,
 }
 
 /// How far a launch is.
@@ -86,6 +88,7 @@ impl LiveLaunch {
             begun: 0.0,
             skipped: 0.0,
             pace: PaceWatch::default(),
+            is_refused: false,
         }
     }
 

@@ -180,6 +180,8 @@ impl State {
         }
         match live.phase {
             LaunchPhase::Stopping => Some(Record::JobStopped { job, incarnation, done }),
+            // Every node would say the same, and go on saying it.
+            LaunchPhase::Failing { reason, .. } if live.is_refused => Some(Record::JobFailed { job, reason }),
             LaunchPhase::Failing { reason, is_failure } => {
                 self.requeue_or_give_up(attempt, done, reason, is_failure)
             }

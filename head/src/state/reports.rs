@@ -122,11 +122,13 @@ impl State {
         };
         live.iterations = live.iterations.max(exited.iterations.count());
         live.checkpointed = live.checkpointed.max(exited.checkpointed.count());
+        live.is_refused |= exited.exit.cause == ExitCause::Refused;
         let is_done = exited.exit.how == ExitHow::Code(0) && exited.exit.cause == ExitCause::Itself;
         let was_ordered = matches!(live.phase, LaunchPhase::Stopping | LaunchPhase::Failing { .. });
         if !is_done && !was_ordered {
             let node_name = self.cluster.node_name(node);
-            let is_failure = matches!(exited.exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+            let cause = exited.exit.cause;
+            let is_failure = matches!(cause, ExitCause::Itself | ExitCause::OverLimit | ExitCause::Refused);
             let reason = format!("on {node_name} it {}", exit_text(exited));
             self.fail(moment, attempt, reason, is_failure);
         }
@@ -209,5 +211,6 @@ fn exit_text(exited: &Exited) -> String {
         ExitCause::LeaseOver => format!("{how}, when the agent's lease was over"),
         ExitCause::GangBroken => format!("{how}, because another rank died"),
         ExitCause::OverLimit => format!("{how}, because it used more than it was given"),
+        ExitCause::Refused => how,
     }
 }

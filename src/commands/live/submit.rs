@@ -65,7 +65,7 @@ pub(crate) struct SubmitArgs {
     /// Set an environment variable of the job
     #[arg(short, long, value_name = "KEY=VALUE")]
     pub env: Vec<String>,
-    /// Working directory of the job [default: a folder that the agent creates for the attempt]
+    /// Working directory of the job on its nodes [default: the current directory; for emulated jobs a folder of the agent]
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
     /// One process for each GPU instead of one for each node
@@ -291,7 +291,7 @@ fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStar
         launcher: launcher(args, file, command)?,
         argv: command.iter().map(|word| Text::new(word.as_str())).collect::<Result<_, _>>()?,
         env,
-        working_directory: text(args.workdir.as_ref().or(file.workdir.as_ref()))?,
+        working_directory: working_directory(args, file)?,
         checkpoint_directory: text(file.checkpoint_dir.as_ref())?,
         processes: if is_per_gpu { Processes::PerGpu } else { Processes::PerNode },
         on_head_lost: if args.keep || file.keep { OnHeadLost::Keep } else { OnHeadLost::Stop },
@@ -301,6 +301,16 @@ fn start(args: &Overrides, file: &JobFile, command: &[String]) -> Result<JobStar
         checkpoint_every: Wait::new(span(&file.checkpoint_every)?.unwrap_or(Span::ZERO))?,
         most_failures: args.most_failures.or(file.most_failures).unwrap_or(5),
     })
+}
+
+/// The directory that was named, or the one in which the command was typed: nodes usually share people's homes.
+fn working_directory(args: &Overrides, file: &JobFile) -> Result<Text> {
+    let named = args.workdir.as_ref().or(file.workdir.as_ref());
+    if named.is_some() || args.emulate || file.emulate {
+        return text(named);
+    }
+    let here = std::env::current_dir().ok().and_then(|path| path.to_str().map(str::to_owned));
+    text(here.as_ref())
 }
 
 fn launcher(args: &Overrides, file: &JobFile, command: &[String]) -> Result<Launcher> {

@@ -126,6 +126,8 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
         node.args(["--head", &address, "--address", "127.0.0.1", "--log", &args.log]).args(has);
+        // Whoever holds the only user's certificate is the user who started the cluster.
+        node.args(["--jobs-as", "self"]);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         if !args.copy_checkpoints {
@@ -139,6 +141,11 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     fs::write(home.join("client.toml"), toml::to_string(&file)?)?;
     wait_until_ready(nodes.len(), home, &address, &user)?;
     println!("ready: a head at {address}, {} agents with emulated GPUs", nodes.len());
+    if rustix::process::geteuid().is_root() {
+        println!(
+            "jobs run as root, as this command does; only root can read the certificate that submits them"
+        );
+    }
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
     println!("stop: rota up --stop");
     Ok(())

@@ -37,6 +37,8 @@ pub enum Thing {
     Compiler,
     /// Control groups that this user may create.
     Cgroups,
+    /// Root, who can make accounts with useradd.
+    Accounts,
     /// Two CPUs.
     Cpus,
     /// Minutes: the long tier, `ROTA_FULL=1`. Not part of `ROTA_REQUIRE=all`.
@@ -45,7 +47,7 @@ pub enum Thing {
 
 impl Thing {
     /// Every thing there is.
-    pub const ALL: [Thing; 11] = [
+    pub const ALL: [Thing; 12] = [
         Thing::Shared,
         Thing::Podman,
         Thing::Slurm,
@@ -55,6 +57,7 @@ impl Thing {
         Thing::Dataframes,
         Thing::Compiler,
         Thing::Cgroups,
+        Thing::Accounts,
         Thing::Cpus,
         Thing::Time,
     ];
@@ -71,6 +74,7 @@ impl Thing {
             Thing::Dataframes => "dataframes",
             Thing::Compiler => "compiler",
             Thing::Cgroups => "cgroups",
+            Thing::Accounts => "accounts",
             Thing::Cpus => "cpus",
             Thing::Time => "time",
         }

@@ -157,6 +157,8 @@ pub enum ExitCause {
     GangBroken,
     /// It used more than it was given, and the kernel or the agent ended it.
     OverLimit,
+    /// The node refuses it, and would again: its owner has no account there.
+    Refused,
 }
 
 /// A sign of life.
