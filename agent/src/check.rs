@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::accounts::Accounts;
 use crate::daemon::DaemonOptions;
-use crate::launch::{cgroup, devices};
+use crate::launch::{cgroup, devices, gpu_flag};
 use crate::options::{JobsAs, LimitOption};
 use crate::probe::{self, Driver, Topology};
 use crate::ranges::Ranges;
@@ -214,7 +214,14 @@ fn containers(options: &DaemonOptions) -> Verdict {
     let advice = "install docker or podman, or name another with --container-client; processes run without";
     // `info` needs the daemon to answer; `version` also works with the client alone.
     match Command::new(program).args(words).args(["info", "--format", "{{json .}}"]).output() {
-        Ok(output) if output.status.success() => Verdict::good("containers", format!("`{client}` answers")),
+        Ok(output) if output.status.success() => {
+            let way = gpu_flag::find(&options.launch, options.node.emulate_gpus.is_some());
+            let found = format!("`{client}` answers; GPUs are given {}", way.how);
+            match way.advice.is_empty() {
+                true => Verdict::good("containers", found),
+                false => Verdict::warning("containers", found, way.advice),
+            }
+        }
         Ok(output) => {
             let errors = String::from_utf8_lossy(&output.stderr);
             let line = errors.lines().next().unwrap_or("no reason given").trim().to_owned();

@@ -137,8 +137,9 @@ pub struct LaunchOptions {
     /// The client of the container runtime with its global options
     #[arg(long, value_name = "COMMAND", default_value = "docker")]
     pub container_client: String,
-    /// How containers are given GPUs: {gpus} is the list of their numbers, an option with {gpu} is repeated for each
-    #[arg(long, value_name = "OPTION", default_value = "--gpus=\"device={gpus}\"")]
+    /// How containers are given GPUs: {gpus} is the list of their numbers, an option with {gpu} is repeated for each; auto asks the
+    /// client at start (its --gpus, else CDI, else device files)
+    #[arg(long, value_name = "OPTIONS", default_value = "auto", allow_hyphen_values = true)]
     pub container_gpu_flag: String,
     /// Another option for every container
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use clap::Parser as _;
 use common::{AGENT, Launched, eventually, measure_spec, spec};
 use rota_agent::launch::account::RunAs;
+use rota_agent::launch::gpu_flag;
 use rota_agent::launch::spec::{ContainerSpec, LaunchSpec, LauncherKind, Limits, Mount, Pull};
+use rota_agent::options::LaunchOptions;
 use rota_agent::shim::control::ToShim;
 use rota_agent::shim::record::{ExitCause, ExitHow, ShimPhase};
 use rota_test_support::accounts::Accounts;
@@ -298,4 +301,37 @@ fn a_measured_run_sees_its_mounts_and_limits_and_leaves_no_container() {
     assert!(told.contains("of the host"), "{told}");
     assert!(told.contains("silent"), "{told}");
     assert_eq!(left_by(folder.path()), "", "no container is left");
+}
+
+#[test]
+fn a_client_without_the_option_gpus_is_found_out_and_given_devices_otherwise() {
+    if !has_podman() {
+        return;
+    }
+    let words = ["rota-agent", "--container-client", &CLIENT.join(" ")];
+    let options = Wrapped::parse_from(words).launch;
+    let way = gpu_flag::find(&options, false);
+    // The old default, on the client itself: podman has the option from version 5 on.
+    let named = format!("rota-gpus-{}", std::process::id());
+    let refusal = podman(&["create", "--gpus=device=0", "--name", &named, IMAGE, "true"]).err();
+    let _ = podman(&["rm", "--force", &named]);
+    let is_unknown = refusal.is_some_and(|why| why.contains("unknown flag"));
+    assert_eq!(is_unknown, !way.flag.contains("--gpus"), "{way:?}");
+    if !is_unknown || way.flag.contains("nvidia.com") {
+        return;
+    }
+    // A device that every machine has stands for the GPU's.
+    let mut launch = in_container("test -c /dev/null && exit 0");
+    launch.grant.gpus = "0".parse().expect("a GPU");
+    if let LauncherKind::Container(container) = &mut launch.launcher {
+        container.gpu_flag = way.flag.replace("/dev/nvidia{gpu}", "/dev/null");
+    }
+    assert_eq!(Launched::new(launch).end().0.how, ExitHow::Code(0));
+}
+
+/// The options of an agent that are about starting jobs.
+#[derive(clap::Parser)]
+struct Wrapped {
+    #[command(flatten)]
+    launch: LaunchOptions,
 }

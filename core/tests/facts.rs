@@ -310,6 +310,43 @@ fn a_protected_job_goes_on_even_if_a_plan_written_by_hand_forgets_it() {
 }
 
 #[test]
+fn a_closed_node_keeps_its_jobs_and_has_nothing_for_others() {
+    let mut scheduler = three_jobs(Guards::default());
+    let event = |scheduler: &mut Scheduler, event: Event| scheduler.handle(Time(5), &event, &mut Vec::new());
+    event(&mut scheduler, Event::NodeClosed { node: NodeId(0) });
+    let snapshot = scheduler.snapshot(Time(5));
+    let usable = |snapshot: &Snapshot| snapshot.nodes.usable(&snapshot.cluster.nodes()[0]);
+    assert_eq!(usable(&snapshot), GpuSet(0b11), "what its job holds");
+    let mut plan = Plan { run: vec![take(1, 0, 0b11)], ..Plan::default() };
+    rota_core::guards::mend(&snapshot, &mut plan);
+    assert_eq!(plan.run, [keep(0)]);
+    drop(snapshot);
+    event(&mut scheduler, Event::JobFinished { job: JobId(0), incarnation: Incarnation(1) });
+    assert_eq!(usable(&scheduler.snapshot(Time(6))), GpuSet::NONE);
+    event(&mut scheduler, Event::NodeOpened { node: NodeId(0) });
+    assert_eq!(usable(&scheduler.snapshot(Time(7))), GpuSet(0b1111));
+}
+
+#[test]
+fn a_job_that_was_taken_out_comes_back_with_its_launches_and_its_service() {
+    let mut scheduler = three_jobs(Guards::default());
+    let now = Time::from_secs_f64(100.0);
+    let spec = Arc::clone(scheduler.jobs().spec(scheduler.jobs().row(JobId(0)).expect("known")));
+    let kept = scheduler.kept(now, JobId(0)).expect("known");
+    assert_eq!((kept.incarnation, kept.attained_s, kept.service_s), (Incarnation(1), 100.0, 200.0));
+    let mut orders = Vec::new();
+    scheduler.handle(now, &Event::JobWithdrawn { job: JobId(0) }, &mut orders);
+    let (job, incarnation) = (JobId(0), Incarnation(1));
+    assert_eq!(orders, [Command::Stop { job, incarnation, cause: StopCause::Withdrawn }]);
+    assert!(scheduler.jobs().row(job).is_none());
+    scheduler.handle(now + Span::from_secs(50), &Event::JobReturned { spec, kept }, &mut orders);
+    let row = scheduler.jobs().row(job).expect("back");
+    assert_eq!(scheduler.jobs().incarnation(row), incarnation);
+    assert_eq!(scheduler.kept(now + Span::from_secs(60), job), Some(kept), "it does not run");
+    scheduler.assert_sane();
+}
+
+#[test]
 fn a_policy_that_fails_ends_the_run_with_its_words() {
     struct Broken;
     impl Policy for Broken {

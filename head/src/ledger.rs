@@ -66,7 +66,7 @@ pub fn ledger_of(
         }
     }
     let why = |job: JobId| match cluster.job(job).map(|job| job.standing) {
-        Some(Standing::Cancelled | Standing::Failed) => {
+        Some(Standing::Cancelled | Standing::Failed | Standing::TimeLimit) => {
             cluster.job(job).map(|job| job.reason.clone()).unwrap_or_default()
         }
         _ => "had not ended when the journal was read".to_owned(),

@@ -36,7 +36,9 @@ mod state;
 mod store;
 mod upkeep;
 
-pub use cluster_state::{Applied, ClusterState, CurrentPolicy, Image, ImageError, JobRecord, Standing};
+pub use cluster_state::{
+    Applied, ClusterState, CurrentPolicy, Image, ImageError, JobLife, JobRecord, OnHold, Standing,
+};
 pub use decider::{DecideError, PolicyUseError};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};

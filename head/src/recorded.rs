@@ -77,7 +77,8 @@ impl Running {
             | Record::JobRequeued { job, .. }
             | Record::JobFinished { job, .. }
             | Record::JobCancelled { job, .. }
-            | Record::JobFailed { job, .. } => {
+            | Record::JobFailed { job, .. }
+            | Record::JobTimedOut { job, .. } => {
                 if let Some(since) = self.since.remove(job) {
                     *self.total.entry(*job).or_insert(Span::ZERO) += now - since;
                 }

@@ -17,8 +17,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Live cluster",
         &[
-            "up", "head", "pki", "submit", "jobs", "logs", "cancel", "nodes", "drain", "top", "events",
-            "whatif", "deploy", "replay",
+            "up", "head", "pki", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
+            "priority", "nodes", "drain", "top", "events", "history", "whatif", "deploy", "replay",
         ],
     ),
     ("Solver", &["solve"]),

@@ -145,7 +145,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Export(args) => export::run(&args)?,
         Command::Reproduce(command) => return reproduce::run(&command),
         Command::Study(args) => return study::run(&args),
-        Command::Live(command) => live::run(&command)?,
+        Command::Live(command) => return live::run(&command),
         Command::Solve(args) => return solve::run(&args),
         Command::SolveChild => rota_lab::solve::serve()?,
         Command::Completions { shell } => {

@@ -183,6 +183,15 @@ impl Cluster {
         }
     }
 
+    /// What a command of ada returns to the shell.
+    pub(crate) fn exit_code(&self, args: &[&str]) -> Option<i32> {
+        let credentials = self.path("pki/users/ada");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
+        command.args(args).env("ROTA_HEAD", &self.address).env("ROTA_CREDENTIALS", &credentials);
+        command.env("ROTA_HOME", self.folder.path()).stderr(Stdio::null()).stdout(Stdio::null());
+        command.status().expect("rota runs").code()
+    }
+
     pub(crate) fn rota(&self, args: &[&str]) -> String {
         self.try_rota(args).unwrap_or_else(|error| panic!("rota {args:?}: {error}\n{}", self.head_log()))
     }
@@ -248,7 +257,9 @@ impl Drop for Cluster {
             .jobs()
             .iter()
             .filter(|job| {
-                !["finished", "declined", "cancelled", "failed"].iter().any(|end| job["state"] == *end)
+                !["finished", "declined", "cancelled", "failed", "time-limit"]
+                    .iter()
+                    .any(|end| job["state"] == *end)
             })
             .map(|job| job["id"].to_string())
             .collect();

@@ -9,6 +9,7 @@ mod gpemu;
 mod journal;
 mod memory;
 mod network;
+mod operate;
 mod oracle;
 mod profile;
 mod relay;

@@ -7,7 +7,10 @@ use rota_core::ids::JobId;
 use rota_core::time::Time;
 use rota_transport::access::{self, RequestKind};
 use rota_transport::identity::{Credentials, UserRole};
-use rota_transport::message::{FromUser, JobRequest, JobView, PROTOCOL_VERSION, ToUser, WhichJobs};
+use rota_transport::message::{
+    FromUser, HistoryFilter, JobChange, JobRequest, JobSelection, JobView, NodeService, PROTOCOL_VERSION,
+    ToUser, WhichJobs,
+};
 use rota_transport::quic::Connector;
 use rota_transport::value::{Iterations, LongText, Name, Text};
 
@@ -101,7 +104,22 @@ fn about(kind: RequestKind, job: JobId) -> FromUser {
         RequestKind::WhatIfText => {
             FromUser::WhatIfText { policy: text("mine.rhai"), set: Vec::new(), texts: script() }
         }
+        RequestKind::CancelSome => change(job, JobChange::Cancel),
+        RequestKind::Hold => change(job, JobChange::Hold),
+        RequestKind::Release => change(job, JobChange::Release),
+        RequestKind::Requeue => change(job, JobChange::Requeue),
+        RequestKind::Priority => change(job, JobChange::Priority(1)),
+        RequestKind::ServiceNode => FromUser::ServiceNode {
+            node: Name::new("nowhere").expect("a name"),
+            service: NodeService::OutWhenIdle,
+            reason: text("a new fan"),
+        },
+        RequestKind::History => FromUser::History { filter: HistoryFilter::default() },
     }
+}
+
+fn change(job: JobId, change: JobChange) -> FromUser {
+    FromUser::Change { jobs: JobSelection::these([job]), change }
 }
 
 /// Whether an answer shows anything of a job.
@@ -113,6 +131,8 @@ fn shows(answers: &[ToUser], job: JobId) -> bool {
             views.iter().any(|view| view.text.as_str().starts_with(&format!("job {job} ")))
         }
         ToUser::Log { .. } | ToUser::Text(_) | ToUser::End => true,
+        ToUser::Changed(jobs) => jobs.contains(&job),
+        ToUser::History(views) => views.iter().any(|view| view.id == job),
         ToUser::Status(_) | ToUser::Submitted(_) | ToUser::Failed(_) => false,
     })
 }
@@ -128,13 +148,23 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
             assert!(refusal.contains(&format!("{user} may not {}", kind.rule().action)), "{what}");
         }
         "own jobs" => match kind {
-            RequestKind::Nodes | RequestKind::Events => {
+            RequestKind::Nodes | RequestKind::Events | RequestKind::History => {
                 assert!(!shows(&result.expect(&what), of_others), "{what}")
             }
             _ => assert!(result.expect_err(&what).contains("you have no job of this number"), "{what}"),
         },
+        "own jobs, up to 0" => {
+            assert!(result.expect_err(&what).contains("only operators"), "{what}");
+            let error = ask(cluster, user, &change(of_others, JobChange::Priority(0))).expect_err(&what);
+            assert!(error.contains("you have no job of this number"), "{error}");
+        }
         "all jobs" => match kind {
             RequestKind::Cancel => assert!(result.is_ok(), "{what}"),
+            RequestKind::History => assert!(!result.expect(&what).is_empty(), "{kind:?}"),
+            // The job is not on hold, or does not run; the request passed the table.
+            RequestKind::Release | RequestKind::Requeue => {
+                assert!(result.expect_err(&what).contains("none of the jobs named"), "{what}");
+            }
             _ => assert!(shows(&result.expect(&what), of_others), "{what}"),
         },
         "own tenants" => {
@@ -150,7 +180,9 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
                 assert!(result.expect_err(&what).contains("does not skip time"), "{what}");
             }
             // There is no node of this name; the request passed the table.
-            RequestKind::Drain => assert!(result.expect_err(&what).contains("no such node"), "{what}"),
+            RequestKind::Drain | RequestKind::ServiceNode => {
+                assert!(result.expect_err(&what).contains("no such node"), "{what}");
+            }
             _ => assert!(result.is_ok(), "{what}"),
         },
         other => panic!("the table says {other}, which nothing tries"),

@@ -5,7 +5,7 @@
 //! only the head knows.
 
 use crate::identity::UserRole;
-use crate::message::FromUser;
+use crate::message::{FromUser, JobChange};
 
 /// What a person with the least role gets of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,20 @@ kinds! {
     SetPolicyText: FromUser::SetPolicyText { .. },
     /// What another policy would do, with its text.
     WhatIfText: FromUser::WhatIfText { .. },
+    /// Jobs to be cancelled, by number, range, array, name or user.
+    CancelSome: FromUser::Change { change: JobChange::Cancel, .. },
+    /// Jobs to be kept from running.
+    Hold: FromUser::Change { change: JobChange::Hold, .. },
+    /// Jobs that may run again.
+    Release: FromUser::Change { change: JobChange::Release, .. },
+    /// Jobs to be stopped and queued again.
+    Requeue: FromUser::Change { change: JobChange::Requeue, .. },
+    /// Jobs with another priority.
+    Priority: FromUser::Change { change: JobChange::Priority(_), .. },
+    /// A node out of service with a reason, at once or when it is idle; or back.
+    ServiceNode: FromUser::ServiceNode { .. },
+    /// Jobs that have ended.
+    History: FromUser::History { .. },
 }
 
 impl RequestKind {
@@ -104,6 +118,7 @@ impl RequestKind {
     pub fn rule(self) -> Rule {
         use UserRole::{Admin, Operate, Submit};
         const JOBS: Reach = Reach::Own { theirs: "own jobs", all: "all jobs" };
+        const UP_TO_0: Reach = Reach::Own { theirs: "own jobs, up to 0", all: "all jobs" };
         const TENANTS: Reach = Reach::Own { theirs: "own tenants", all: "any tenant" };
         let (least, reach, action, command) = match self {
             RequestKind::Status => (Submit, Reach::Whole, "see the cluster in numbers", "rota top"),
@@ -129,6 +144,17 @@ impl RequestKind {
             RequestKind::WhatIfText => {
                 (Operate, Reach::Whole, "try a policy and send its text", "rota whatif -p FILE")
             }
+            RequestKind::CancelSome => {
+                (Submit, JOBS, "cancel jobs by range, array, name or user", "rota cancel 5-9 --name N")
+            }
+            RequestKind::Hold => (Submit, JOBS, "hold jobs", "rota hold"),
+            RequestKind::Release => (Submit, JOBS, "release jobs", "rota release"),
+            RequestKind::Requeue => (Submit, JOBS, "requeue jobs", "rota requeue"),
+            RequestKind::Priority => (Submit, UP_TO_0, "set the priority of jobs", "rota priority"),
+            RequestKind::ServiceNode => {
+                (Operate, Reach::Whole, "drain nodes with a reason", "rota drain --when-idle --reason R")
+            }
+            RequestKind::History => (Submit, JOBS, "read the history of jobs", "rota history"),
         };
         Rule { least, reach, action, command }
     }
@@ -179,7 +205,14 @@ mod tests {
     fn the_least_role_changes_nothing_but_its_own_jobs() {
         let open: Vec<_> =
             RequestKind::ALL.iter().filter(|kind| kind.rule().least == UserRole::Submit).copied().collect();
-        use RequestKind::{Cancel, Events, Explain, Jobs, Logs, Nodes, Status, Submit};
-        assert_eq!(open, [Status, Submit, Cancel, Jobs, Nodes, Logs, Events, Explain]);
+        use RequestKind::{
+            Cancel, CancelSome, Events, Explain, History, Hold, Jobs, Logs, Nodes, Priority, Release,
+            Requeue, Status, Submit,
+        };
+        let own = [
+            Status, Submit, Cancel, Jobs, Nodes, Logs, Events, Explain, CancelSome, Hold, Release, Requeue,
+            Priority, History,
+        ];
+        assert_eq!(open, own);
     }
 }

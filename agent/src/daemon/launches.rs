@@ -67,6 +67,11 @@ impl Launches {
         self.0.remove(&attempt);
     }
 
+    /// Whether a launch of a job is known.
+    pub(super) fn has_job(&self, job: u32) -> bool {
+        self.0.keys().any(|attempt| attempt.job == job)
+    }
+
     /// How many have not ended.
     pub(super) fn n_live(&self) -> usize {
         self.0.values().filter(|live| !live.has_ended()).count()

@@ -32,7 +32,7 @@ use tracing::{error, info, warn};
 use crate::accounts::{Accounts, AccountsError};
 use crate::clock::now_ms;
 use crate::launch::spec::Limits;
-use crate::launch::{cgroup, devices};
+use crate::launch::{cgroup, devices, gpu_flag};
 use crate::options::{AccountOptions, HeadOptions, LaunchOptions, LimitOption, NodeOptions, PlaceOptions};
 use crate::probe::machines::MachinesError;
 use crate::probe::{self, CpuPool, Node, ProbeError};
@@ -114,6 +114,9 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let listed = options.node.take_machine()?.map(|address| address.to_string());
     let node = probe::node(&options.node)?;
     let limits = limits(options.launch.limits, &node)?;
+    let way = gpu_flag::find(&options.launch, node.is_emulated);
+    info!("containers are given GPUs {}", way.how);
+    options.launch.container_gpu_flag = way.flag;
     let name = credentials.identity().name.clone();
     info!("rota-agent {} is {name}: {}", env!("CARGO_PKG_VERSION"), summary(&node));
     match accounts.is_doubtful() {

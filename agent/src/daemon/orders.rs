@@ -200,9 +200,18 @@ impl Daemon {
         match self.run_dir.forget(attempt) {
             Ok(()) => {
                 self.launches.remove(attempt);
+                self.remove_empty_home(attempt.job);
                 Outcome::Done
             }
             Err(error) => Outcome::Failed(Text::cut(&error.to_string())),
+        }
+    }
+
+    /// Removes the folder that a job got from us and left nothing in; one that holds something stays.
+    fn remove_empty_home(&self, job: u32) {
+        // A later launch of the job may run there.
+        if !self.launches.has_job(job) {
+            let _ = std::fs::remove_dir(self.run_dir.path().join("work").join(job.to_string()));
         }
     }
 

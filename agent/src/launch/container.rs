@@ -135,13 +135,15 @@ impl Container {
 
     fn gpu_options(&self) -> Vec<String> {
         let gpus: Vec<String> = self.spec.grant.gpus.as_slice().iter().map(u32::to_string).collect();
-        let flag = &self.container.gpu_flag;
-        match (flag.is_empty() || gpus.is_empty(), flag.contains("{gpu}")) {
-            (true, _) => Vec::new(),
-            (false, true) => gpus.iter().map(|gpu| flag.replace("{gpu}", gpu)).collect(),
-            // Docker reads the value as comma-separated fields: the list needs quotes of its own.
-            (false, false) => vec![flag.replace("{gpus}", &gpus.join(","))],
+        if gpus.is_empty() {
+            return Vec::new();
         }
+        let option = |flag: &str| match flag.contains("{gpu}") {
+            true => gpus.iter().map(|gpu| flag.replace("{gpu}", gpu)).collect(),
+            // Docker reads the value as comma-separated fields: the list needs quotes of its own.
+            false => vec![flag.replace("{gpus}", &gpus.join(","))],
+        };
+        self.container.gpu_flag.split_whitespace().flat_map(option).collect()
     }
 
     /// The account, and no way from it to root: what a container mounts, it sees with the account's rights alone.
@@ -328,6 +330,8 @@ mod tests {
         assert_eq!(container("--gpus=\"device={gpus}\"").gpu_options(), ["--gpus=\"device=0,1\""]);
         let each = container("--device=nvidia.com/gpu={gpu}").gpu_options();
         assert_eq!(each, ["--device=nvidia.com/gpu=0", "--device=nvidia.com/gpu=1"]);
+        let files = container("--device=/dev/nvidiactl --device=/dev/nvidia{gpu}").gpu_options();
+        assert_eq!(files, ["--device=/dev/nvidiactl", "--device=/dev/nvidia0", "--device=/dev/nvidia1"]);
         assert!(container("").gpu_options().is_empty());
     }
 

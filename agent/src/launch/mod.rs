@@ -8,6 +8,7 @@ pub mod cgroup;
 mod container;
 pub mod devices;
 pub mod environment;
+pub mod gpu_flag;
 mod process;
 pub mod spec;
 pub mod survivors;

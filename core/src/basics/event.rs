@@ -100,6 +100,43 @@ pub enum Event {
         /// Index into the datasets of the workload.
         dataset: DatasetId,
     },
+    /// A job was taken out of the queue; if it ran, it is stopped and may write a checkpoint.
+    JobWithdrawn {
+        /// The job that was taken out; it leaves the table.
+        job: JobId,
+    },
+    /// A job that was taken out of the queue is back and asks for admission.
+    JobReturned {
+        /// As it is described now.
+        spec: Arc<JobSpec>,
+        /// What it had when it was taken out.
+        kept: KeptJob,
+    },
+    /// A node takes no new jobs; those that run there go on until they end.
+    NodeClosed {
+        /// The node; what it has free can no longer be given away.
+        node: NodeId,
+    },
+    /// A node that took no new jobs takes them again.
+    NodeOpened {
+        /// The node; what it has free can be given away.
+        node: NodeId,
+    },
+}
+
+/// What is kept of a job that was taken out of the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct KeptJob {
+    /// Its last launch.
+    pub incarnation: Incarnation,
+    /// Iterations done.
+    pub done: f64,
+    /// Time it ran, seconds.
+    pub attained_s: f64,
+    /// GPU time it received, GPU-seconds.
+    pub service_s: f64,
+    /// How often it was stopped before its end.
+    pub preemptions: f64,
 }
 
 /// Something to do.
@@ -155,4 +192,6 @@ pub enum StopCause {
     NodeLost,
     /// Its owner cancelled it.
     Cancelled,
+    /// It was taken out of the queue: it may write a checkpoint.
+    Withdrawn,
 }

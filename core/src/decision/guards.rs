@@ -62,6 +62,7 @@ fn protect(snapshot: &Snapshot, plan: &mut Plan) {
         plan.run.push(Run { job, what: Hold::Keep });
         protected.push(row);
         let why = match snapshot.guards.min_run {
+            _ if snapshot.is_on_closed(row) => "is on a node that takes no new jobs",
             Guards::NO_PREEMPTION => "runs",
             min_run if snapshot.now - jobs.started(row) < min_run => "has run for less than the minimum",
             _ => "fetches its data or has just done so",

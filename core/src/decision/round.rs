@@ -9,9 +9,10 @@
 //! [`Scheduler::set_min_run`]: crate::scheduler::Scheduler::set_min_run
 //! [`Event::JobCorrected`]: crate::event::Event::JobCorrected
 
+use crate::allocation::Slice;
 use crate::check::{CheckedPlan, PlanViolation, check};
 use crate::guards;
-use crate::plan::Wake;
+use crate::plan::{Hold, Plan, Wake};
 use crate::policy::{Policy, PolicyError};
 use crate::snapshot::Snapshot;
 
@@ -53,5 +54,27 @@ pub fn accept(snapshot: &Snapshot, decision: Decision) -> Result<Decision, PlanV
     let mut plan = checked.into_plan();
     plan.run.retain(|run| snapshot.jobs.row(run.job).is_some());
     plan.verdicts.retain(|(job, _)| snapshot.jobs.row(*job).is_some());
+    enters_no_closed_node(snapshot, &plan)?;
     Ok(Decision { checked: check(snapshot, plan)?, wake, notes })
+}
+
+/// Whether no job is to start on a node that was closed to new jobs while the policy decided.
+fn enters_no_closed_node(snapshot: &Snapshot, plan: &Plan) -> Result<(), PlanViolation> {
+    for run in &plan.run {
+        let (Hold::Take(wanted), Some(row)) = (&run.what, snapshot.jobs.row(run.job)) else { continue };
+        let holds = |slice: &Slice| {
+            snapshot
+                .jobs
+                .allocation(row)
+                .slices
+                .iter()
+                .any(|has| (has.node, has.gpus) == (slice.node, slice.gpus))
+        };
+        let closed = |slice: &&Slice| snapshot.nodes.closed.contains_key(&slice.node) && !holds(slice);
+        if let Some(slice) = wanted.slices.iter().find(closed) {
+            let (job, node, why) = (run.job, slice.node, "takes no new jobs");
+            return Err(PlanViolation::NoSuchNode { job, node, why });
+        }
+    }
+    Ok(())
 }

@@ -25,6 +25,10 @@ enum Tag {
     JobCorrected = 12,
     GpuLost = 13,
     GpuReturned = 14,
+    JobWithdrawn = 15,
+    JobReturned = 16,
+    NodeClosed = 17,
+    NodeOpened = 18,
     Admit = 20,
     Decline = 21,
     Stop = 22,
@@ -69,6 +73,12 @@ impl Digest {
             Event::DataEvicted { node, dataset } => {
                 self.line(Tag::DataEvicted, now, node.0, dataset.0.into())
             }
+            Event::JobWithdrawn { job } => self.line(Tag::JobWithdrawn, now, job.0, 0),
+            Event::JobReturned { spec, kept } => {
+                self.line(Tag::JobReturned, now, spec.id.0, kept.incarnation.0.into());
+            }
+            Event::NodeClosed { node } => self.line(Tag::NodeClosed, now, node.0, 0),
+            Event::NodeOpened { node } => self.line(Tag::NodeOpened, now, node.0, 0),
         }
     }
 
@@ -85,6 +95,7 @@ impl Digest {
                     StopCause::Preempted => 0,
                     StopCause::NodeLost => 1,
                     StopCause::Cancelled => 2,
+                    StopCause::Withdrawn => 3,
                 };
                 self.line(Tag::Stop, now, job.0, u64::from(incarnation.0) << 2 | cause);
             }
@@ -140,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::NodeGroup;
+    use crate::event::KeptJob;
     use crate::ids::{DatasetId, Incarnation, JobId, NodeId};
     use crate::job::{Deadline, GpuRequest, JobSpec};
     use crate::profile::Profile;
@@ -193,6 +205,10 @@ mod tests {
             Event::GpuReturned { node, gpu },
             Event::DataCached { node, dataset },
             Event::DataEvicted { node, dataset },
+            Event::JobWithdrawn { job },
+            Event::JobReturned { spec: spec(), kept: KeptJob::default() },
+            Event::NodeClosed { node },
+            Event::NodeOpened { node },
         ];
         let commands = vec![
             Command::Admit { job },

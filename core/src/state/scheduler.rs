@@ -1,11 +1,12 @@
 //! The scheduler's state: events in, commands out. It holds what is known, decides nothing and reads no clock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::allocation::{GpuSet, Slice};
 use crate::check::CheckedPlan;
 use crate::cluster::Cluster;
-use crate::event::{Command, Event, StopCause};
+use crate::event::{Command, Event, KeptJob, StopCause};
 use crate::ids::{Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
 use crate::reconcile::reconcile;
@@ -104,6 +105,12 @@ impl Scheduler {
     /// Absorbs a fact. Orders that follow from it without a decision (refusing what can never run, stopping what
     /// lost a node) are appended to `orders`.
     pub fn handle(&mut self, now: Time, event: &Event, orders: &mut Vec<Command>) -> Impact {
+        let impact = self.absorb(now, event, orders);
+        self.narrow_closed();
+        impact
+    }
+
+    fn absorb(&mut self, now: Time, event: &Event, orders: &mut Vec<Command>) -> Impact {
         match event {
             Event::JobSubmitted(spec) => self.submit(now, spec, orders),
             Event::JobProgressed { job, incarnation, done } => {
@@ -138,7 +145,7 @@ impl Scheduler {
                 }
                 _ => Impact::Same,
             },
-            Event::JobCancelled { job } => self.cancel(*job, orders),
+            Event::JobCancelled { job } => self.take_out(*job, StopCause::Cancelled, orders),
             Event::NodeJoined { name, rack, group } => match self.cluster.join(name, *rack, group) {
                 Ok(cluster) => {
                     self.cluster = Arc::new(cluster);
@@ -179,6 +186,47 @@ impl Scheduler {
                 }
                 Impact::Same
             }
+            Event::JobWithdrawn { job } => self.take_out(*job, StopCause::Withdrawn, orders),
+            Event::JobReturned { spec, kept } => {
+                let impact = self.submit(now, spec, orders);
+                if let Some(row) = self.jobs.row(spec.id) {
+                    Arc::make_mut(&mut self.jobs).restore(row, now, kept);
+                }
+                impact
+            }
+            Event::NodeClosed { node } => {
+                Arc::make_mut(&mut self.nodes).closed.insert(*node, GpuSet::NONE);
+                Impact::Changed
+            }
+            Event::NodeOpened { node } => match Arc::make_mut(&mut self.nodes).closed.remove(node) {
+                Some(_) => Impact::Changed,
+                None => Impact::Same,
+            },
+        }
+    }
+
+    /// What is to be kept of a job that is about to be taken out of the queue.
+    pub fn kept(&mut self, now: Time, job: JobId) -> Option<KeptJob> {
+        let row = self.jobs.row(job)?;
+        Some(Arc::make_mut(&mut self.jobs).kept(row, now))
+    }
+
+    /// Of nodes that take no new jobs, only what running jobs hold can be used.
+    fn narrow_closed(&mut self) {
+        if self.nodes.closed.is_empty() {
+            return;
+        }
+        let mut held: BTreeMap<NodeId, GpuSet> =
+            self.nodes.closed.keys().map(|node| (*node, GpuSet::NONE)).collect();
+        for row in 0..self.jobs.len() {
+            for slice in &self.jobs.allocation(row).slices {
+                if let Some(held) = held.get_mut(&slice.node) {
+                    *held = held.or(slice.gpus);
+                }
+            }
+        }
+        if held != self.nodes.closed {
+            Arc::make_mut(&mut self.nodes).closed = held;
         }
     }
 
@@ -209,14 +257,10 @@ impl Scheduler {
         Impact::Changed
     }
 
-    fn cancel(&mut self, job: JobId, orders: &mut Vec<Command>) -> Impact {
+    fn take_out(&mut self, job: JobId, cause: StopCause, orders: &mut Vec<Command>) -> Impact {
         let Some(row) = self.jobs.row(job) else { return Impact::Same };
         if self.jobs.phase(row) == JobPhase::Running {
-            orders.push(Command::Stop {
-                job,
-                incarnation: self.jobs.incarnation(row),
-                cause: StopCause::Cancelled,
-            });
+            orders.push(Command::Stop { job, incarnation: self.jobs.incarnation(row), cause });
         }
         Arc::make_mut(&mut self.jobs).remove(row);
         Impact::Changed
@@ -291,6 +335,7 @@ impl Scheduler {
         for command in &commands {
             apply(jobs, &self.cluster, &self.nodes, now, command);
         }
+        self.narrow_closed();
         commands
     }
 

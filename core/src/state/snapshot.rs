@@ -40,6 +40,8 @@ pub struct NodeStates {
     pub is_up: Vec<bool>,
     /// GPUs that cannot be used, for nodes that have any.
     pub bad_gpus: BTreeMap<NodeId, GpuSet>,
+    /// Nodes that take no new jobs, and the GPUs that running jobs still hold there.
+    pub closed: BTreeMap<NodeId, GpuSet>,
     /// Data sets in each node's local cache; absent nodes have none.
     pub cached: BTreeMap<NodeId, Vec<DatasetId>>,
     /// Every data set, by id.
@@ -52,18 +54,20 @@ impl NodeStates {
         NodeStates {
             is_up: vec![true; cluster.nodes().len()],
             bad_gpus: BTreeMap::new(),
+            closed: BTreeMap::new(),
             cached: BTreeMap::new(),
             datasets: Vec::new(),
         }
     }
 
-    /// GPUs of a node that jobs can be given: none when it is down.
+    /// GPUs of a node that jobs can be given: none when it is down, and what its jobs hold when it takes no new ones.
     pub fn usable(&self, node: &Node) -> GpuSet {
         match self.is_up.get(node.id.index()) {
-            Some(true) if self.bad_gpus.is_empty() => GpuSet::first(node.n_gpus),
+            Some(true) if self.bad_gpus.is_empty() && self.closed.is_empty() => GpuSet::first(node.n_gpus),
             Some(true) => {
                 let bad = self.bad_gpus.get(&node.id).copied().unwrap_or(GpuSet::NONE);
-                GpuSet::first(node.n_gpus).without(bad)
+                let open = self.closed.get(&node.id).copied();
+                open.unwrap_or(GpuSet::first(node.n_gpus)).without(bad)
             }
             _ => GpuSet::NONE,
         }
@@ -106,7 +110,7 @@ impl Guards {
 impl Snapshot {
     /// Whether a job may be protected at all, now or later.
     pub fn may_protect(&self) -> bool {
-        self.guards.min_run > Span::ZERO || !self.nodes.datasets.is_empty()
+        self.guards.min_run > Span::ZERO || !self.nodes.datasets.is_empty() || !self.nodes.closed.is_empty()
     }
 
     /// Whether the job of a row may not be stopped yet.
@@ -114,6 +118,13 @@ impl Snapshot {
         self.may_protect()
             && self.jobs.phase(row) == JobPhase::Running
             && self.now < self.protected_until(row)
+    }
+
+    /// Whether the job of a row runs on a node that takes no new jobs.
+    pub fn is_on_closed(&self, row: usize) -> bool {
+        let closed = &self.nodes.closed;
+        let held = &self.jobs.allocation(row).slices;
+        !closed.is_empty() && held.iter().any(|slice| closed.contains_key(&slice.node))
     }
 
     /// From when on the running job of a row may be preempted: after the minimum run time, and when what it fetched and no
@@ -125,6 +136,10 @@ impl Snapshot {
         }
         let fetch = self.jobs.fetch(row);
         let held = || self.jobs.allocation(row).slices.iter().map(|slice| slice.node);
+        // On a node that takes no new jobs, those that run go on until they end.
+        if self.is_on_closed(row) {
+            return self.jobs.started(row) + Guards::NO_PREEMPTION;
+        }
         let of_use = match fetch > Span::ZERO && !self.nodes_have_data(row, held()) {
             true => fetch + fetch.min(self.round),
             false => Span::ZERO,

@@ -2,10 +2,12 @@
 //!
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
 //! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id. `saved` is how a table is
-//! written down.
+//! written down, `revised` what other rules change about its jobs.
 
+mod revised;
 mod saved;
 
+pub(crate) use revised::RevisedRates;
 pub use saved::{RestoreError, SavedRow, SavedTable};
 
 use std::collections::VecDeque;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
+use crate::event::KeptJob;
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
 use crate::resources::Host;
@@ -150,17 +153,6 @@ struct Pace {
     #[serde(with = "saved::perhaps_infinite")]
     fair_s_per_iteration: f64,
     gpus: f64,
-}
-
-/// How fast a job is thought to be, after a change of what is known about it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RevisedRates {
-    /// Iterations per second at the proportional share.
-    pub(crate) fair_rate: f64,
-    /// The same with what it holds.
-    pub(crate) rate: f64,
-    /// How many times as fast as at the proportional share it is at best.
-    pub(crate) best_speed: f64,
 }
 
 /// All jobs that have arrived and not ended.
@@ -516,6 +508,28 @@ impl JobTable {
         std::mem::take(&mut self.allocations[row])
     }
 
+    /// What is to be kept of a job that is about to leave and may come back.
+    pub(crate) fn kept(&mut self, row: usize, now: Time) -> KeptJob {
+        self.count_row(row, now);
+        KeptJob {
+            incarnation: self.incarnations[row],
+            done: self.columns.done[row],
+            attained_s: self.columns.attained[row],
+            service_s: self.columns.service[row],
+            preemptions: self.columns.preemptions[row],
+        }
+    }
+
+    /// The job of a row, just inserted, was here before.
+    pub(crate) fn restore(&mut self, row: usize, now: Time, kept: &KeptJob) {
+        self.incarnations[row] = kept.incarnation;
+        self.columns.attained[row] = kept.attained_s;
+        self.columns.service[row] = kept.service_s;
+        self.columns.preemptions[row] = kept.preemptions;
+        self.columns.since[row] = now.as_secs_f64();
+        self.report_done(row, now, kept.done);
+    }
+
     /// Reported progress replaces the estimate.
     pub(crate) fn report_done(&mut self, row: usize, now: Time, done: f64) {
         self.count_row(row, now);
@@ -534,6 +548,7 @@ impl JobTable {
         self.count_row(row, now);
         let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
         let (work, done) = (self.columns.work[row], self.columns.done[row]);
+        self.columns.priority[row] = f64::from(spec.priority);
         self.columns.duration[row] = work * fair_s_per_iteration;
         self.columns.remaining[row] = ((work - done) * fair_s_per_iteration).max(0.0);
         let pace = &mut self.paces[row];
@@ -548,32 +563,6 @@ impl JobTable {
             pace.rate = rate;
         }
         self.specs[row] = spec;
-    }
-
-    /// Replaces all that is known of a job besides its progress: whose it is, what it asks for, and how fast it is.
-    pub(crate) fn revise(
-        &mut self,
-        row: usize,
-        now: Time,
-        spec: Arc<JobSpec>,
-        demand_per_gpu: Host,
-        rates: RevisedRates,
-    ) {
-        let demand = demand_per_gpu.times(spec.gpus.asked);
-        let c = &mut self.columns;
-        c.priority[row] = f64::from(spec.priority);
-        c.gpus[row] = f64::from(spec.gpus.asked);
-        c.best_speed[row] = rates.best_speed;
-        c.work[row] = spec.estimated_work;
-        c.deadline[row] = spec.deadline.first().map_or(f64::INFINITY, Time::as_secs_f64);
-        c.cpu_demand[row] = demand.cpus();
-        c.mem_demand[row] = demand.mem_gb();
-        c.storage_demand[row] = demand.storage_mb_per_s();
-        c.tenant[row] = f64::from(spec.tenant.0);
-        self.gpus[row] = spec.gpus.asked;
-        self.demand_per_gpu[row] = demand_per_gpu;
-        self.sizes[row] = Size::of(spec.gpus.asked, &demand_per_gpu);
-        self.correct(row, now, spec, rates.fair_rate, rates.rate);
     }
 
     /// For [`OverwriteJobs`](crate::artifact::OverwriteJobs).

@@ -19,13 +19,9 @@ impl ClusterState {
                 self.receive(now, *job, user, *key, request);
                 None
             }
-            Record::JobSubmitted { job } => {
-                self.held.remove(job);
-                let known = self.job_mut(*job)?;
-                known.standing = Standing::Active;
-                Some(Event::JobSubmitted(Arc::clone(&known.spec)))
-            }
+            Record::JobSubmitted { job } => self.hand_over(*job),
             Record::JobStarted { job, incarnation } => {
+                self.begins_to_run(now, *job);
                 let known = self.job_mut(*job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
@@ -51,10 +47,12 @@ impl ClusterState {
                 None
             }
             Record::JobStopped { job, incarnation, done } => {
+                self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 Some(Event::JobStopped { job: *job, incarnation: *incarnation, done })
             }
             Record::JobRequeued { job, incarnation, done, reason, is_failure } => {
+                self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 let known = self.job_mut(*job)?;
                 known.n_failures += u32::from(*is_failure);
@@ -62,6 +60,9 @@ impl ClusterState {
                 Some(Event::JobRequeued { job: *job, incarnation: *incarnation, done })
             }
             Record::JobFinished { job, incarnation, done } => {
+                self.stops_running(now, *job);
+                self.held.remove(job);
+                self.tell_dependents(*job, Standing::Finished);
                 let known = self.job_mut(*job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
@@ -80,10 +81,12 @@ impl ClusterState {
             Record::NodeReturned { node } => Some(Event::NodeReturned { node: *node }),
             Record::GpuLost { node, gpu, .. } => Some(Event::GpuLost { node: *node, gpu: *gpu }),
             Record::GpuReturned { node, gpu } => Some(Event::GpuReturned { node: *node, gpu: *gpu }),
-            Record::NodeDrained { node, is_drained, .. } => {
+            Record::NodeDrained { node, is_drained, reason, .. } => {
                 self.drained.retain(|known| known != node);
+                self.drain_reasons.remove(node);
                 if *is_drained {
                     self.drained.push(*node);
+                    self.drain_reasons.insert(*node, reason.clone());
                     return Some(Event::NodeLost { node: *node });
                 }
                 None
@@ -137,6 +140,15 @@ impl ClusterState {
             | Record::Acted { .. }
             | Record::Image { .. }
             | Record::Noted { .. } => None,
+            Record::JobTimedOut { .. }
+            | Record::JobDeclined { .. }
+            | Record::JobExited { .. }
+            | Record::JobHeld { .. }
+            | Record::JobReleased { .. }
+            | Record::JobSentBack { .. }
+            | Record::JobPrioritized { .. }
+            | Record::NodeClosed { .. }
+            | Record::NodeOpened { .. } => self.fold_life(now, record),
         }
     }
 
@@ -154,7 +166,9 @@ impl ClusterState {
         Some(known.done)
     }
 
-    fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
+    pub(super) fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
+        self.stops_running(now, job);
+        self.tell_dependents(job, standing);
         let was_held = self.held.remove(&job);
         let known = self.job_mut(job)?;
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
@@ -169,6 +183,7 @@ impl ClusterState {
     fn note_order(&mut self, now: Time, order: &Command) {
         match order {
             Command::Decline { job, reason } => {
+                self.tell_dependents(*job, Standing::Declined);
                 if let Some(known) = self.job_mut(*job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);

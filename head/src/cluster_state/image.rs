@@ -3,7 +3,7 @@
 //!
 //! An image is JSON. A new field of what it holds needs a default, or images of earlier versions cannot be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rota_core::allocation::GpuSet;
@@ -20,7 +20,7 @@ use rota_traces::error::InputError;
 use rota_transport::message::JobRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{Answered, ClusterState, CurrentPolicy, JobRecord, Standing, base_profile, paced};
+use super::{Answered, ClusterState, CurrentPolicy, JobLife, JobRecord, Standing, base_profile, paced};
 use crate::record::{NodeHas, Record};
 use crate::rules::Rules;
 
@@ -30,6 +30,10 @@ pub struct Image {
     rules: Rules,
     nodes: Vec<SavedNode>,
     drained: Vec<NodeId>,
+    #[serde(default)]
+    closed: BTreeSet<NodeId>,
+    #[serde(default)]
+    drain_reasons: Vec<(NodeId, String)>,
     tenants: Vec<String>,
     policy: CurrentPolicy,
     n_rounds: u64,
@@ -50,6 +54,9 @@ struct SavedNode {
     has: NodeHas,
     is_up: bool,
     bad_gpus: GpuSet,
+    /// If it takes no new jobs: the GPUs that are still held there.
+    #[serde(default)]
+    closed: Option<GpuSet>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +79,8 @@ struct SavedJob {
     ran_on: Option<NodeId>,
     skipped: f64,
     gpu_s: f64,
+    #[serde(default)]
+    life: JobLife,
 }
 
 /// An image that cannot be used.
@@ -125,6 +134,9 @@ impl ClusterState {
             held: _,
             nodes: _,
             drained,
+            closed,
+            drain_reasons,
+            limits: _,
             policy,
             n_rounds,
             changed,
@@ -146,6 +158,7 @@ impl ClusterState {
             },
             is_up: states.is_up.get(node.id.index()) == Some(&true),
             bad_gpus: states.bad_gpus.get(&node.id).copied().unwrap_or(GpuSet::NONE),
+            closed: states.closed.get(&node.id).copied(),
         };
         // What is read back has none either, so two images of one state are equal.
         let no_profile = Arc::new(Profile::plain("", 1.0));
@@ -154,6 +167,8 @@ impl ClusterState {
             rules: Rules::clone(rules),
             nodes: cluster.nodes().iter().map(node).collect(),
             drained: drained.clone(),
+            closed: closed.clone(),
+            drain_reasons: drain_reasons.iter().map(|(node, reason)| (*node, reason.clone())).collect(),
             tenants: tenants.clone(),
             policy: policy.clone(),
             n_rounds: *n_rounds,
@@ -185,12 +200,15 @@ impl ClusterState {
         states.is_up = nodes.iter().map(|node| node.is_up).collect();
         let bad = (0_u32..).map(NodeId).zip(&nodes).filter(|(_, node)| !node.bad_gpus.is_empty());
         states.bad_gpus = bad.map(|(id, node)| (id, node.bad_gpus)).collect();
-        let table = JobTable::restore(&image.table, |job| jobs.get(&job).map(|job| Arc::clone(&job.spec)))?;
+        let closed = (0_u32..).map(NodeId).zip(&nodes);
+        states.closed = closed.filter_map(|(id, node)| Some((id, node.closed?))).collect();
+        let table = JobTable::restored(&image.table, |job| jobs.get(&job).map(|job| Arc::clone(&job.spec)))?;
         let scheduler = Scheduler::new(cluster, rules.guards(), rules.round, Vec::new());
         let mut scheduler = scheduler.restored(table, states);
         scheduler.name_tenants(&tenants);
         scheduler.set_min_run(image.min_run);
         let is_held = |(_, job): &(&JobId, &Arc<JobRecord>)| job.standing == Standing::Held;
+        let limits = jobs.iter().filter_map(|(id, job)| Some((job.limit_at()?, *id))).collect();
         Ok(ClusterState {
             held: jobs.iter().filter(is_held).map(|(id, _)| *id).collect(),
             rules: Arc::new(rules),
@@ -199,6 +217,9 @@ impl ClusterState {
             next_job: image.next_job,
             nodes: nodes.into_iter().map(|node| node.name).collect(),
             drained,
+            closed: image.closed,
+            drain_reasons: image.drain_reasons.into_iter().collect(),
+            limits,
             policy,
             n_rounds,
             changed,
@@ -238,6 +259,7 @@ impl SavedJob {
             ran_on,
             skipped,
             gpu_s,
+            life,
         } = job;
         SavedJob {
             id,
@@ -257,6 +279,7 @@ impl SavedJob {
             ran_on: *ran_on,
             skipped: *skipped,
             gpu_s: *gpu_s,
+            life: life.clone(),
         }
     }
 
@@ -279,6 +302,7 @@ impl SavedJob {
             ran_on: self.ran_on,
             skipped: self.skipped,
             gpu_s: self.gpu_s,
+            life: self.life,
         }
     }
 }

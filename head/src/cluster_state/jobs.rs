@@ -12,9 +12,10 @@ use rota_transport::message::JobRequest;
 use serde::{Deserialize, Serialize};
 
 use super::ClusterState;
+use super::life::{JobLife, OnHold};
 use crate::rules::Rules;
 
-/// Seconds that a job is assumed to run when its request does not say how long.
+/// Seconds that a job without a time limit is assumed to run when its request does not say how long.
 const UNKNOWN_WORK_S: f64 = 86_400.0;
 const HOUR: Span = Span::from_secs(3600);
 /// How long the answer to a submission is kept for a sender that asks again.
@@ -51,6 +52,8 @@ pub struct JobRecord {
     pub ran_on: Option<NodeId>,
     /// Iterations that its last launch was credited with when time was skipped.
     pub skipped: f64,
+    /// How long it has run, who holds it, what it waits for.
+    pub life: JobLife,
     /// GPU time it received, in GPU-seconds; counted when it ends.
     pub gpu_s: f64,
 }
@@ -59,7 +62,7 @@ pub struct JobRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// Taken in; the scheduler does not know it yet.
+    /// Taken in, or taken out of the queue: the scheduler does not know it.
     Held,
     /// The scheduler knows it: it asks, waits or runs.
     Active,
@@ -71,6 +74,8 @@ pub enum Standing {
     Cancelled,
     /// Given up after too many failures.
     Failed,
+    /// Stopped because it had run for as long as it may.
+    TimeLimit,
 }
 
 impl Standing {
@@ -88,6 +93,7 @@ impl Standing {
             Standing::Declined => "declined",
             Standing::Cancelled => "cancelled",
             Standing::Failed => "failed",
+            Standing::TimeLimit => "time-limit",
         }
     }
 
@@ -100,6 +106,7 @@ impl Standing {
             Standing::Declined,
             Standing::Cancelled,
             Standing::Failed,
+            Standing::TimeLimit,
         ];
         all.into_iter().find(|standing| standing.as_str() == name)
     }
@@ -161,6 +168,15 @@ impl ClusterState {
             last_launch: (Incarnation(0), Vec::new()),
             ran_on: None,
             skipped: 0.0,
+            life: JobLife {
+                key,
+                unmet: request.conditions.after.clone(),
+                hold: request
+                    .conditions
+                    .is_held
+                    .then(|| OnHold { user: user.to_owned(), by_operator: false }),
+                ..JobLife::default()
+            },
             gpu_s: 0.0,
         };
         self.jobs.insert(job, Arc::new(record));
@@ -217,6 +233,7 @@ impl ClusterState {
         });
         let profile = base_profile(&self.profiles, request.model.as_str(), self.least_share());
         let gpu_type = self.scheduler.cluster().gpu_type_id(request.gpu_type.as_str());
+        let unknown = request.conditions.time_limit.map_or(UNKNOWN_WORK_S, |most| most.span().as_secs_f64());
         JobSpec {
             id,
             name: request.name.as_str().into(),
@@ -225,7 +242,7 @@ impl ClusterState {
             batch: request.batch,
             gpus: GpuRequest { asked: request.gpus, levels: request.levels.clone().into() },
             gpu_type,
-            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { UNKNOWN_WORK_S },
+            estimated_work: if request.work.count() > 0.0 { request.work.count() } else { unknown },
             arrival: now,
             deadline: request.deadline.map_or(Deadline::None, |wait| Deadline::Strict(now + wait.span())),
             dataset: None,

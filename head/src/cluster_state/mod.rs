@@ -3,16 +3,18 @@
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
 //! therefore arrive where the live head was. Jobs that have ended leave it when the history has them
 //! ([`ClusterState::retire`]), which nothing else depends on. Nothing here talks to an agent, a user, a disk or a clock. `fold`
-//! is what each record does, `jobs` what is kept of a job, `image` how a state is written down.
+//! is what each record does, `jobs` what is kept of a job, `life` what else happens to one, `image` how a state is written down.
 
 mod fold;
 mod image;
 mod jobs;
+mod life;
 
 pub use image::{Image, ImageError};
 
 use jobs::{Answered, base_profile, paced};
 pub use jobs::{JobRecord, Standing};
+pub use life::{JobLife, OnHold};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,12 +72,18 @@ pub struct ClusterState {
     jobs: BTreeMap<JobId, Arc<JobRecord>>,
     /// The number of the next job.
     next_job: u32,
-    /// Jobs that were received and have not reached the scheduler.
+    /// Jobs that were received and have not reached the scheduler, or were taken out of it.
     held: BTreeSet<JobId>,
     /// Names of nodes, by number.
     nodes: Vec<String>,
     /// Nodes that an operator took out of service.
     drained: Vec<NodeId>,
+    /// Nodes that take no new jobs.
+    closed: BTreeSet<NodeId>,
+    /// Why nodes are drained or closed, as operators put it.
+    drain_reasons: BTreeMap<NodeId, String>,
+    /// When running jobs reach their time limits.
+    limits: BTreeSet<(Time, JobId)>,
     policy: CurrentPolicy,
     /// Decisions asked for so far.
     n_rounds: u64,
@@ -105,6 +113,9 @@ impl ClusterState {
             held: BTreeSet::new(),
             nodes: Vec::new(),
             drained: Vec::new(),
+            closed: BTreeSet::new(),
+            drain_reasons: BTreeMap::new(),
+            limits: BTreeSet::new(),
             policy: CurrentPolicy::default(),
             n_rounds: 0,
             changed: None,
@@ -133,7 +144,9 @@ impl ClusterState {
         let mut ended = Vec::new();
         if let Record::JobFinished { job, .. }
         | Record::JobCancelled { job, .. }
-        | Record::JobFailed { job, .. } = record
+        | Record::JobFailed { job, .. }
+        | Record::JobTimedOut { job, .. }
+        | Record::JobDeclined { job, .. } = record
         {
             self.count_gpu_time(now, *job);
             ended.extend(self.job(*job).map(|_| *job));
@@ -244,6 +257,16 @@ impl ClusterState {
     /// Whether an operator took a node out of service.
     pub fn is_drained(&self, node: NodeId) -> bool {
         self.drained.contains(&node)
+    }
+
+    /// Nodes that take no new jobs.
+    pub fn closed(&self) -> &BTreeSet<NodeId> {
+        &self.closed
+    }
+
+    /// Why a node is drained or takes no new jobs; empty if nobody said.
+    pub fn drain_reason(&self, node: NodeId) -> &str {
+        self.drain_reasons.get(&node).map_or("", String::as_str)
     }
 
     /// The policy that decides, with its memory.

@@ -7,7 +7,7 @@ use rota_transport::access::RequestKind;
 
 use super::Engine;
 use super::refusal::Refusal;
-use crate::cluster_state::JobRecord;
+use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
 use crate::roles::{Person, Roles, RolesError};
 use crate::state::Moment;
@@ -42,9 +42,14 @@ pub(super) enum Found<'a> {
 impl Found<'_> {
     /// Whether it has ended.
     pub(super) fn is_over(&self) -> bool {
+        self.standing().is_over()
+    }
+
+    /// How far it has come.
+    pub(super) fn standing(&self) -> Standing {
         match self {
-            Found::Here(job) => job.standing.is_over(),
-            Found::Ended(_) => true,
+            Found::Here(job) => job.standing,
+            Found::Ended(job) => job.standing,
         }
     }
 

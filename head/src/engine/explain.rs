@@ -39,6 +39,9 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         return Ok(explain_ended(&ended));
     }
     if job.standing == Standing::Held {
+        if let Some(why) = job.kept_back() {
+            return Ok(format!("{name} is held: {why}"));
+        }
         let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
         return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
     }
@@ -64,8 +67,12 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
             true => format!("about {:.0} s are left{pace}", left / rate),
             false => "it runs until it exits".to_owned(),
         };
+        let limit = match job.limit_at() {
+            Some(at) => format!("; its time limit is {:.0} s away", (at - moment.now).as_secs_f64().max(0.0)),
+            None => String::new(),
+        };
         let slow = slow_for_want_of_cpus_or_memory(&snapshot, row);
-        return Ok(format!("{name} {how} on {gpus} GPUs{reason}{slow}; {left}"));
+        return Ok(format!("{name} {how} on {gpus} GPUs{reason}{slow}; {left}{limit}"));
     }
     let needs = job.spec.gpus.min();
     let held: u32 = (0..snapshot.jobs.len()).map(|row| snapshot.jobs.allocation(row).n_gpus()).sum();

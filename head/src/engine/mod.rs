@@ -5,12 +5,15 @@
 //! job is taken in; what runs goes on.
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
-//! person may ask, `users` answers requests, with the help of `submit`, `policies`, `views`, `explain` and `fast_forward`;
-//! `streams` sends long answers.
+//! person may ask, `users` answers requests, with the help of `submit`, `change`, `drain`, `policies`, `views`, `explain` and
+//! `fast_forward`; `streams` sends long answers.
 
 mod access;
+mod change;
+mod drain;
 mod explain;
 mod fast_forward;
+mod history;
 #[cfg(test)]
 mod overtaken;
 mod policies;
@@ -164,6 +167,8 @@ impl Engine {
             }
             let moment = self.clock.moment();
             self.state.tick(moment);
+            self.state.end_over_time(moment);
+            self.state.drain_idle(moment);
             self.begin_round_if_due(moment);
             self.state.launch_what_can(moment);
             self.write_and_send();
@@ -184,7 +189,8 @@ impl Engine {
         let round = self.next_round(moment).map(|at| self.clock.to_real(at - moment.now));
         let gap = self.timer.not_before().map(|real| real - moment.real);
         let round = round.map(|round| gap.map_or(round, |gap| round.max(gap)));
-        let soonest = [tick, round].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
+        let limit = self.state.cluster().next_limit().map(|(at, _)| self.clock.to_real(at - moment.now));
+        let soonest = [tick, round, limit].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
         Duration::from_micros(soonest.0.clamp(1_000, 1_000_000) as u64)
     }
 

@@ -39,6 +39,26 @@ pub(crate) enum Refusal {
     IsDrained(Name),
     #[error("{0} is not drained")]
     IsNotDrained(Name),
+    #[error("{0} takes no new jobs already")]
+    IsClosed(Name),
+    #[error("the reason has control characters")]
+    ReasonControlCharacter,
+    #[error("no job was named: give numbers, a range, an array, a name or a user")]
+    NoSelection,
+    #[error("{0} to {1} is not a range of jobs")]
+    Range(JobId, JobId),
+    #[error("no job that has not ended is among those named")]
+    NothingSelected,
+    #[error("none of the jobs named {0}")]
+    NothingToChange(&'static str),
+    #[error("job {0} was held by an operator, who has to release it")]
+    HeldByOperator(JobId),
+    #[error("jobs of `{0}`: only operators may name other users")]
+    OthersJobs(Text),
+    #[error("priority {0}: only operators may give jobs one above 0")]
+    Priority(i32),
+    #[error("a job ends as finished, failed, cancelled, declined or time-limit")]
+    NotAnEnd,
     #[error("{0} jobs: 1 to {1} can be submitted at once")]
     NumberOfJobs(usize, usize),
     #[error("job `{name}`: {fault}")]
@@ -66,6 +86,14 @@ pub(crate) enum JobFault {
     NoWork,
     #[error("{user} may not submit for the tenant `{tenant}`, only for {known}")]
     Tenant { tenant: String, user: Name, known: String },
+    #[error("priority {0}: only operators may give jobs one above 0")]
+    Priority(i32),
+    #[error("waits for {0} jobs, at most {1} are possible")]
+    Dependencies(usize, usize),
+    #[error("waits for job {job} to finish, which has ended otherwise: {how}")]
+    Broken { job: JobId, how: &'static str },
+    #[error("its time limit is 0")]
+    NoTime,
     #[error("its {0} has control characters")]
     ControlCharacter(&'static str),
     #[error("has no command")]

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rota_core::ids::JobId;
 use rota_core::time::Time;
-use rota_transport::message::{EventView, JobStateView, JobView, ToUser};
-use rota_transport::value::{Iterations, LongText, Name, Text};
+use rota_transport::message::{EventView, JobView, ToUser};
+use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
 
 use super::replies::{Reply, failed};
-use crate::cluster_state::Standing;
+use super::views;
 use crate::record::Record;
 use crate::roles::Person;
 use crate::store::StoreError;
@@ -227,12 +227,7 @@ pub(super) fn ended_view(job: &EndedJob) -> Option<JobView> {
         name: Text::cut(&job.name),
         user: Name::new(job.user.as_str()).ok()?,
         model: Text::cut(&job.model),
-        state: match job.standing {
-            Standing::Finished => JobStateView::Finished,
-            Standing::Declined => JobStateView::Declined,
-            Standing::Cancelled => JobStateView::Cancelled,
-            Standing::Failed | Standing::Held | Standing::Active => JobStateView::Failed,
-        },
+        state: views::state_of_ended(job.standing),
         reason: Text::cut(&job.reason),
         gpus_asked: job.gpus,
         gpus_held: 0,
@@ -246,5 +241,8 @@ pub(super) fn ended_view(job: &EndedJob) -> Option<JobView> {
         incarnation: job.last_launch,
         n_failures: job.n_failures,
         n_preemptions: job.n_preemptions,
+        priority: job.priority,
+        time_limit: job.time_limit.map(Wait::cut),
+        exit_code: job.exit_code,
     })
 }

@@ -1,11 +1,13 @@
 //! Submissions: which jobs are taken in, and for whom they count.
 
+use rota_core::time::Span;
 use rota_traces::profile::ProfileSet;
-use rota_transport::message::{JobRequest, Launcher, ToUser};
+use rota_transport::message::{JobRequest, Launcher, Needs, ToUser};
 use rota_transport::value::{Text, is_plain};
 
-use super::Engine;
 use super::refusal::{JobFault, Refusal};
+use super::{Engine, access};
+use crate::cluster_state::Standing;
 use crate::record::Record;
 use crate::roles::Person;
 use crate::state::Moment;
@@ -33,6 +35,7 @@ pub(super) fn submit(
     }
     let mut jobs = jobs;
     for job in &mut jobs {
+        check_conditions(engine, person, job)?;
         let checked =
             check_request(job, engine.state.cluster().profiles()).and_then(|()| set_tenant(person, job));
         checked.map_err(|fault| Refusal::Job { name: job.name.clone(), fault })?;
@@ -57,6 +60,42 @@ fn set_tenant(person: &Person, job: &mut JobRequest) -> Result<(), JobFault> {
     })?;
     let is_user = tenant == person.name.as_str();
     job.tenant = Text::cut(if is_user { "" } else { tenant });
+    Ok(())
+}
+
+/// The most jobs that one job can wait for.
+const MOST_DEPENDENCIES: usize = 10_000;
+
+/// Checks when a job may begin, for how long it may run and how important it may be. What it waits for and has happened is
+/// left out.
+fn check_conditions(engine: &Engine, person: &Person, job: &mut JobRequest) -> Result<(), Refusal> {
+    let name = job.name.clone();
+    let wrong = |fault| Refusal::Job { name: name.clone(), fault };
+    if job.priority > 0 && !person.operates() {
+        return Err(wrong(JobFault::Priority(job.priority)));
+    }
+    let conditions = &mut job.conditions;
+    if conditions.time_limit.is_some_and(|most| most.span() <= Span::ZERO) {
+        return Err(wrong(JobFault::NoTime));
+    }
+    conditions.after.sort_unstable();
+    conditions.after.dedup();
+    if conditions.after.len() > MOST_DEPENDENCIES {
+        return Err(wrong(JobFault::Dependencies(conditions.after.len(), MOST_DEPENDENCIES)));
+    }
+    let mut open = Vec::new();
+    for dependency in &conditions.after {
+        let standing = access::job(engine, person, dependency.job)?.standing();
+        match (standing.is_over(), dependency.needs) {
+            (false, _) => open.push(*dependency),
+            (true, Needs::Finished) if standing != Standing::Finished => {
+                let how = super::views::state_of_ended(standing).as_str();
+                return Err(wrong(JobFault::Broken { job: dependency.job, how }));
+            }
+            (true, _) => {}
+        }
+    }
+    conditions.after = open;
     Ok(())
 }
 

@@ -2,16 +2,19 @@
 //! an agent, once they have answered.
 
 use rota_core::ids::JobId;
-use rota_transport::message::{Attempt, FromUser, PROTOCOL_VERSION, Task, ToUser, WhichJobs};
-use rota_transport::value::{LongText, MOST_LOG_BYTES, Name};
+use rota_transport::message::{
+    Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, Task, ToUser, WhichJobs,
+};
+use rota_transport::value::{LongText, MOST_LOG_BYTES, Text};
 
 use super::access::Found;
+use super::change::change;
+use super::drain::drain;
 use super::refusal::Refusal;
 use super::replies::{Reply, failed};
 use super::streams::{self, Stream};
 use super::submit::submit;
-use super::{Engine, access, explain, fast_forward, policies, views};
-use crate::record::Record;
+use super::{Engine, access, explain, fast_forward, history, policies, views};
 use crate::roles::Person;
 use crate::state::Moment;
 
@@ -58,10 +61,23 @@ fn answer_at_once(
         }
         FromUser::Status { .. } => vec![ToUser::Status(views::status(engine, moment)), ToUser::End],
         FromUser::Submit { jobs, key } => submit(engine, moment, person, jobs, key)?,
-        FromUser::Cancel { jobs } => cancel(engine, moment, person, &jobs)?,
+        FromUser::Cancel { jobs } => {
+            change(engine, moment, person, &JobSelection::these(jobs), JobChange::Cancel)?;
+            vec![ToUser::End]
+        }
+        FromUser::Change { jobs, change: what } => {
+            vec![ToUser::Changed(change(engine, moment, person, &jobs, what)?), ToUser::End]
+        }
         FromUser::Jobs { which } => views::jobs(engine, person, &which)?,
         FromUser::Nodes => vec![ToUser::Nodes(views::nodes(engine, person)), ToUser::End],
-        FromUser::Drain { node, is_drained } => drain(engine, moment, &person.name, &node, is_drained)?,
+        FromUser::Drain { node, is_drained } => {
+            let service = if is_drained { NodeService::Out } else { NodeService::In };
+            drain(engine, moment, person, &node, service, &Text::cut(""))?
+        }
+        FromUser::ServiceNode { node, service, reason } => {
+            drain(engine, moment, person, &node, service, &reason)?
+        }
+        FromUser::History { filter } => history::history(engine, person, &filter)?,
         FromUser::Explain { job } => {
             let ended = match access::job(engine, person, job)? {
                 Found::Here(_) => None,
@@ -101,47 +117,6 @@ fn answer_at_once(
         | FromUser::Events { .. }
         | FromUser::Logs { .. } => unreachable!("answered when the decider, an agent or a reader has"),
     })
-}
-
-fn cancel(
-    engine: &mut Engine,
-    moment: Moment,
-    person: &Person,
-    jobs: &[JobId],
-) -> Result<Vec<ToUser>, Refusal> {
-    for job in jobs {
-        let known = access::job(engine, person, *job)?;
-        if known.is_over() {
-            return Err(Refusal::JobHasEnded(*job));
-        }
-    }
-    for job in jobs {
-        engine.state.record(moment, Record::JobCancelled { job: *job, user: person.name.to_string() });
-    }
-    Ok(vec![ToUser::End])
-}
-
-fn drain(
-    engine: &mut Engine,
-    moment: Moment,
-    user: &Name,
-    name: &Name,
-    is_drained: bool,
-) -> Result<Vec<ToUser>, Refusal> {
-    let cluster = engine.state.cluster();
-    let node = cluster.node(name.as_str()).ok_or_else(|| Refusal::NoSuchNode(name.clone()))?;
-    match (cluster.is_drained(node), is_drained) {
-        (true, true) => return Err(Refusal::IsDrained(name.clone())),
-        (false, false) => return Err(Refusal::IsNotDrained(name.clone())),
-        _ => {}
-    }
-    let user = user.to_string();
-    engine.state.record(moment, Record::NodeDrained { node, is_drained, user });
-    let is_there = engine.state.agents().get(name).is_some_and(|agent| agent.is_known());
-    if !is_drained && is_there {
-        engine.state.record(moment, Record::NodeReturned { node });
-    }
-    Ok(vec![ToUser::End])
 }
 
 /// Orders a piece of a job's output; the user is answered when it comes.

@@ -86,12 +86,12 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
     let cluster = engine.state.cluster();
     let live = engine.state.launches().newest(id);
     let row = cluster.scheduler().jobs().row(id);
+    let kept_back = job.kept_back().filter(|_| job.standing == Standing::Held);
     let state = match (job.standing, live.map(|(_, live)| &live.phase)) {
-        (Standing::Finished, _) => JobStateView::Finished,
-        (Standing::Declined, _) => JobStateView::Declined,
-        (Standing::Cancelled, _) => JobStateView::Cancelled,
-        (Standing::Failed, _) => JobStateView::Failed,
-        (Standing::Held, _) => JobStateView::Asking,
+        (standing, _) if standing.is_over() => state_of_ended(standing),
+        (Standing::Held, Some(_)) => JobStateView::Stopping,
+        (Standing::Held, None) if kept_back.is_some() => JobStateView::Held,
+        (Standing::Held, None) => JobStateView::Asking,
         (_, Some(LaunchPhase::Running)) => JobStateView::Running,
         (_, Some(LaunchPhase::Starting | LaunchPhase::Waiting | LaunchPhase::Fetching)) => {
             JobStateView::Starting
@@ -113,7 +113,7 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         user: Name::new(job.user.as_str()).expect("the sender's name was checked when it connected"),
         model: job.request.model.clone(),
         state,
-        reason: Text::cut(&job.reason),
+        reason: Text::cut(kept_back.as_deref().unwrap_or(&job.reason)),
         gpus_asked: job.request.gpus,
         gpus_held: held.map_or(0, |held| held.n_gpus()),
         nodes: held.map_or_else(Vec::new, |held| held.slices.iter().map(|s| node_name(s.node)).collect()),
@@ -126,6 +126,20 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
         incarnation: job.last_launch.0,
         n_failures: job.n_failures,
         n_preemptions: job.n_preemptions,
+        priority: job.spec.priority,
+        time_limit: job.request.conditions.time_limit,
+        exit_code: job.life.exit_code,
+    }
+}
+
+/// How a job that has ended is shown.
+pub(super) fn state_of_ended(standing: Standing) -> JobStateView {
+    match standing {
+        Standing::Finished => JobStateView::Finished,
+        Standing::Declined => JobStateView::Declined,
+        Standing::Cancelled => JobStateView::Cancelled,
+        Standing::TimeLimit => JobStateView::TimeLimit,
+        Standing::Failed | Standing::Held | Standing::Active => JobStateView::Failed,
     }
 }
 
@@ -136,8 +150,11 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
         let node = agent.node().and_then(|node| cluster.scheduler().cluster().node(node));
         let is_drained = agent.node().is_some_and(|node| cluster.is_drained(node));
         let is_up = agent.node().is_some_and(|node| cluster.is_up(node));
+        let is_closed = agent.node().is_some_and(|node| cluster.closed().contains(&node));
+        let drain_reason = agent.node().map_or("", |node| cluster.drain_reason(node));
         let state = match () {
             () if is_drained => NodeStateView::Drained,
+            () if is_up && is_closed => NodeStateView::Draining,
             () if !is_up => NodeStateView::Lost,
             () if agent.is_silent() => NodeStateView::Silent,
             () => NodeStateView::Up,
@@ -165,7 +182,11 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
                 .map(|attempt| attempt.job)
                 .filter(|job| access::may_see(engine, person, *job))
                 .collect(),
-            reason: Text::cut(agent.reason()),
+            reason: Text::cut(&match (drain_reason, agent.reason()) {
+                (of_drain, "") => of_drain.to_owned(),
+                ("", of_agent) => of_agent.to_owned(),
+                (of_drain, of_agent) => format!("{of_drain}; {of_agent}"),
+            }),
         }
     };
     engine.state.agents().iter().map(view).collect()

@@ -157,6 +157,9 @@ pub enum Record {
         is_drained: bool,
         /// The user who asked for it.
         user: String,
+        /// Why, as they put it; may be empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
     /// Another policy decides from here on.
     PolicySet {
@@ -246,6 +249,77 @@ pub enum Record {
     Noted {
         /// A sentence as `rota events` shows it.
         text: String,
+    },
+    /// A job had run for as long as it may, and is stopped.
+    JobTimedOut {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// How long it ran, over all its launches.
+        ran: Span,
+    },
+    /// A job can never begin.
+    JobDeclined {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// Why, as users read it.
+        reason: String,
+    },
+    /// A rank of a launch failed by itself.
+    JobExited {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// Launches of a job are counted from 1.
+        incarnation: Incarnation,
+        /// Its exit code, or 128 and the number of the signal that ended it.
+        code: i32,
+    },
+    /// A job is kept from running until it is released.
+    JobHeld {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// The user who asked for it.
+        user: String,
+        /// Whether only operators may release it.
+        by_operator: bool,
+    },
+    /// A job that was held may run.
+    JobReleased {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// The user who asked for it.
+        user: String,
+    },
+    /// A job that ran was stopped on request, and waits again.
+    JobSentBack {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// The user who asked for it.
+        user: String,
+    },
+    /// A job has another priority.
+    JobPrioritized {
+        /// The number that its `JobReceived` gave it.
+        job: JobId,
+        /// Its priority from now on.
+        priority: i32,
+        /// The user who asked for it.
+        user: String,
+    },
+    /// A node takes no new jobs, and is drained when those that run there have ended.
+    NodeClosed {
+        /// The number that its `NodeJoined` gave it.
+        node: NodeId,
+        /// The user who asked for it.
+        user: String,
+        /// Why, as they put it; may be empty.
+        reason: String,
+    },
+    /// A node that took no new jobs takes them again.
+    NodeOpened {
+        /// The number that its `NodeJoined` gave it.
+        node: NodeId,
+        /// The user who asked for it.
+        user: String,
     },
     /// Jobs reported progress that their estimates did not foresee.
     Progressed {

@@ -32,6 +32,15 @@ impl Record {
             Record::TimeJumped { .. } => "time-jumped",
             Record::Acted { .. } => "acted",
             Record::Noted { .. } => "noted",
+            Record::JobTimedOut { .. } => "job-timed-out",
+            Record::JobDeclined { .. } => "job-declined",
+            Record::JobExited { .. } => "job-exited",
+            Record::JobHeld { .. } => "job-held",
+            Record::JobReleased { .. } => "job-released",
+            Record::JobSentBack { .. } => "job-sent-back",
+            Record::JobPrioritized { .. } => "job-prioritized",
+            Record::NodeClosed { .. } => "node-closed",
+            Record::NodeOpened { .. } => "node-opened",
             Record::Progressed { .. } => "progressed",
             Record::Image { .. } => "image",
         }
@@ -67,8 +76,8 @@ impl Record {
             Record::NodeJoined { name, has, .. } => format!("{name} joined with {} GPUs", has.n_gpus),
             Record::NodeLost { node, reason } => format!("node {node} is lost: {reason}"),
             Record::NodeReturned { node } => format!("node {node} is back"),
-            Record::NodeDrained { node, is_drained: true, user } => {
-                format!("node {node} is drained by {user}")
+            Record::NodeDrained { node, is_drained: true, user, reason } => {
+                format!("node {node} is drained by {user}{}", because(reason))
             }
             Record::NodeDrained { node, user, .. } => format!("node {node} is back in service, by {user}"),
             Record::GpuLost { node, gpu, reason } => {
@@ -90,6 +99,23 @@ impl Record {
             }
             Record::Acted { user, role, action } => format!("{user} ({role}) {action}"),
             Record::Noted { text } => text.clone(),
+            Record::JobTimedOut { job, ran } => {
+                format!("job {job} has run for {:.0} s, its time limit, and is stopped", ran.as_secs_f64())
+            }
+            Record::JobDeclined { job, reason } => format!("job {job} is declined: {reason}"),
+            Record::JobExited { job, incarnation, code } => {
+                format!("job {job} failed with code {code}, launch {incarnation}")
+            }
+            Record::JobHeld { job, user, .. } => format!("job {job} is held by {user}"),
+            Record::JobReleased { job, user } => format!("job {job} was released by {user}"),
+            Record::JobSentBack { job, user } => format!("job {job} was sent back to the queue by {user}"),
+            Record::JobPrioritized { job, priority, user } => {
+                format!("job {job} has priority {priority}, set by {user}")
+            }
+            Record::NodeClosed { node, user, reason } => {
+                format!("node {node} takes no new jobs, closed by {user}{}", because(reason))
+            }
+            Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
             Record::Progressed { jobs } => format!("{} jobs have reported progress", jobs.len()),
             Record::Image { image } => format!("everything before: {} jobs have not ended", image.n_jobs()),
         }
@@ -108,7 +134,14 @@ impl Record {
             | Record::JobRequeued { job, .. }
             | Record::JobFinished { job, .. }
             | Record::JobCancelled { job, .. }
-            | Record::JobFailed { job, .. } => Some(*job),
+            | Record::JobFailed { job, .. }
+            | Record::JobTimedOut { job, .. }
+            | Record::JobDeclined { job, .. }
+            | Record::JobExited { job, .. }
+            | Record::JobHeld { job, .. }
+            | Record::JobReleased { job, .. }
+            | Record::JobSentBack { job, .. }
+            | Record::JobPrioritized { job, .. } => Some(*job),
             Record::HeadStarted { .. }
             | Record::NodeJoined { .. }
             | Record::NodeLost { .. }
@@ -124,6 +157,8 @@ impl Record {
             | Record::TimeJumped { .. }
             | Record::Acted { .. }
             | Record::Noted { .. }
+            | Record::NodeClosed { .. }
+            | Record::NodeOpened { .. }
             | Record::Progressed { .. }
             | Record::Image { .. } => None,
         }
@@ -137,6 +172,12 @@ impl Record {
             | Record::NodeDrained { user, .. }
             | Record::PolicySet { user, .. }
             | Record::TimeJumped { user, .. }
+            | Record::JobHeld { user, .. }
+            | Record::JobReleased { user, .. }
+            | Record::JobSentBack { user, .. }
+            | Record::JobPrioritized { user, .. }
+            | Record::NodeClosed { user, .. }
+            | Record::NodeOpened { user, .. }
             | Record::Acted { user, .. } => user,
             _ => "",
         }
@@ -158,4 +199,9 @@ impl Record {
                 | Record::Image { .. }
         )
     }
+}
+
+/// A reason at the end of a sentence, if there is one.
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }

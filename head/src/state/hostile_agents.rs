@@ -269,6 +269,7 @@ impl World {
                 checkpoint_every: Wait::NONE,
                 most_failures: 3,
             },
+            conditions: JobConditions::default(),
         });
         let received = Record::JobReceived { job, user: "ada".into(), key: job.0.into(), request };
         self.state.record(self.moment, received);

@@ -11,7 +11,6 @@ use rota_transport::value::Wait;
 
 use super::launches::{LaunchPhase, LiveLaunch, Rank};
 use super::{Moment, State, launch_orders};
-use crate::cluster_state::Standing;
 use crate::record::Record;
 
 impl State {
@@ -169,7 +168,7 @@ impl State {
     fn end_of(&mut self, attempt: Attempt) -> Option<Record> {
         let live = self.launches.take_gone(attempt)?;
         let Attempt { job, incarnation } = attempt;
-        self.cluster.job(job).filter(|job| job.standing == Standing::Active)?;
+        self.cluster.job(job).filter(|job| !job.standing.is_over())?;
         let done = live.checkpointed + live.skipped;
         if live.is_done() {
             // It may have been launched again meanwhile; that launch has nothing left to do.

@@ -7,6 +7,7 @@
 //! `progress` take in what agents say; `launching` and `copies` give orders, which `launch_orders` builds.
 
 mod agents;
+mod conditions;
 mod copies;
 #[cfg(test)]
 mod hostile_agents;
@@ -214,14 +215,6 @@ impl State {
     /// Gives a node's agent an order; none if no agent keeps the node.
     pub(crate) fn order(&mut self, moment: Moment, node: NodeId, task: Task) -> Option<(Name, OrderId)> {
         self.agents.order(moment.real, node, task, &mut self.outbox)
-    }
-
-    /// Jobs that were held until the head was ready reach the scheduler.
-    pub(crate) fn release_held(&mut self, moment: Moment) {
-        let held: Vec<_> = self.cluster.held().iter().copied().collect();
-        for job in held {
-            self.record(moment, Record::JobSubmitted { job });
-        }
     }
 
     /// Credits launches with iterations for time that was skipped; those whose work is done end here.

@@ -3,7 +3,7 @@
 use rota_core::allocation::Slice;
 use rota_core::ids::NodeId;
 use rota_transport::message::{
-    Attempt, AttemptInfo, AttemptState, ExitCause, ExitHow, Exited, Fact, KeepWork, OrderId, Outcome,
+    Attempt, AttemptInfo, AttemptState, Exit, ExitCause, ExitHow, Exited, Fact, KeepWork, OrderId, Outcome,
     Rendezvous, Task,
 };
 use rota_transport::value::{LongText, Name};
@@ -132,6 +132,10 @@ impl State {
             let reason = format!("on {node_name} it {}", exit_text(exited));
             self.fail(moment, attempt, reason, is_failure);
         }
+        if let Some(code) = exit_code(&exited.exit).filter(|_| !is_done && !was_ordered) {
+            let Attempt { job, incarnation } = attempt;
+            self.record(moment, Record::JobExited { job, incarnation, code });
+        }
         self.rank_gone(attempt, node, is_done);
         self.order(moment, node, Task::Forget { attempt });
         self.conclude(moment, attempt);
@@ -196,6 +200,16 @@ impl State {
 
     fn is_gang(&self, attempt: Attempt) -> bool {
         self.launches.get(attempt).is_some_and(|live| live.ranks.len() > 1)
+    }
+}
+
+/// What a shell would call the exit code of a rank that failed by itself.
+fn exit_code(exit: &Exit) -> Option<i32> {
+    let is_own = matches!(exit.cause, ExitCause::Itself | ExitCause::OverLimit);
+    match &exit.how {
+        ExitHow::Code(code) if is_own => Some(*code),
+        ExitHow::Signal(signal) if is_own => Some(signal.saturating_add(128)),
+        _ => None,
     }
 }
 

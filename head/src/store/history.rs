@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use rota_core::ids::{Incarnation, JobId, NodeId};
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
@@ -27,7 +27,8 @@ pub(super) const SCHEMA: &str = "
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, tenant TEXT NOT NULL, model TEXT NOT NULL,
         state TEXT NOT NULL, reason TEXT NOT NULL, gpus INTEGER NOT NULL, arrival_us INTEGER NOT NULL, started_us INTEGER,
         ended_us INTEGER NOT NULL, deadline_us INTEGER, done REAL NOT NULL, work REAL NOT NULL, gpu_s REAL NOT NULL,
-        launches INTEGER NOT NULL, failures INTEGER NOT NULL, preemptions INTEGER NOT NULL, nodes TEXT NOT NULL
+        launches INTEGER NOT NULL, failures INTEGER NOT NULL, preemptions INTEGER NOT NULL, nodes TEXT NOT NULL,
+        priority INTEGER NOT NULL, time_limit_us INTEGER, exit_code INTEGER
     ) STRICT;
     CREATE INDEX IF NOT EXISTS ended_jobs_by_end ON ended_jobs (ended_us);
     CREATE INDEX IF NOT EXISTS ended_jobs_by_user ON ended_jobs (user, ended_us);
@@ -40,7 +41,7 @@ pub(super) const SCHEMA: &str = "
 ";
 
 const COLUMNS: &str = "id, name, user, tenant, model, state, reason, gpus, arrival_us, started_us, ended_us, deadline_us, \
-                       done, work, gpu_s, launches, failures, preemptions, nodes";
+                       done, work, gpu_s, launches, failures, preemptions, nodes, priority, time_limit_us, exit_code";
 
 /// A job that has ended, as the history has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +84,12 @@ pub struct EndedJob {
     pub n_preemptions: u32,
     /// Nodes of its last launch.
     pub nodes: Vec<NodeId>,
+    /// Its priority.
+    pub priority: i32,
+    /// How long it was allowed to run.
+    pub time_limit: Option<Span>,
+    /// What its last launch that failed by itself ended with: its exit code, or 128 and the number of the signal.
+    pub exit_code: Option<i32>,
 }
 
 impl EndedJob {
@@ -109,6 +116,9 @@ impl EndedJob {
             n_failures: job.n_failures,
             n_preemptions: job.n_preemptions,
             nodes: job.last_launch.1.clone(),
+            priority: job.spec.priority,
+            time_limit: job.request.conditions.time_limit.map(|most| most.span()),
+            exit_code: job.life.exit_code,
         })
     }
 
@@ -134,10 +144,14 @@ impl EndedJob {
             self.n_failures,
             self.n_preemptions,
             nodes.join(" "),
+            self.priority,
+            self.time_limit.map(|span| span.0),
+            self.exit_code,
         ];
         let statement = format!(
             "INSERT OR REPLACE INTO ended_jobs ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                     ?22)"
         );
         transaction.prepare_cached(&statement)?.execute(values).map(drop)
     }
@@ -165,6 +179,9 @@ impl EndedJob {
             n_failures: row.get(16)?,
             n_preemptions: row.get(17)?,
             nodes: nodes.split_whitespace().filter_map(|node| node.parse().ok()).map(NodeId).collect(),
+            priority: row.get(19)?,
+            time_limit: row.get::<_, Option<i64>>(20)?.map(Span),
+            exit_code: row.get(21)?,
         })
     }
 }
@@ -448,6 +465,9 @@ mod tests {
             n_failures: 1,
             n_preemptions: 2,
             nodes: vec![NodeId(0), NodeId(7)],
+            priority: -3,
+            time_limit: Some(Span(5)),
+            exit_code: Some(137),
         }
     }
 

@@ -10,7 +10,7 @@ use rota_core::job::JobSpec;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 use rota_traces::profile::ProfileSet;
-use rota_transport::message::{JobRequest, JobStart, Status, WhichJobs};
+use rota_transport::message::{JobConditions, JobRequest, JobStart, Status, WhichJobs};
 use rota_transport::value::{Iterations, Text, Wait};
 
 use super::super::live::{Client, Template, fetch_jobs, submit_jobs};
@@ -141,6 +141,7 @@ impl Jobs<'_> {
                 checkpoint_every: Wait::new(costs.checkpoint_every)?,
                 ..start
             },
+            conditions: JobConditions::default(),
         })
     }
 }

@@ -151,7 +151,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         if let Some(peer) = self.peer.take() {
             peer.close("done");
-            self.runtime.block_on(self.connector.closed());
+            self.runtime.block_on(self.connector.leave());
         }
     }
 }

@@ -1,30 +1,36 @@
 //! Commands of the live cluster: `head`, `up`, `pki`, and what people ask a running head.
 
+mod change;
 mod client;
 mod head;
+mod history;
 mod pki;
 mod replay;
 mod show;
 mod submit;
 mod up;
+mod wait;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use rota_core::ids::JobId;
-use rota_transport::message::{FromUser, WhichJobs};
-use rota_transport::value::{Lines, LongText, Name, Text, shown};
+use rota_transport::message::{FromUser, JobChange, WhichJobs};
+use rota_transport::value::{Lines, LongText, Text, shown};
 
 pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
 pub(crate) use show::fetch_jobs;
-pub(crate) use submit::{
-    SubmitArgs, Template, requests as job_requests, submit as submit_jobs, wait as wait_for_jobs,
-};
+pub(crate) use submit::{SubmitArgs, Template, requests as job_requests, submit as submit_jobs};
 pub(crate) use up::{UpArgs, agent_program};
+pub(crate) use wait::wait as wait_for_jobs;
+
+use change::{DrainArgs, PriorityArgs, SelectionArgs};
+use history::HistoryArgs;
 
 use super::run::parse_set;
 
@@ -54,14 +60,19 @@ pub(crate) enum LiveCommand {
         #[arg(value_name = "JOB")]
         jobs: Vec<u32>,
     },
-    /// Cancel jobs
-    Cancel {
-        #[command(flatten)]
-        head: HeadArgs,
-        /// Numbers of the jobs
-        #[arg(value_name = "JOB", required = true)]
-        jobs: Vec<u32>,
-    },
+    /// Cancel jobs, by number, range, array, name or user
+    #[command(
+        after_help = "Try:\n  rota cancel 5-9\n  rota cancel --array 5\n  rota cancel --name train --user ada"
+    )]
+    Cancel(SelectionArgs),
+    /// Keep jobs from running; those that run are stopped
+    Hold(SelectionArgs),
+    /// Let jobs run that were held
+    Release(SelectionArgs),
+    /// Stop jobs that run, and queue them again
+    Requeue(SelectionArgs),
+    /// Set the priority of jobs; above 0 only by operators
+    Priority(PriorityArgs),
     /// Print a job's output
     Logs {
         #[command(flatten)]
@@ -76,16 +87,10 @@ pub(crate) enum LiveCommand {
     /// List nodes
     Nodes(HeadArgs),
     /// Take a node out of service: its jobs move to other nodes
-    Drain {
-        #[command(flatten)]
-        head: HeadArgs,
-        /// Name of the node
-        #[arg(value_name = "NODE")]
-        node: String,
-        /// Put the node back into service
-        #[arg(long)]
-        undo: bool,
-    },
+    #[command(
+        after_help = "Try:\n  rota drain node3 --when-idle --reason \"a new fan\"\n  rota drain node3 --undo"
+    )]
+    Drain(DrainArgs),
     /// Print the events of the cluster
     Events {
         #[command(flatten)]
@@ -97,6 +102,11 @@ pub(crate) enum LiveCommand {
         #[arg(short, long)]
         follow: bool,
     },
+    /// List jobs that have ended, or their GPU-hours by user, model, day
+    #[command(
+        after_help = "Try:\n  rota history --from 7d --state failed\n  rota history --by user,day --csv\n  rota history --out jobs.parquet"
+    )]
+    History(Box<HistoryArgs>),
     /// Show what another policy would decide now
     Whatif {
         #[command(flatten)]
@@ -128,25 +138,19 @@ pub(crate) struct PolicyArgs {
 }
 
 /// Runs one of them.
-pub(crate) fn run(command: &LiveCommand) -> Result<()> {
-    match command {
+pub(crate) fn run(command: &LiveCommand) -> Result<ExitCode> {
+    let done = match command {
         LiveCommand::Head(args) => head::run(args),
         LiveCommand::Up(args) => up::run(args),
         LiveCommand::Pki(command) => pki::run(command),
-        LiveCommand::Submit(args) => submit::run(args),
+        LiveCommand::Submit(args) => return submit::run(args),
         LiveCommand::Replay(args) => replay::run(args),
         LiveCommand::Jobs { head, all, jobs } => show_jobs(head, *all, jobs),
-        LiveCommand::Cancel { head, jobs } => {
-            let ids: Vec<_> = jobs.iter().map(|job| JobId(*job)).collect();
-            Client::new(head)?.text(&FromUser::Cancel { jobs: ids })?;
-            match head.json {
-                true => say_json(&serde_json::json!({ "cancelled": jobs })),
-                false => {
-                    jobs.iter().for_each(|job| println!("job {job} is cancelled"));
-                    Ok(())
-                }
-            }
-        }
+        LiveCommand::Cancel(args) => change::run(args, JobChange::Cancel),
+        LiveCommand::Hold(args) => change::run(args, JobChange::Hold),
+        LiveCommand::Release(args) => change::run(args, JobChange::Release),
+        LiveCommand::Requeue(args) => change::run(args, JobChange::Requeue),
+        LiveCommand::Priority(args) => args.run(),
         LiveCommand::Logs { head, job, follow } => {
             show::logs(&mut Client::new(head)?, JobId(*job), *follow, head.json)
         }
@@ -160,24 +164,11 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
                 }
             }
         }
-        LiveCommand::Drain { head, node, undo } => {
-            let request = FromUser::Drain { node: Name::new(node.as_str())?, is_drained: !undo };
-            Client::new(head)?.text(&request)?;
-            match (head.json, undo) {
-                (true, _) => say_json(&serde_json::json!({ "node": node, "is_drained": !undo })),
-                (false, false) => {
-                    println!("{node} is out of service: its jobs move away");
-                    Ok(())
-                }
-                (false, true) => {
-                    println!("{node} is back in service");
-                    Ok(())
-                }
-            }
-        }
+        LiveCommand::Drain(args) => change::drain(args),
         LiveCommand::Events { head, from, follow } => {
             show::events(&mut Client::new(head)?, *from, *follow, head.json)
         }
+        LiveCommand::History(args) => history::run(args),
         LiveCommand::Whatif { head, policy } => {
             let WirePolicy { policy, set, texts } = wire_policy(policy)?;
             let request = match texts.is_empty() {
@@ -190,7 +181,8 @@ pub(crate) fn run(command: &LiveCommand) -> Result<()> {
             true => say_json(&Client::new(head)?.status()?),
             false => show::top(&mut Client::new(head)?, *once),
         },
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Switches the head to another policy and prints its answer.

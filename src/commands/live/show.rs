@@ -17,7 +17,8 @@ use super::client::Client;
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
 /// Fields that are times or lengths of time.
-const TIMES: [&str; 8] = ["arrival", "started", "ended", "deadline", "since", "now", "time", "round"];
+const TIMES: [&str; 9] =
+    ["arrival", "started", "ended", "deadline", "since", "now", "time", "round", "time_limit"];
 
 /// A view as JSON; times are microseconds on the wire and seconds here, as everywhere else.
 pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
@@ -40,7 +41,7 @@ pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String> {
 }
 
 /// JSON in which a terminal finds nothing to obey: JSON itself escapes only some of the control characters.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         match is_plain(c.encode_utf8(&mut [0; 4])) {
@@ -103,7 +104,7 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
             view.id.to_string(),
             cell(&view.name),
             view.user.to_string(),
-            format!("{:?}", view.state).to_lowercase(),
+            view.state.as_str().to_owned(),
             format!("{}/{}", view.gpus_held, view.gpus_asked),
             share,
             age((view.ended.unwrap_or(now) - view.arrival).as_secs_f64()),

@@ -1,6 +1,7 @@
 //! `rota submit`: a job from flags or a file, once or as an array.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -8,14 +9,15 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::Span;
 use rota_transport::message::{
-    Container, FromUser, JobRequest, JobStart, JobStateView, JobView, Launcher, LogLimits, Mount, OnHeadLost,
-    Processes, Pull, ToUser,
+    Container, Dependency, FromUser, JobConditions, JobRequest, JobStart, Launcher, LogLimits, Mount, Needs,
+    OnHeadLost, Processes, Pull, ToUser,
 };
-use rota_transport::value::{Iterations, Lines, Text, Wait, shown};
+use rota_transport::value::{Iterations, Text, Wait};
 use serde::Deserialize;
 
+use super::change::JobRange;
 use super::client::{Client, HeadArgs};
-use super::show;
+use super::wait::{exit_code, wait};
 
 /// A job.
 #[derive(Args, Clone, Debug, Default)]
@@ -43,13 +45,26 @@ pub(crate) struct SubmitArgs {
     /// Number of iterations [default: unknown, the job runs until it exits]
     #[arg(short, long, value_name = "N")]
     pub iterations: Option<f64>,
-    /// Estimated run time of a job without a model [default: unknown]
+    /// Estimated run time of a job without a model, for the policy; it stops nothing [default: --time-limit, else unknown]
     #[arg(short, long, value_name = "TIME", value_parser = Span::parse)]
     pub time: Option<Span>,
+    /// Most time that the job may run, over all its launches: then it is stopped, with its grace, and not started again [default:
+    /// no limit]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub time_limit: Option<Span>,
+    /// Start only when these jobs have ended, in whatever way; ranges such as 5-9 too [default: none]
+    #[arg(long, value_name = "JOB", value_delimiter = ',', num_args = 1..)]
+    pub after: Vec<JobRange>,
+    /// Start only when these jobs have finished their work; if one ends otherwise, the job is declined [default: none]
+    #[arg(long, value_name = "JOB", value_delimiter = ',', num_args = 1..)]
+    pub after_ok: Vec<JobRange>,
+    /// Start only after `rota release`
+    #[arg(long)]
+    pub hold: bool,
     /// Deadline, counted from now [default: none]
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     pub deadline: Option<Span>,
-    /// Priority; orders that respect it run larger ones first [default: 0]
+    /// Priority; orders that respect it run larger ones first; above 0 only by operators [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i32>,
     /// Tenant that the job counts for: one of yours, or any if you are an operator [default: the first that the head's roles file
@@ -80,7 +95,8 @@ pub(crate) struct SubmitArgs {
     /// Submit this many copies; ROTA_ARRAY_INDEX is the number of a copy
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub array: u32,
-    /// Wait until the job has ended; the exit code is 1 if it failed
+    /// Wait until the job has ended, and return its exit code; 128 and the number of a signal that ended it, 124 at its time limit,
+    /// 130 if it was cancelled, 125 if it did not run
     #[arg(short, long)]
     pub wait: bool,
     /// The program and its arguments
@@ -99,6 +115,10 @@ struct JobFile {
     batch: Option<u32>,
     iterations: Option<f64>,
     time: Option<String>,
+    time_limit: Option<String>,
+    after: Vec<u32>,
+    after_ok: Vec<u32>,
+    hold: bool,
     deadline: Option<String>,
     priority: Option<i32>,
     tenant: Option<String>,
@@ -153,8 +173,8 @@ impl Template {
     }
 }
 
-/// Submits, and waits if asked to.
-pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
+/// Submits, and waits if asked to: then it returns what the job ended with.
+pub(crate) fn run(args: &SubmitArgs) -> Result<ExitCode> {
     let jobs = requests(args)?;
     let mut client = Client::new(&args.head)?;
     let ids = submit(&mut client, jobs)?;
@@ -166,15 +186,9 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<()> {
         }
     }
     if !args.wait {
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
-    let ended = wait(&mut client, &ids)?;
-    match ended.iter().find(|view| view.state != JobStateView::Finished) {
-        None => Ok(()),
-        Some(view) => {
-            bail!("job {} was not finished: {}", view.id, shown(view.reason.as_str(), Lines::Kept))
-        }
-    }
+    Ok(exit_code(&wait(&mut client, &ids)?))
 }
 
 /// What flags and file ask for: a job, or an array of them.
@@ -203,17 +217,6 @@ pub(crate) fn submit(client: &mut Client, jobs: Vec<JobRequest>) -> Result<Vec<J
         Ok(())
     })?;
     Ok(ids)
-}
-
-/// Waits until these jobs have ended; returns their final states.
-pub(crate) fn wait(client: &mut Client, ids: &[JobId]) -> Result<Vec<JobView>> {
-    loop {
-        let views = show::fetch(client, ids)?;
-        if views.iter().all(|view| view.state.is_over()) {
-            return Ok(views);
-        }
-        std::thread::sleep(std::time::Duration::from_millis(300));
-    }
 }
 
 fn read_file(path: &Path) -> Result<JobFile> {
@@ -261,6 +264,27 @@ fn request(args: &SubmitArgs, file: &JobFile) -> Result<JobRequest> {
         work: Iterations::new(work)?,
         deadline: deadline.map(Wait::new).transpose()?,
         start: start(&overrides, file, command)?,
+        conditions: conditions(args, file)?,
+    })
+}
+
+/// When the job may begin, and for how long it may run.
+fn conditions(args: &SubmitArgs, file: &JobFile) -> Result<JobConditions> {
+    let limit = file.time_limit.as_deref().map(Span::parse).transpose()?;
+    let limit = args.time_limit.or(limit).map(Wait::new).transpose()?;
+    let after = |ranges: &[JobRange], file: &[u32], needs| {
+        let named: Vec<JobId> = match ranges {
+            [] => file.iter().map(|job| JobId(*job)).collect(),
+            ranges => ranges.iter().flat_map(|range| range.jobs()).collect(),
+        };
+        named.into_iter().map(move |job| Dependency { job, needs })
+    };
+    let ended = after(&args.after, &file.after, Needs::Ended);
+    let finished = after(&args.after_ok, &file.after_ok, Needs::Finished);
+    Ok(JobConditions {
+        time_limit: limit,
+        after: ended.chain(finished).collect(),
+        is_held: args.hold || file.hold,
     })
 }
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use rota_core::ids::JobId;
 use rota_core::time::Span;
 use rota_transport::message::{
-    Container, FromUser, JobRequest, JobStart, JobStateView, JobView, Launcher, LogLimits, Mount, OnHeadLost,
-    Processes, Pull, WhichJobs,
+    Container, FromUser, JobConditions, JobRequest, JobStart, JobStateView, JobView, Launcher, LogLimits,
+    Mount, OnHeadLost, Processes, Pull, WhichJobs,
 };
 use rota_transport::value::{Iterations, Text, Wait};
 
@@ -167,5 +167,6 @@ fn request(args: &RunArgs, invocation: &Invocation, point: &Point) -> Result<Job
             checkpoint_every: Wait::new(Span::ZERO)?,
             most_failures: 1,
         },
+        conditions: JobConditions::default(),
     })
 }

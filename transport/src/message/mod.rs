@@ -2,14 +2,19 @@
 //! `tests/wire` holds the bytes of every message, so that a mistake is a failing test and not a broken cluster.
 //!
 //! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
-//! `user` the requests of people and the answers to them. How messages are put on a stream is in `frame`; when they
+//! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
+//! jobs that have ended. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
+mod change;
+mod history;
 mod launch;
 mod to_agent;
 mod to_head;
 mod user;
 
+pub use change::*;
+pub use history::*;
 pub use launch::*;
 pub use to_agent::*;
 pub use to_head::*;

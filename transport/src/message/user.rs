@@ -4,7 +4,10 @@ use rota_core::ids::{Incarnation, JobId};
 use rota_core::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{Epoch, Launcher, LogLimits, OnHeadLost};
+use super::{
+    EndedJobView, Epoch, HistoryFilter, JobChange, JobConditions, JobSelection, Launcher, LogLimits,
+    NodeService, OnHeadLost,
+};
 use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
 /// A request.
@@ -107,6 +110,27 @@ pub enum FromUser {
         /// Names and texts of the scripts that are sent.
         texts: Vec<(Text, LongText)>,
     },
+    /// Change what is to become of jobs; answered with their numbers.
+    Change {
+        /// Which jobs.
+        jobs: JobSelection,
+        /// What is to happen to them.
+        change: JobChange,
+    },
+    /// Take a node out of service, or back into it.
+    ServiceNode {
+        /// The name of the node's agent.
+        node: Name,
+        /// How.
+        service: NodeService,
+        /// Why, for people; may be empty.
+        reason: Text,
+    },
+    /// Show jobs that have ended, at most a page of them.
+    History {
+        /// Which of them.
+        filter: HistoryFilter,
+    },
 }
 
 /// Which jobs are shown.
@@ -145,6 +169,9 @@ pub struct JobRequest {
     pub deadline: Option<Wait>,
     /// How it is started.
     pub start: JobStart,
+    /// When it may begin, and for how long it may run; absent in journals of earlier versions.
+    #[serde(default)]
+    pub conditions: JobConditions,
 }
 
 impl JobRequest {
@@ -177,6 +204,7 @@ impl JobRequest {
                 checkpoint_every: Wait::NONE,
                 most_failures: 1,
             },
+            conditions: JobConditions::default(),
         }
     }
 }
@@ -247,6 +275,10 @@ pub enum ToUser {
     Events(Vec<EventView>),
     /// An answer for people.
     Text(LongText),
+    /// The jobs that a change was made to.
+    Changed(Vec<JobId>),
+    /// Some of the jobs that have ended, by ascending number.
+    History(Vec<EndedJobView>),
 }
 
 /// The state of the cluster in a few numbers.
@@ -323,6 +355,12 @@ pub struct JobView {
     pub n_failures: u32,
     /// How often it was stopped in favour of others.
     pub n_preemptions: u32,
+    /// Larger is more important, in policies that use priorities.
+    pub priority: i32,
+    /// The most time that it may run, over all its launches.
+    pub time_limit: Option<Wait>,
+    /// What its last launch that failed by itself ended with: its exit code, or 128 and the number of the signal.
+    pub exit_code: Option<i32>,
 }
 
 /// The state of a job.
@@ -347,13 +385,36 @@ pub enum JobStateView {
     Cancelled,
     /// Given up after too many failures.
     Failed,
+    /// Kept back: until it is released, or until other jobs have ended.
+    Held,
+    /// Stopped because it had run for as long as it may.
+    #[serde(rename = "time-limit")]
+    TimeLimit,
 }
 
 impl JobStateView {
     /// Whether it has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Finished | Self::Declined | Self::Cancelled | Self::Failed)
+        matches!(self, Self::Finished | Self::Declined | Self::Cancelled | Self::Failed | Self::TimeLimit)
+    }
+
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Asking => "asking",
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Finished => "finished",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Held => "held",
+            Self::TimeLimit => "time-limit",
+        }
     }
 }
 
@@ -396,6 +457,8 @@ pub enum NodeStateView {
     Lost,
     /// Taken out of service by an operator.
     Drained,
+    /// Takes no new jobs, and is out of service when those that run there have ended.
+    Draining,
 }
 
 /// Something that happened, as people see it.

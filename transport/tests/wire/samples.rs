@@ -264,11 +264,22 @@ fn job_request() -> JobRequest {
             checkpoint_every: wait(7),
             most_failures: 5,
         },
+        conditions: JobConditions {
+            time_limit: Some(wait(120)),
+            after: vec![Dependency { job: JobId(9), needs: Needs::Finished }],
+            is_held: true,
+        },
     }
 }
 
 pub(crate) fn from_user() -> Vec<FromUser> {
     let set = vec![(text("key"), text("value"))];
+    let selection = JobSelection {
+        ranges: vec![(JobId(5), JobId(9))],
+        arrays: vec![JobId(20)],
+        name: text("train"),
+        user: text("ada"),
+    };
     vec![
         FromUser::Status { protocol: PROTOCOL_VERSION },
         FromUser::Submit { jobs: vec![job_request()], key: 99 },
@@ -293,6 +304,28 @@ pub(crate) fn from_user() -> Vec<FromUser> {
             texts: vec![(text("mine.rhai"), long("fn order(jobs, now) { rank(jobs.arrival) }"))],
         },
         FromUser::WhatIfText { policy: text("mine.rhai"), set, texts: vec![(text("mine.rhai"), long(""))] },
+        FromUser::Change { jobs: selection.clone(), change: JobChange::Cancel },
+        FromUser::Change { jobs: JobSelection::these([JobId(17)]), change: JobChange::Hold },
+        FromUser::Change { jobs: JobSelection::these([JobId(17)]), change: JobChange::Release },
+        FromUser::Change { jobs: JobSelection::these([JobId(17)]), change: JobChange::Requeue },
+        FromUser::Change { jobs: selection, change: JobChange::Priority(-3) },
+        FromUser::ServiceNode {
+            node: name("node0"),
+            service: NodeService::OutWhenIdle,
+            reason: text("a new fan"),
+        },
+        FromUser::History {
+            filter: HistoryFilter {
+                user: text("ada"),
+                tenant: text("vision"),
+                model: text("resnet50"),
+                name: text("train"),
+                state: Some(JobStateView::TimeLimit),
+                from_us: Some(1_000_000),
+                until_us: Some(2_000_000),
+                after: Some(JobId(17)),
+            },
+        },
     ]
 }
 
@@ -337,6 +370,9 @@ pub(crate) fn to_user() -> Vec<ToUser> {
             incarnation: Incarnation(3),
             n_failures: 1,
             n_preemptions: 2,
+            priority: -1,
+            time_limit: Some(wait(120)),
+            exit_code: Some(137),
         }]),
         ToUser::Nodes(vec![NodeView {
             name: name("node0"),
@@ -359,5 +395,26 @@ pub(crate) fn to_user() -> Vec<ToUser> {
             text: text("node0 is lost"),
         }]),
         ToUser::Text(long("because")),
+        ToUser::Changed(vec![JobId(17)]),
+        ToUser::History(vec![EndedJobView {
+            id: JobId(17),
+            name: text("train"),
+            user: name("ada"),
+            tenant: text("vision"),
+            model: text("resnet50"),
+            state: JobStateView::Finished,
+            reason: text(""),
+            gpus: 4,
+            submitted_us: 1_700_000_000_000_000,
+            started_us: Some(1_700_000_001_000_000),
+            ended_us: 1_700_000_002_000_000,
+            gpu_s: 4.5,
+            done: count(10.0),
+            work: count(1000.0),
+            launches: Incarnation(3),
+            n_failures: 1,
+            n_preemptions: 2,
+            nodes: vec![text("node0")],
+        }]),
     ]
 }

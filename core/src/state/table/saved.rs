@@ -66,7 +66,7 @@ impl JobTable {
     }
 
     /// A table that was written down, with the specs of its jobs.
-    pub fn restore(
+    pub fn restored(
         saved: &SavedTable,
         spec_of: impl Fn(JobId) -> Option<Arc<JobSpec>>,
     ) -> Result<Self, RestoreError> {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use rota_core::ids::JobId;
 use rota_transport::identity::Credentials;
 use rota_transport::message::{
-    FromUser, JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes, ToUser,
+    FromUser, JobConditions, JobRequest, JobStart, Launcher, LogLimits, OnHeadLost, Processes, ToUser,
 };
 use rota_transport::quic::{Connector, Listener, Peer};
 use rota_transport::value::{Iterations, Text, ValueError, Wait};
@@ -101,5 +101,6 @@ fn job() -> Result<JobRequest, ValueError> {
             checkpoint_every: Wait::NONE,
             most_failures: 5,
         },
+        conditions: JobConditions::default(),
     })
 }
