@@ -194,6 +194,9 @@ pub struct HeadOptions {
     /// The folder with this agent's certificate and key, as `rota pki issue` wrote it
     #[arg(long, value_name = "DIR", default_value = "/etc/rota/agent")]
     pub identity: PathBuf,
+    /// A one-time token of `rota pki token`: if --identity has no certificate yet, the agent gets one with it
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
     /// The longest wait between two attempts to reach the head
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Span::parse)]
     pub retry_at_most: Span,

@@ -21,6 +21,7 @@ mod cluster_state;
 mod decider;
 mod engine;
 mod error;
+mod joining;
 pub mod ledger;
 pub mod pace;
 mod record;

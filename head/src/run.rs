@@ -15,6 +15,7 @@ use crate::cluster_state::ClusterState;
 use crate::decider::{self, Answer, Ask, DeciderLink, PolicyUseError, Scripts};
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
+use crate::joining::JoinDesk;
 use crate::record::Record;
 use crate::roles::RolesFile;
 use crate::rules::Rules;
@@ -50,10 +51,11 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let (ready, is_ready) = watch::channel(false);
     let lobby = Lobby { epoch, terms: settings.terms, seen: seen.iter().cloned().collect(), is_ready };
     let guard = runtime.enter();
-    let listener = Arc::new(listen(settings, credentials)?);
+    let desk = settings.pki.clone().map(JoinDesk::new).transpose()?.map(Arc::new);
+    let listener = Arc::new(listen(settings, credentials, desk.is_some())?);
     drop(guard);
-    let door =
-        runtime.spawn(serve::serve(Arc::clone(&listener), roles_file, inputs.clone(), Arc::new(lobby)));
+    let door = serve::serve(Arc::clone(&listener), roles_file, desk, inputs.clone(), Arc::new(lobby));
+    let door = runtime.spawn(door);
     let Folded { mut cluster, last, refused } = fold(&store, &settings.rules)?;
     let clock = Clock::new(start_time(&store, last, scale)?, scale);
     let moment = clock.moment();
@@ -117,8 +119,8 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     Ok(())
 }
 
-fn listen(settings: &HeadSettings, credentials: Credentials) -> Result<Listener, HeadError> {
-    let listener = Listener::bind(settings.listen, credentials)?;
+fn listen(settings: &HeadSettings, credentials: Credentials, issues: bool) -> Result<Listener, HeadError> {
+    let listener = Listener::bind_with(settings.listen, credentials, issues)?;
     if let Some(warning) = listener.warning() {
         tracing::warn!("{warning}");
     }

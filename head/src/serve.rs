@@ -9,12 +9,13 @@ use std::time::Duration;
 use rota_core::time::Time;
 use rota_transport::identity::Role;
 use rota_transport::message::{Epoch, FromUser, ToAgent, ToHead, WhichJobs};
-use rota_transport::quic::{Channel, ChannelError, Listener, Peer};
+use rota_transport::quic::{Admitted, CERTIFICATES_REPLACED, Channel, ChannelError, Joiner, Listener, Peer};
 use rota_transport::session::{HeadOutput, HeadSession, SeenReports, Terms};
 use rota_transport::value::Name;
 use tokio::sync::{mpsc, watch};
 
 use crate::engine::{Input, failed};
+use crate::joining::JoinDesk;
 use crate::roles::RolesFile;
 
 /// How many messages to one agent may be queued.
@@ -41,27 +42,33 @@ pub(crate) struct Lobby {
     /// Whether the engine is there.
     pub(crate) is_ready: watch::Receiver<bool>,
 }
+/// Why connections are closed when somebody's certificate was revoked.
+const REVOKED: &str = "certificates were revoked: connect again";
+/// Why a connection is closed whose certificate has ended.
+const EXPIRED: &str = "the certificate has expired";
 
 /// Serves until the listener is closed.
 pub(crate) async fn serve(
     listener: Arc<Listener>,
     mut roles: RolesFile,
+    desk: Option<Arc<JoinDesk>>,
     engine: mpsc::Sender<Input>,
     lobby: Arc<Lobby>,
 ) {
     let links = Arc::new(AtomicU64::new(0));
-    // Rises when certificates were revoked.
-    let (revocations, _) = watch::channel(0_u64);
+    // What people are told when certificates were revoked or replaced.
+    let (revocations, _) = watch::channel("");
     let mut look = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             arrival = listener.accept() => {
                 let Some(arrival) = arrival else { return };
                 let (engine, links, revoked) = (engine.clone(), Arc::clone(&links), revocations.subscribe());
-                let lobby = Arc::clone(&lobby);
+                let (desk, lobby) = (desk.clone(), Arc::clone(&lobby));
                 tokio::spawn(async move {
-                    match arrival.admit().await {
-                        Ok(peer) => attend(peer, engine, &links, revoked, &lobby).await,
+                    match arrival.admit_any().await {
+                        Ok(Admitted::Known(peer)) => attend(peer, engine, &links, revoked, &lobby).await,
+                        Ok(Admitted::Joiner(joiner)) => issue(&joiner, desk.as_deref(), &engine).await,
                         Err(refusal) => tracing::warn!("refused {refusal}"),
                     }
                 });
@@ -69,12 +76,13 @@ pub(crate) async fn serve(
             _ = look.tick() => {
                 match listener.refresh() {
                     Ok(true) => {
-                        tracing::info!("the list of revoked certificates was read again");
-                        revocations.send_modify(|count| *count += 1);
-                        let _ = engine.send(Input::CertificatesChanged).await;
+                        let why = if listener.was_replaced() { CERTIFICATES_REPLACED } else { REVOKED };
+                        tracing::info!("certificates and the list of revoked ones were read again");
+                        revocations.send_replace(why);
+                        let _ = engine.send(Input::CertificatesChanged { why }).await;
                     }
                     Ok(false) => {}
-                    Err(error) => tracing::error!("the list of revoked certificates cannot be read, the old one stays in force: {error}"),
+                    Err(error) => tracing::error!("certificates or the list of revoked ones cannot be read, the old ones stay in force: {error}"),
                 }
                 if let Some(found) = roles.refresh() {
                     let _ = engine.send(Input::RolesChanged(found)).await;
@@ -84,23 +92,40 @@ pub(crate) async fn serve(
     }
 }
 
+/// Somebody asks for a certificate.
+async fn issue(joiner: &Joiner, desk: Option<&JoinDesk>, engine: &mpsc::Sender<Input>) {
+    let Some(desk) = desk else {
+        return joiner.close("this head issues no certificates: it was started without --pki");
+    };
+    desk.attend(joiner, engine).await;
+}
+
+/// Talks with a peer until it is gone or its certificate is no longer valid, to the second.
 async fn attend(
     peer: Peer,
     engine: mpsc::Sender<Input>,
     links: &AtomicU64,
-    revoked: watch::Receiver<u64>,
+    revoked: watch::Receiver<&'static str>,
     lobby: &Arc<Lobby>,
 ) {
     match peer.identity().role {
         Role::Agent => {
             let link = links.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = attend_agent(&peer, link, &engine, lobby).await {
-                peer.close(&error.to_string());
+            tokio::select! {
+                ended = attend_agent(&peer, link, &engine, lobby) => {
+                    if let Err(error) = ended {
+                        peer.close(&error.to_string());
+                    }
+                }
+                () = peer.expired() => peer.close(EXPIRED),
             }
             let name = peer.identity().name.clone();
             let _ = engine.send(Input::AgentGone { name, link }).await;
         }
-        Role::User => attend_person(&peer, &engine, revoked, lobby).await,
+        Role::User => tokio::select! {
+            () = attend_person(&peer, &engine, revoked, lobby) => {}
+            () = peer.expired() => peer.close(EXPIRED),
+        },
         Role::Head => peer.close("heads do not connect to each other"),
     }
 }
@@ -110,13 +135,13 @@ async fn attend(
 async fn attend_person(
     peer: &Peer,
     engine: &mpsc::Sender<Input>,
-    mut revoked: watch::Receiver<u64>,
+    mut revoked: watch::Receiver<&'static str>,
     lobby: &Arc<Lobby>,
 ) {
     loop {
         let channel = tokio::select! {
             channel = peer.accept() => channel,
-            _ = revoked.changed() => return peer.close("certificates were revoked: connect again"),
+            _ = revoked.changed() => return peer.close(*revoked.borrow()),
         };
         let Ok(channel) = channel else { return };
         let (peer, engine, lobby) = (peer.clone(), engine.clone(), Arc::clone(lobby));
@@ -314,7 +339,7 @@ mod tests {
         let terms = Terms { heartbeat: Span(20_000), ..Terms::default() };
         let lobby = Lobby { epoch: Epoch(7), terms, seen: BTreeMap::new(), is_ready };
         let (roles, _) = RolesFile::open(None).expect("no file");
-        tokio::spawn(serve(Arc::clone(&listener), roles, engine, Arc::new(lobby)));
+        tokio::spawn(serve(Arc::clone(&listener), roles, None, engine, Arc::new(lobby)));
         let connector = Connector::new(&agent).expect("a connector");
         let peer = connector.connect_to(address).await.expect("connected");
         let mut channel = peer.open().await.expect("a stream");

@@ -20,6 +20,8 @@ pub struct HeadSettings {
     pub credentials: PathBuf,
     /// A file that adds to or narrows what people's certificates say.
     pub roles: Option<PathBuf>,
+    /// Folder of the authority, if the head issues certificates to holders of tokens and of certificates that end soon.
+    pub pki: Option<PathBuf>,
     /// The folder of scripts that people may choose by name.
     pub policies: Option<PathBuf>,
     /// The policy of a new state directory, or a change of it: name and parameters.

@@ -181,6 +181,17 @@ fn check_tries_each_value_of_a_word_and_says_which_lines_did_not_run() {
 }
 
 #[test]
+fn check_says_where_a_script_was_when_it_reached_the_limit() {
+    let text = "fn order(jobs, now) {\n    let x = 0;\n    while true { x += 1; }\n    rank(jobs.arrival)\n}";
+    let error = commands::check(&script("limit", text)).expect_err("it never ends").to_string();
+    assert!(
+        error.contains("mine.rhai:3:") && error.contains("used more than 10000000 operations"),
+        "{error}"
+    );
+    assert!(error.contains("% to line 3"), "{error}");
+}
+
+#[test]
 fn every_shipped_script_passes_its_own_check() {
     for script in shipped::ALL {
         let checked = commands::check(script.name);

@@ -64,7 +64,7 @@ fn no_scenario_is_left_without_its_script_and_no_script_file_is_left_out() {
             "{name}.scn belongs to no shipped script"
         );
     }
-    for folder in ["policies", "admission", "allocation", "placement"] {
+    for folder in ["policies", "admission", "allocation", "placement", "models"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         for entry in fs::read_dir(&path).into_iter().flatten() {
             let file = entry.expect("an entry").file_name().to_string_lossy().into_owned();

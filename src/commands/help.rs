@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Live cluster",
         &[
-            "up", "head", "pki", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
+            "up", "head", "pki", "join", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
             "priority", "nodes", "drain", "top", "events", "history", "whatif", "deploy", "replay",
         ],
     ),

@@ -134,12 +134,14 @@ pub(crate) struct RunArgs {
 fn policy_help() -> String {
     format!(
         "Policy: parts joined by `+`, each the name of a shipped script or a path; several policies are separated by commas\n\n\
-         A part is an order or a whole policy ({}), an admission rule ({}), an allocation of CPUs and memory ({}) or a placement ({}): `las+tune`, \
+         A part is an order or a whole policy ({}), an admission rule ({}), an allocation of CPUs and memory ({}), a placement ({}) or a \
+         model for what asks for one ({}): `las+tune`, \
          `./mine.rhai+tune+consolidate`. `rota policy list` describes them.",
         scripts(Role::Policy),
         scripts(Role::Admission),
         scripts(Role::Allocation),
-        scripts(Role::Placement)
+        scripts(Role::Placement),
+        scripts(Role::Model)
     )
 }
 

@@ -43,7 +43,7 @@ fn jobs_run_as_their_submitters_and_a_user_without_an_account_is_refused_once() 
     assert!(seen.matches("Permission denied").count() >= 6, "{seen}");
     assert_eq!(cluster.jobs()[0]["state"], "running", "and cannot end her job");
     // Emulated jobs are processes, too: under the account, with its folders.
-    run("carl", &["--emulate", "--gpus", "1", "--iterations", "1", "--time", "1s", "--wait"]);
+    run("carl", &["--emulate", "--gpus", "1", "--iterations", "1", "--wait"]);
     // Whoever has no account is refused at once, once, and told why; gangs as well.
     for (user, word) in [("eve", "there is no account `eve`"), ("dora", "dora has no account on this node")] {
         for gpus in ["1", "3"] {

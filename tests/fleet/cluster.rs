@@ -42,6 +42,13 @@ impl Cluster {
         Cluster::start_over(n_agents, n_gpus, &["--round", "1s"], agent_args, |_| Vec::new())
     }
 
+    /// The same with a head that issues certificates.
+    pub(crate) fn start_joinable(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
+        Cluster::start_over(n_agents, n_gpus, &[head_args, &["--pki", "{pki}"]].concat(), &AS_SELF, |_| {
+            Vec::new()
+        })
+    }
+
     /// The same with a relay between the head and each agent.
     pub(crate) fn start_behind_relays(n_agents: usize, n_gpus: u32, head_args: &[&str]) -> Self {
         Cluster::start_over(n_agents, n_gpus, head_args, &AS_SELF, |head| {
@@ -114,7 +121,7 @@ impl Cluster {
         let (state, credentials) = (self.path("head"), self.path("pki/head"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
         command.args(["head", "--listen", &self.address, "--state", &state, "--credentials", &credentials]);
-        command.args(&self.head_args);
+        command.args(self.head_args.iter().map(|arg| arg.replace("{pki}", &self.path("pki"))));
         self.head = Some(spawn(&mut command, &self.folder.path().join("head.log")));
     }
 

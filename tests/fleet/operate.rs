@@ -1,6 +1,11 @@
 //! What operators and users expect of any scheduler: time limits, exit codes, dependencies, holds, requeues, priorities, cancelling
 //! many jobs at once, and drains that let jobs end.
 
+use rota_core::ids::{Incarnation, JobId};
+use rota_core::time::{Span, Time};
+use rota_head::{ClusterState, ProfileText, Record, Rules, Standing};
+use rota_transport::message::JobRequest;
+use rota_transport::value::Wait;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -50,6 +55,31 @@ fn a_time_limit_stops_a_job_once_and_for_all_also_over_a_restart_of_the_head() {
     assert_eq!(state(&cluster, 1), "running", "an estimate is not a limit");
     let error = cluster.try_rota(&[&["submit", "--time-limit", "0s"][..], &SLEEP].concat());
     assert!(error.as_ref().is_err_and(|error| error.contains("time limit is 0")), "{error:?}");
+}
+
+#[test]
+fn a_time_limit_counts_over_all_launches() {
+    let at = |seconds: i64| Time::ZERO + Span::from_secs(seconds);
+    let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+    let mut cluster = ClusterState::new(&rules).expect("built in");
+    let mut request = JobRequest::emulated(1);
+    request.conditions.time_limit = Some(Wait::new(Span::from_secs(60)).expect("a time"));
+    let (job, request) = (JobId(0), Box::new(request));
+    cluster.apply(at(0), &Record::JobReceived { job, user: "ada".into(), key: 1, request });
+    cluster.apply(at(0), &Record::JobSubmitted { job });
+    let (first, second) = (Incarnation(1), Incarnation(2));
+    assert_eq!(cluster.next_limit(), None, "waiting does not count");
+    cluster.apply(at(10), &Record::JobStarted { job, incarnation: first });
+    assert_eq!(cluster.next_limit(), Some((at(70), job)));
+    cluster.apply(at(30), &Record::JobStopped { job, incarnation: first, done: 0.0 });
+    assert_eq!(cluster.next_limit(), None);
+    cluster.apply(at(100), &Record::JobStarted { job, incarnation: second });
+    assert_eq!(cluster.next_limit(), Some((at(140), job)), "20 of 60 seconds are used up");
+    cluster.apply(at(140), &Record::JobTimedOut { job, ran: Span::from_secs(60) });
+    assert_eq!(
+        (cluster.next_limit(), cluster.job(job).map(|job| job.standing)),
+        (None, Some(Standing::TimeLimit))
+    );
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The connection to the head. Attempts are repeated with growing, random waits: a thousand agents must not all
 //! connect at the same moment.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rand::RngExt;
 use rota_core::time::Span;
-use rota_transport::identity::Credentials;
+use rota_transport::identity::{Credentials, IdentityError, Role};
 use rota_transport::message::{ToAgent, ToHead};
 use rota_transport::quic::{ChannelError, ConnectError, Connector, Peer, Receiver};
 use tokio::sync::mpsc;
@@ -28,6 +29,8 @@ pub(super) enum LinkError {
     #[error("the head closed the connection")]
     HungUp,
     #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -43,18 +46,13 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects after a wait, however long it takes. Logs the reason of a failure once, and again when it changes.
-    pub(super) async fn open(
-        credentials: &Credentials,
-        head: &str,
-        first_wait: Duration,
-        most: Span,
-    ) -> Self {
+    pub(super) async fn open(identity: &Path, head: &str, first_wait: Duration, most: Span) -> Self {
         let mut logged = String::new();
         let most = Duration::from_secs_f64(most.as_secs_f64().clamp(0.1, 3600.0));
         let mut wait = FIRST_WAIT;
         tokio::time::sleep(jittered(first_wait)).await;
         loop {
-            let tried = tokio::time::timeout(KNOCK_PATIENCE, Link::try_open(credentials, head)).await;
+            let tried = tokio::time::timeout(KNOCK_PATIENCE, Link::try_open(identity, head)).await;
             match tried.unwrap_or_else(|_| Err(LinkError::NoAnswer(head.to_owned()))) {
                 Ok(link) => return link,
                 Err(error) => {
@@ -70,9 +68,9 @@ impl Link {
         }
     }
 
-    /// Connects once.
-    pub(super) async fn try_open(credentials: &Credentials, head: &str) -> Result<Self, LinkError> {
-        let connector = Connector::new(credentials)?;
+    /// Connects once, with the certificate that is on the disk now: it may have been renewed since the last time.
+    pub(super) async fn try_open(identity: &Path, head: &str) -> Result<Self, LinkError> {
+        let connector = Connector::new(&Credentials::load_for(identity, Role::Agent)?)?;
         let peer = connector.connect(head).await?;
         let channel = peer.open().await?;
         let (sender, mut unsent) = mpsc::channel::<ToHead>(MOST_UNSENT);

@@ -14,15 +14,16 @@ mod link;
 mod memory;
 mod nursery;
 mod orders;
+mod renewal;
 mod translate;
 mod watcher;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rota_core::time::Time;
-use rota_transport::identity::{Credentials, IdentityError, Role};
+use rota_transport::identity::{Credentials, IdentityError, JoinToken, Role};
 use rota_transport::message::{BootId, Fact, OrderId, Outcome, ToAgent, Welcome};
+use rota_transport::quic::{self, CERTIFICATES_REPLACED, JoinError};
 use rota_transport::session::{AgentIdentity, AgentOutput, AgentSession};
 use rota_transport::value::Text;
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,6 +43,7 @@ use launches::Launches;
 use link::{Link, LinkError};
 pub use memory::{RunDir, RunDirError};
 use nursery::Nursery;
+use renewal::Renewal;
 use watcher::News;
 
 /// How long to wait before connecting again after a connection was lost: random, and less than this.
@@ -75,6 +77,9 @@ pub enum DaemonError {
     /// The agent's certificate or key cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// No certificate was to be had with the token.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// A run directory that cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
@@ -103,7 +108,7 @@ pub enum DaemonError {
 /// Serves a head until a signal ends it; launches go on without the agent.
 pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let head = options.head.head.clone().ok_or(DaemonError::NoHead)?;
-    let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
+    let credentials = credentials(&options.head, &head).await?;
     let accounts = Accounts::open(&options.accounts)?;
     if accounts.differ() {
         // Others may pass through the run directory: what is made in it is for its owner alone, unless it says otherwise.
@@ -134,7 +139,24 @@ pub async fn run(mut options: DaemonOptions) -> Result<(), DaemonError> {
     let (finished, outcomes) = mpsc::unbounded_channel();
     let mut daemon = Daemon::new(options, accounts, run_dir, node, limits, identity, news, finished);
     daemon.find_launches();
-    daemon.serve(Arc::new(credentials), &head, arrivals, outcomes).await
+    daemon.serve(&head, arrivals, outcomes).await
+}
+
+/// The agent's certificate: the one that is there, or one that it gets with its token.
+async fn credentials(options: &HeadOptions, head: &str) -> Result<Credentials, DaemonError> {
+    let identity = &options.identity;
+    match &options.token {
+        Some(token) if !identity.join("cert.pem").exists() => {
+            let joined = quic::join(head, &JoinToken::parse(token)?, identity).await?;
+            info!(
+                "joined the cluster as {}; the certificate is in {}",
+                joined.identity(),
+                identity.display()
+            );
+            Ok(Credentials::load_for(identity, Role::Agent)?)
+        }
+        _ => Ok(Credentials::load_for(identity, Role::Agent)?),
+    }
 }
 
 /// The agent's state.
@@ -154,6 +176,8 @@ struct Daemon {
     finished: mpsc::UnboundedSender<(OrderId, Outcome)>,
     nursery: Nursery,
     link: Option<Link>,
+    /// Asks for a new certificate.
+    renew: Option<mpsc::Sender<()>>,
     /// A link is to be made after this wait.
     wants_link: Option<Duration>,
     /// The lease last sent to the shims.
@@ -193,6 +217,7 @@ impl Daemon {
             finished,
             nursery: Nursery::new(),
             link: None,
+            renew: None,
             wants_link: None,
             lease_until: None,
         }
@@ -200,7 +225,6 @@ impl Daemon {
 
     async fn serve(
         &mut self,
-        credentials: Arc<Credentials>,
         head: &str,
         mut arrivals: mpsc::UnboundedReceiver<News>,
         mut outcomes: mpsc::UnboundedReceiver<(OrderId, Outcome)>,
@@ -213,13 +237,19 @@ impl Daemon {
         let mut health = tokio::time::interval(Duration::from_secs_f64(every_s));
         let (opened, mut links) = mpsc::channel(1);
         let most = self.options.head.retry_at_most;
+        let identity = self.options.head.identity.clone();
         let open = |wait: Duration| {
-            let (credentials, head, opened) = (credentials.clone(), head.to_owned(), opened.clone());
+            let (identity, head, opened) = (identity.clone(), head.to_owned(), opened.clone());
             tokio::spawn(async move {
                 // If the receiver is gone, the agent is ending.
-                let _ = opened.send(Link::open(&credentials, &head, wait, most).await).await;
+                let _ = opened.send(Link::open(&identity, &head, wait, most).await).await;
             });
         };
+        let (changed, mut certificates) = mpsc::channel(1);
+        let (renew, wanted) = mpsc::channel(1);
+        self.renew = Some(renew);
+        let renewal = Renewal { identity: identity.clone(), head: head.to_owned(), changed, wanted };
+        tokio::spawn(renewal.keep());
         open(Duration::ZERO);
         loop {
             let due = self.session.timeout().map_or(Duration::from_secs(1), from_now);
@@ -235,6 +265,7 @@ impl Daemon {
                 Some((order, outcome)) = outcomes.recv() => {
                     self.act(|session, now, out| session.order_done(now, order, outcome, out));
                 }
+                Some(()) = certificates.recv() => self.hang_up("a new certificate", Duration::ZERO),
                 _ = health.tick() => self.look_at_gpus(),
                 () = tokio::time::sleep(due) => self.act(|session, now, out| session.tick(now, out)),
             }
@@ -253,6 +284,12 @@ impl Daemon {
 
     fn disconnected(&mut self, why: &str) {
         warn!("{why}; connecting again");
+        if why.contains(CERTIFICATES_REPLACED)
+            && let Some(renew) = &self.renew
+        {
+            // If it is full, a renewal is already asked for.
+            let _ = renew.try_send(());
+        }
         self.hang_up(why, LOST_WAIT);
     }
 

@@ -178,7 +178,7 @@ impl ClusterState {
         let Some(known) = self.job_mut(job) else { return };
         let at = known.limit_at();
         if let Some(since) = known.life.runs_since.take() {
-            known.life.ran = known.life.ran + (now - since).max(Span::ZERO);
+            known.life.ran += (now - since).max(Span::ZERO);
         }
         if let Some(at) = at {
             self.limits.remove(&(at, job));

@@ -85,7 +85,12 @@ pub(crate) enum Input {
     /// The journal's upkeep has something to write.
     Upkeep(ChoreDone),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
-    CertificatesChanged,
+    CertificatesChanged {
+        /// What peers are told.
+        why: &'static str,
+    },
+    /// Something that an operator should know.
+    Noted(String),
     /// The file of roles was read again.
     RolesChanged(Result<Roles, RolesError>),
     Shutdown,
@@ -230,10 +235,13 @@ impl Engine {
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
             Input::Upkeep(done) => self.state.outbox().keep(self.upkeep.take(done)),
-            Input::CertificatesChanged => {
+            Input::CertificatesChanged { why } => {
                 for link in self.links.values() {
-                    link.peer.close("certificates were revoked: connect again");
+                    link.peer.close(why);
                 }
+            }
+            Input::Noted(text) => {
+                self.state.record(moment, Record::Noted { text });
             }
             Input::RolesChanged(found) => self.roles_changed(moment, found),
             Input::Shutdown => self.is_over = true,

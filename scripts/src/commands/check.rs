@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use rota_core::policy::{Policy, PolicyError};
 use rota_core::round::{self, RoundError};
 use rota_core::snapshot::Snapshot;
 
@@ -30,7 +31,7 @@ pub fn check(name: &str) -> Result<String, TryError> {
     for (instant_name, instant) in &instants {
         // What it remembers of one cluster would be wrong on the next.
         let mut watched = policy.watched_copy(Limits::default(), &trace)?;
-        let n_runs = decide(&mut watched, instant_name, instant, "")?;
+        let n_runs = decide(&mut watched, &policy, instant_name, instant, None)?;
         let n_jobs = instant.jobs.len();
         decided.push(format!(
             "{instant_name}: {n_runs} of {n_jobs} jobs run, {} operations",
@@ -44,7 +45,7 @@ pub fn check(name: &str) -> Result<String, TryError> {
             let mut watched = policy.watched_copy(Limits::default(), &trace)?;
             // A parameter is one of a part that the policy has, and the value one of those that it may have.
             let _ = watched.set(&key, &value);
-            decide(&mut watched, instant_name, instant, &format!(", with --set {key}={value}"))?;
+            decide(&mut watched, &policy, instant_name, instant, Some((&key, &value)))?;
         }
     }
     let mut text = format!("{name}: good\n  {}\n", decided.join("\n  "));
@@ -67,18 +68,30 @@ fn instants() -> Vec<(&'static str, Snapshot)> {
 
 /// How many jobs the plan runs.
 fn decide(
-    policy: &mut ScriptPolicy,
+    watched: &mut ScriptPolicy,
+    policy: &ScriptPolicy,
     on: &'static str,
     instant: &Snapshot,
-    setting: &str,
+    set: Option<(&str, &str)>,
 ) -> Result<usize, TryError> {
-    let decision = round::decide(instant, policy).map_err(|error| match error {
-        RoundError::Policy(error) => TryError::Failed { instant: on, setting: setting.to_owned(), error },
-        RoundError::Violation(violation) => {
-            TryError::Impossible { instant: on, setting: setting.to_owned(), violation }
+    let setting = set.map_or_else(String::new, |(key, value)| format!(", with --set {key}={value}"));
+    let decision = round::decide(instant, watched).map_err(|error| match error {
+        RoundError::Policy(error) => {
+            let error = explained(policy, instant, set).unwrap_or(error);
+            TryError::Failed { instant: on, setting, error }
         }
+        RoundError::Violation(violation) => TryError::Impossible { instant: on, setting, violation },
     })?;
     Ok(decision.checked.plan().run.len())
+}
+
+/// The error again from a copy that is not watched: at a limit only that one says where it was and where its operations went.
+fn explained(policy: &ScriptPolicy, instant: &Snapshot, set: Option<(&str, &str)>) -> Option<PolicyError> {
+    let mut plain = ScriptPolicy::from_sources(policy.name(), &policy.texts(), Limits::default()).ok()?;
+    if let Some((key, value)) = set {
+        plain.set(key, value).ok()?;
+    }
+    plain.decide(instant).err()
 }
 
 /// Every wrong name, in the order of the parts.

@@ -10,11 +10,13 @@ use crate::policy::part::Stage;
 use crate::policy::shipped::{self, Shipped};
 
 /// The groups of the list: a heading, and the stages that its scripts define; `None` for all others.
-const GROUPS: [(&str, Option<&[Stage]>); 6] = [
+const GROUPS: [(&str, Option<&[Stage]>); 8] = [
     ("order: which job goes first", Some(&[Stage::Order])),
     ("admit: which jobs are taken on", Some(&[Stage::Admit])),
     ("allocate: how much each job gets", Some(&[Stage::Allocate])),
     ("place: on which GPUs jobs run", Some(&[Stage::Place])),
+    ("level_model: which CPU and memory levels jobs get, asked for by opt", Some(&[Stage::LevelModel])),
+    ("lease_model: which jobs hold which leases, asked for by chronus", Some(&[Stage::LeaseModel])),
     ("no stage: what holds for the whole policy", Some(&[])),
     ("several stages at once", None),
 ];
@@ -50,10 +52,11 @@ pub fn list() -> String {
     text
 }
 
+/// The stages of a script itself, not of the parts it is joined to by default.
 fn stages(script: &Shipped) -> Vec<Stage> {
     let policy = ScriptPolicy::load(script.name, Limits::default());
     policy
-        .map(|policy| policy.stages().into_iter().flat_map(|(_, _, stages)| stages).collect())
+        .map(|policy| policy.stages().into_iter().next().map(|(_, _, stages)| stages).unwrap_or_default())
         .unwrap_or_default()
 }
 

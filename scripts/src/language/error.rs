@@ -67,6 +67,20 @@ pub enum LoadError {
         /// Those it has.
         stages: String,
     },
+    /// A model that no part of the policy asks for.
+    #[error(
+        "{file}: `{stage}` is never asked for: only `{verb}` of {owner} does, and no part of this policy calls it"
+    )]
+    NotAsked {
+        /// The path, or the name of a shipped script.
+        file: String,
+        /// The stage.
+        stage: &'static str,
+        /// What the verb is called on.
+        owner: &'static str,
+        /// The verb that asks for it.
+        verb: &'static str,
+    },
     /// A script that does not compile or whose top level fails.
     #[error(transparent)]
     Script(#[from] ScriptError),

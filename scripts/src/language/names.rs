@@ -96,6 +96,8 @@ impl<'a> Checker<'a> {
                 "job" => Some("Job"),
                 "view" => Some("View"),
                 "now" => Some("float"),
+                "problem" if stage == Some(Stage::LevelModel) => Some("LevelProblem"),
+                "problem" if stage == Some(Stage::LeaseModel) => Some("LeaseProblem"),
                 _ => None,
             });
             self.declare(name, known.map(str::to_owned));

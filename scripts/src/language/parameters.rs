@@ -51,6 +51,8 @@ pub enum Domain {
     Between(f64, f64),
     /// One of these.
     OneOf(Vec<String>),
+    /// Any text.
+    Text,
 }
 
 /// A value that a parameter cannot be set to.
@@ -146,6 +148,7 @@ impl Domain {
             (Domain::Between(low, high), Value::Whole(n)) => (*low..=*high).contains(&(*n as f64)),
             (Domain::Between(low, high), Value::Number(n)) => (*low..=*high).contains(n),
             (Domain::OneOf(words), Value::Word(word)) => words.contains(word),
+            (Domain::Text, Value::Word(_)) => true,
             _ => false,
         }
     }
@@ -157,6 +160,7 @@ impl fmt::Display for Domain {
             Domain::Switch => f.write_str("true or false"),
             Domain::Between(low, high) => write!(f, "from {low} to {high}"),
             Domain::OneOf(words) => write!(f, "one of {}", words.join(", ")),
+            Domain::Text => f.write_str("any text"),
         }
     }
 }
@@ -190,8 +194,8 @@ struct NumberRange(f64, f64);
 pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.function(
         "param(name: String, default, domain, about: String)",
-        "At the top level: declares a parameter with its default, a range (`0..=10`, `0.0..=1.0`) or an array of words, \
-         and one sentence. A switch (`true`, `false`) needs no domain.",
+        "At the top level: declares a parameter with its default, a range (`0..=10`, `0.0..=1.0`), an array of words, or \
+         `\"text\"` for any text, and one sentence. A switch (`true`, `false`) needs no domain.",
     );
     let host = Arc::clone(shared);
     engine.register_fn(
@@ -281,12 +285,15 @@ fn domain_of(domain: &Dynamic, default: &Value, name: &str) -> Outcome<Domain> {
         return Ok(Domain::Switch);
     }
     if let Value::Word(_) = default {
+        if domain.read_lock::<ImmutableString>().is_some_and(|word| word.as_str() == "text") {
+            return Ok(Domain::Text);
+        }
         let words =
             domain.read_lock::<rhai::Array>().map(|words| words.iter().map(ToString::to_string).collect());
         return match words {
             Some(words) => Ok(Domain::OneOf(words)),
             None => fail(format!(
-                "param `{name}`: a word needs an array of choices, such as [\"skip\", \"stop\"]"
+                "param `{name}`: a word needs an array of choices, such as [\"skip\", \"stop\"], or \"text\" if it may be any"
             )),
         };
     }

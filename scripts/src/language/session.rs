@@ -15,6 +15,7 @@ use rota_core::timeline::{Ahead, SpeedTable};
 use crate::language::limits::{Limits, Meter};
 use crate::language::parameters::{Declarations, Parameter};
 use crate::models::leases::LeaseBook;
+use crate::policy::asking::AskedModel;
 use crate::policy::solving::Solving;
 use crate::values::{Judged, Kept, Placement, Rows};
 
@@ -47,6 +48,8 @@ pub(crate) struct CallState {
     pub(crate) part: usize,
     /// Compiled parts; closures run in the one they were written in.
     pub(crate) scripts: Vec<Arc<AST>>,
+    /// Models that verbs ask for.
+    pub(crate) models: Vec<AskedModel>,
     /// Parameters of each part.
     pub(crate) parameters: Vec<Vec<Parameter>>,
     /// Set while the top level of a part is run to see what it declares.

@@ -100,7 +100,7 @@ pub(crate) fn restrict(part: &mut Part) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// An error when two parts define the same stage, or one decides what another would.
+/// An error when two parts define the same stage, one decides what another would, or a model is asked for by none.
 pub(crate) fn refuse_clashes(parts: &[Part]) -> Result<(), LoadError> {
     for stage in Stage::ALL {
         let mut having = parts.iter().filter(|part| part.stages.contains(&stage));
@@ -110,6 +110,14 @@ pub(crate) fn refuse_clashes(parts: &[Part]) -> Result<(), LoadError> {
                 first: first.file.clone(),
                 second: second.file.clone(),
             });
+        }
+    }
+    for stage in Stage::ALL {
+        let Some((owner, verb)) = stage.asked_by() else { continue };
+        let is_asked = || parts.iter().any(|part| part.source.contains(&format!(".{verb}(")));
+        if let Some(part) = parts.iter().find(|part| part.stages.contains(&stage)).filter(|_| !is_asked()) {
+            let (file, stage) = (part.file.clone(), stage.name());
+            return Err(LoadError::NotAsked { file, stage, owner, verb });
         }
     }
     let Some(decider) = parts.iter().find(|part| part.stages.contains(&Stage::Decide)) else { return Ok(()) };

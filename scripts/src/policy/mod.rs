@@ -1,5 +1,6 @@
 //! A policy made of scripts: what can be asked of it and set, and one decision from beginning to end.
 
+pub(crate) mod asking;
 pub(crate) mod compose;
 pub(crate) mod part;
 mod promises;
@@ -81,6 +82,7 @@ impl ScriptPolicy {
             let mut state = shared.call_state();
             state.scripts.push(Arc::clone(&part.script));
             state.parameters.push(parameters);
+            state.learn_models(&part);
             drop(state);
             if let Some(trace) = &trace {
                 trace.learn(&part);

@@ -22,6 +22,10 @@ pub enum Stage {
     Place,
     /// Order, allocation and placement at once.
     Decide,
+    /// Which CPU and memory levels jobs get: asked by the verb `optimum`.
+    LevelModel,
+    /// Which jobs hold which leases: asked by the verb `term` of a book of leases.
+    LeaseModel,
 }
 
 /// How stages are written, for messages.
@@ -30,7 +34,15 @@ pub(crate) const STAGE_SIGNATURES: &str =
 
 impl Stage {
     /// Every stage.
-    pub const ALL: [Stage; 5] = [Stage::Admit, Stage::Order, Stage::Allocate, Stage::Place, Stage::Decide];
+    pub const ALL: [Stage; 7] = [
+        Stage::Admit,
+        Stage::Order,
+        Stage::Allocate,
+        Stage::Place,
+        Stage::Decide,
+        Stage::LevelModel,
+        Stage::LeaseModel,
+    ];
 
     /// The name of its function.
     pub const fn name(self) -> &'static str {
@@ -40,6 +52,8 @@ impl Stage {
             Stage::Allocate => "allocate",
             Stage::Place => "place",
             Stage::Decide => "decide",
+            Stage::LevelModel => "level_model",
+            Stage::LeaseModel => "lease_model",
         }
     }
 
@@ -49,6 +63,16 @@ impl Stage {
             Stage::Admit => &["job", "view"],
             Stage::Order => &["jobs", "now"],
             Stage::Allocate | Stage::Place | Stage::Decide => &["view"],
+            Stage::LevelModel | Stage::LeaseModel => &["problem"],
+        }
+    }
+
+    /// The verb that asks for it, of stages that a verb asks for: what it is called on, and its name.
+    pub(crate) const fn asked_by(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Stage::LevelModel => Some(("View", "optimum")),
+            Stage::LeaseModel => Some(("Leases", "term")),
+            _ => None,
         }
     }
 }

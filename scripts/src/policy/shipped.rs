@@ -13,6 +13,8 @@ pub enum Role {
     Allocation,
     /// On which GPUs jobs run.
     Placement,
+    /// Models that verbs ask for.
+    Model,
     /// Batches of runs.
     Study,
 }
@@ -25,6 +27,7 @@ impl Role {
             Role::Admission => "admission",
             Role::Allocation => "allocation",
             Role::Placement => "placement",
+            Role::Model => "models",
             Role::Study => "studies",
         }
     }
@@ -69,10 +72,12 @@ shipped! {
     ALL
     Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
         "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "gandiva" "tiresias" "tiresias-gittins" "themis"
-        "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill";
+        "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill"
+        "fair-share" "mlfq" "srsf-aging";
     Admission "admission": "elasticflow-admission" "edf-admission" "chronus-admission" "quota" "load-limit";
     Allocation "allocation": "proportional" "greedy" "tune" "opt";
     Placement "placement": "first-fit" "consolidate" "local-data" "switch-consolidate" "switch-splits" "random" "local-search";
+    Model "models": "level-model" "lease-model";
 }
 
 shipped! {
@@ -84,13 +89,17 @@ shipped! {
         "elasticflow-10" "elasticflow-11" "elasticflow-order" "deadlines" "tune";
 }
 
-/// What admission by itself is joined to: (admission, the parts that keep what it promises).
-const COMPLETED_BY: &[(&str, &[&str])] =
-    &[("edf-admission", &["edf"]), ("elasticflow-admission", &["elasticflow:allocate", "elasticflow:place"])];
+/// What admission or a model by itself is joined to: (it, the parts that keep what it promises or ask for it).
+const COMPLETED_BY: &[(&str, &[&str])] = &[
+    ("edf-admission", &["edf"]),
+    ("elasticflow-admission", &["elasticflow:allocate", "elasticflow:place"]),
+    ("level-model", &["opt"]),
+    ("lease-model", &["chronus"]),
+];
 
 /// The parts that a part by itself is joined to; none for nearly all.
 pub(crate) fn rest_of(name: &str) -> Option<&'static [&'static str]> {
-    COMPLETED_BY.iter().find(|(admission, _)| *admission == name).map(|(_, rest)| *rest)
+    COMPLETED_BY.iter().find(|(part, _)| *part == name).map(|(_, rest)| *rest)
 }
 
 /// Names of the original programs: (theirs, ours).

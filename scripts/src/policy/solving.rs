@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rota_solvers::{Highs, Limits, Solver};
+use rota_solvers::{Highs, Limits, Model, Solution, Solver, Start};
 
 use crate::language::limits::Meter;
 use crate::policy::ScriptPolicy;
@@ -35,6 +35,15 @@ impl Solving {
     /// Held only while a model is solved; no script runs then.
     pub(crate) fn solver(&self) -> MutexGuard<'_, Box<dyn Solver + Send>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The solver for native code that lets scripts run between its solves: it is held for one solve at a time.
+pub(crate) struct OneByOne<'a>(pub(crate) &'a Solving);
+
+impl Solver for OneByOne<'_> {
+    fn solve(&mut self, model: &Model, limits: &Limits, start: Start<'_>) -> Solution {
+        self.0.solver().solve(model, limits, start)
     }
 }
 

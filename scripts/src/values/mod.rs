@@ -13,7 +13,10 @@ use columns::{
     arithmetic, column, deadlines, groups, job, jobs, levels, queue, remember, service, statistics, texts,
 };
 use nodes::{cluster, gpu_types, placement, share, taking};
-use plans::{best_shares, by_hand, fill, growth, judged, leases, optimum, plan, slices, timeline, verdict};
+use plans::{
+    best_shares, by_hand, fill, growth, judged, lease_problem, leases, level_problem, optimum, plan, slices,
+    timeline, verdict,
+};
 
 pub(crate) use cluster::{NodeValue, RoomValue};
 pub(crate) use column::Column;
@@ -60,10 +63,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     levels::register(registrar);
     best_shares::register(registrar);
     leases::register(registrar);
+    lease_problem::register(registrar);
     service::register(registrar);
     slices::register(registrar);
     gpu_types::register(registrar);
     optimum::register(registrar);
+    level_problem::register(registrar);
     remember::register(registrar);
     milp::register(registrar, shared);
     milp::operators::register(registrar);

@@ -31,6 +31,7 @@ const NAMES: &[(&str, &str)] = &[
     ("MilpAnswer", "Answer"),
     ("LeasesValue", "Leases"),
     ("OptimumValue", "Optimum"),
+    ("LeaseProblemValue", "LeaseProblem"),
     ("NumberRange", "range"),
 ];
 

@@ -39,6 +39,13 @@ pub struct ClassModel {
     offered: Vec<Vec<(usize, Variable)>>,
 }
 
+impl LevelClass {
+    /// Positions of the levels worth offering: no other is as fast for no more CPUs and no more memory.
+    pub fn worth_offering(&self) -> Vec<usize> {
+        undominated(&self.levels)
+    }
+}
+
 impl ClassProblem {
     /// Builds the model: maximise throughput.
     pub fn model(&self) -> Result<ClassModel, FormulationError> {

@@ -25,6 +25,10 @@ pub(crate) struct HeadRunArgs {
     /// Folder with the head's certificate and key, as written by `rota pki init`
     #[arg(long, value_name = "DIR", default_value = "pki/head")]
     pub credentials: PathBuf,
+    /// Folder of the authority: holders of one-time tokens (`rota pki token`) get certificates from this head, and agents
+    /// renew theirs in time [default: the head issues no certificates]
+    #[arg(long, value_name = "DIR")]
+    pub pki: Option<PathBuf>,
     /// File with people's roles and tenants, a line for each: `NAME ROLE [TENANT,TENANT]`. ROLE is submit, operate, admin, none,
     /// or - for the one in the certificate. Read again when it changes [default: certificates alone count]
     #[arg(long, value_name = "FILE")]
@@ -113,6 +117,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         state: args.state.clone(),
         credentials: args.credentials.clone(),
         roles: args.roles.clone(),
+        pki: args.pki.clone(),
         policies: args.policy_dir.clone(),
         policy: args.policy.clone().map(|policy| (policy, set)),
         rules: Rules {

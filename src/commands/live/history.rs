@@ -144,7 +144,9 @@ fn fetch(client: &mut Client, mut filter: HistoryFilter) -> Result<Vec<EndedJobV
 /// A date, a time, or a span before now, in microseconds since 1970.
 fn moment_us(text: &str) -> Result<i64> {
     let us = |time: OffsetDateTime| (time.unix_timestamp_nanos() / 1_000) as i64;
-    if let Ok(date) = Date::parse(text, &Iso8601::DATE) {
+    // The parser would take the date and leave the time.
+    let is_date = !text.contains('T');
+    if let Some(date) = Date::parse(text, &Iso8601::DATE).ok().filter(|_| is_date) {
         return Ok(us(PrimitiveDateTime::new(date, time::Time::MIDNIGHT).assume_utc()));
     }
     let zoned = if text.ends_with('Z') || text.contains('+') { text.to_owned() } else { format!("{text}Z") };

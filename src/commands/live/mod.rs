@@ -4,6 +4,7 @@ mod change;
 mod client;
 mod head;
 mod history;
+mod join;
 mod pki;
 mod replay;
 mod show;
@@ -22,6 +23,7 @@ use rota_transport::value::{Lines, LongText, Text, shown};
 
 pub(crate) use client::{Client, HeadArgs};
 pub(crate) use head::HeadRunArgs;
+pub(crate) use join::JoinArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
 pub(crate) use show::fetch_jobs;
@@ -44,6 +46,10 @@ pub(crate) enum LiveCommand {
     /// Create the certificate authority, issue and revoke certificates
     #[command(subcommand)]
     Pki(PkiCommand),
+    /// Get a certificate with a one-time token, or renew yours
+    ///
+    /// The token is one of `rota pki token`; the head must run with --pki. The key is drawn here and never leaves this machine.
+    Join(JoinArgs),
     /// Submit a job
     #[command(
         after_help = "Try:\n  rota submit --gpus 2 --time 1h -- python train.py\n  rota submit --emulate --model res50 --gpus 2 --iterations 1000"
@@ -102,7 +108,7 @@ pub(crate) enum LiveCommand {
         #[arg(short, long)]
         follow: bool,
     },
-    /// List jobs that have ended, or their GPU-hours by user, model, day
+    /// List jobs that have ended, or GPU-hours by user, model, day
     #[command(
         after_help = "Try:\n  rota history --from 7d --state failed\n  rota history --by user,day --csv\n  rota history --out jobs.parquet"
     )]
@@ -143,6 +149,7 @@ pub(crate) fn run(command: &LiveCommand) -> Result<ExitCode> {
         LiveCommand::Head(args) => head::run(args),
         LiveCommand::Up(args) => up::run(args),
         LiveCommand::Pki(command) => pki::run(command),
+        LiveCommand::Join(args) => join::run(args),
         LiveCommand::Submit(args) => return submit::run(args),
         LiveCommand::Replay(args) => replay::run(args),
         LiveCommand::Jobs { head, all, jobs } => show_jobs(head, *all, jobs),

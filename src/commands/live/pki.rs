@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use rota_core::time::Span;
 use rota_transport::identity::{Authority, Identity, Role, UserRole, Validity};
 use rota_transport::value::Name;
 
@@ -31,6 +32,51 @@ pub(crate) enum PkiCommand {
         role: UserRole,
         /// Days for which the certificate is valid
         #[arg(long, value_name = "N", default_value_t = 365)]
+        days: u32,
+        /// Time for which the certificate is valid, such as 12h, instead of --days [default: that of --days]
+        #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
+        valid: Option<Span>,
+    },
+    /// Draw a one-time token with which an agent (`rota-agent --token`) or a user (`rota join`) gets a certificate from a running
+    /// head (`rota head --pki`)
+    Token {
+        #[command(flatten)]
+        who: WhoArgs,
+        /// Folder of the authority
+        #[arg(long, value_name = "DIR", default_value = "pki")]
+        pki: PathBuf,
+        /// What the user may do: submit (their own jobs), operate (all jobs, nodes, policy), admin (also end the head)
+        #[arg(long, value_name = "ROLE", value_parser = parse_role, default_value = "submit", requires = "users")]
+        role: UserRole,
+        /// Time in which the token can be used
+        #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h")]
+        expires: Span,
+        /// Days for which the certificate will be valid
+        #[arg(long, value_name = "N", default_value_t = 365)]
+        days: u32,
+        /// Time for which the certificate will be valid, such as 12h, instead of --days [default: that of --days]
+        #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
+        valid: Option<Span>,
+    },
+    /// Replace certificates while jobs run: that of the head, or the authority itself, in two steps
+    Rotate {
+        /// Folder of the authority
+        #[arg(long, value_name = "DIR", default_value = "pki")]
+        pki: PathBuf,
+        /// Begin to replace the authority: a new one issues from now on, both are trusted, and agents renew by themselves
+        #[arg(long, conflicts_with_all = ["finish", "status"])]
+        authority: bool,
+        /// Finish it: the head gets a certificate of the new authority, and the old one is trusted no more
+        #[arg(long, conflicts_with = "status")]
+        finish: bool,
+        /// Finish even if agents or users still have certificates of the old authority only; they are locked out
+        #[arg(long, requires = "finish")]
+        force: bool,
+        /// List who still needs the old authority
+        #[arg(long)]
+        status: bool,
+        /// Days for which what is made is valid
+        #[arg(long, value_name = "N", default_value_t = 3650)]
         days: u32,
     },
     /// Revoke all certificates of an agent or a user; a running head notices within a second
@@ -74,6 +120,14 @@ impl WhoArgs {
     }
 }
 
+/// The time for which something is valid; at least a second.
+fn seconds(days: u32, time: Option<Span>) -> Result<i64> {
+    match time.map_or(i64::from(days) * 86_400, |time| time.as_secs_f64() as i64) {
+        seconds @ 1.. => Ok(seconds),
+        _ => bail!("nothing is valid for less than a second"),
+    }
+}
+
 fn parse_role(text: &str) -> Result<UserRole, String> {
     UserRole::of_name(text).ok_or_else(|| {
         let names: Vec<_> = UserRole::ALL.iter().map(|(_, name)| *name).collect();
@@ -92,14 +146,69 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
             println!("the authority is in {}; do not copy ca.key to another machine", folder.display());
             println!("the head's certificate is in {}", issued.folder.display());
         }
-        PkiCommand::Issue { who, pki, role, days } => {
+        PkiCommand::Issue { who, pki, role, days, valid } => {
             let authority = Authority::open(pki)?;
             for identity in who.identities()? {
-                let issued = authority.issue_as(&identity, *role, Validity::days(*days))?;
+                let issued =
+                    authority.issue_as(&identity, *role, Validity::seconds(seconds(*days, *valid)?))?;
                 println!(
                     "{identity}: certificate and key are in {}; copy the folder there and nowhere else",
                     issued.folder.display()
                 );
+            }
+        }
+        PkiCommand::Token { who, pki, role, expires, days, valid } => {
+            let authority = Authority::open(pki)?;
+            for identity in who.identities()? {
+                if identity.role == Role::Head {
+                    bail!(
+                        "a head gets its certificate from `rota pki init` or `rota pki rotate`, not with a token"
+                    );
+                }
+                let token = authority.token(
+                    &identity,
+                    *role,
+                    seconds(*days, *valid)?,
+                    seconds(0, Some(*expires))?,
+                )?;
+                println!("{token}");
+                eprintln!("{identity}: good for one certificate, within {expires} s");
+            }
+        }
+        PkiCommand::Rotate { pki, authority, finish, force, status, days } => {
+            let now = Authority::open(pki)?;
+            let validity = Validity::days(*days);
+            match (authority, finish, status) {
+                (true, _, _) => {
+                    now.begin_rotation(validity)?;
+                    println!(
+                        "a new authority issues from now on, and both are trusted; agents renew by themselves"
+                    );
+                    println!("next: `rota pki rotate --status`, then `rota pki rotate --finish`");
+                }
+                (_, true, _) => {
+                    let left = now.rotation()?.map(|rotation| rotation.left).unwrap_or_default();
+                    if !left.is_empty() && !force {
+                        bail!(
+                            "{}: only the old authority knows them; renew or reissue, or --force",
+                            left.join(", ")
+                        );
+                    }
+                    now.finish_rotation(validity)?;
+                    println!("the old authority is trusted no more, and the head has a new certificate");
+                }
+                (_, _, true) => match now.rotation()? {
+                    None => println!("the authority is not being replaced"),
+                    Some(rotation) if rotation.left.is_empty() => {
+                        println!("nobody needs the old authority any more")
+                    }
+                    Some(rotation) => rotation.left.iter().for_each(|who| println!("{who}")),
+                },
+                _ => {
+                    let head = Identity { role: Role::Head, name: Name::new("head")? };
+                    now.issue(&head, validity)?;
+                    println!("the head has a new certificate; a running head takes it within a second");
+                }
             }
         }
         PkiCommand::Revoke { who, pki } => {

@@ -108,6 +108,7 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
     head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
     head.args(["--log", &args.log]);
+    head.arg("--pki").arg(&pki);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
         head.arg("--on-grid");

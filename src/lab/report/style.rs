@@ -6,7 +6,7 @@ use super::figure::{GREY, PALETTE_LENGTH};
 
 /// Orders with the place of their colour. Kin have the same one (tiresias is las with queues, themis is ftf by leases), and
 /// those that papers compare have different ones.
-const ORDERS: [(&str, usize); 24] = [
+const ORDERS: [(&str, usize); 27] = [
     ("fifo", 0),
     ("srtf", 1),
     ("las", 2),
@@ -31,6 +31,9 @@ const ORDERS: [(&str, usize); 24] = [
     ("optimus", 6),
     ("easy-backfill", 5),
     ("conservative-backfill", 9),
+    ("fair-share", 3),
+    ("mlfq", 8),
+    ("srsf-aging", 7),
 ];
 /// Allocations with their dash: how often the palette has come round.
 const ALLOCATIONS: [(&str, usize); 4] = [("proportional", 0), ("tune", 1), ("greedy", 2), ("opt", 3)];
@@ -115,7 +118,7 @@ mod tests {
             let table: &[(&str, usize)] = match script.role {
                 Role::Policy => &ORDERS,
                 Role::Allocation => &ALLOCATIONS,
-                Role::Admission | Role::Placement | Role::Study => continue,
+                Role::Admission | Role::Placement | Role::Model | Role::Study => continue,
             };
             assert!(table.iter().any(|(name, _)| *name == script.name), "{} has none", script.name);
         }

@@ -1,17 +1,26 @@
 //! Identities: the cluster has its own certificate authority, and the head, every agent and every user have certificates.
 //!
 //! Role and name are in the certificate (`node0.agent.rota`, `ada.user.rota`), signed by the authority, so that nobody
-//! can claim to be somebody else. `authority` issues and revokes, `credentials` is what one party keeps on its disk,
-//! `user_role` what a person may do. When certificates are checked is in `quic`.
+//! can claim to be somebody else. `authority` issues and revokes, `rotation` replaces it, `credentials` is what one party keeps on
+//! its disk, `request` and `token` how it gets a certificate without its key leaving the machine, `dates` until when that is
+//! valid, `user_role` what a person may do. When certificates are checked is in `quic`.
 
 mod authority;
 mod credentials;
+mod dates;
 mod files;
+mod request;
+mod rotation;
+mod token;
 mod user_role;
 
-pub use authority::{Authority, Issued, Validity};
-pub use credentials::Credentials;
-pub(crate) use credentials::identity_of;
+pub use authority::{Authority, Issued, JoinFault, Signed, Validity};
+pub use credentials::{Credentials, NewKey};
+pub(crate) use credentials::{identity_of, read_certificates};
+pub(crate) use dates::validity_of;
+pub use request::KeyRequest;
+pub use rotation::Rotation;
+pub use token::{Fingerprint, JoinToken, TokenFault};
 pub use user_role::UserRole;
 pub(crate) use user_role::user_role_of;
 
@@ -117,6 +126,20 @@ pub enum IdentityError {
         identity: Identity,
         /// Folder of the authority.
         path: PathBuf,
+    },
+    /// A text that is not a token.
+    #[error("this is not a token of `rota pki token`: they begin with rota1-")]
+    NoToken,
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+    /// An authority that is being replaced already, or is not.
+    #[error("{}: {why}", path.display())]
+    Rotation {
+        /// Folder of the authority.
+        path: PathBuf,
+        /// Why this step is not the next one.
+        why: String,
     },
     /// A name that is not valid.
     #[error(transparent)]

@@ -3,11 +3,12 @@
 //!
 //! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
 //! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
-//! jobs that have ended. How messages are put on a stream is in `frame`; when they
+//! jobs that have ended, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
 mod change;
 mod history;
+mod join;
 mod launch;
 mod to_agent;
 mod to_head;
@@ -15,6 +16,7 @@ mod user;
 
 pub use change::*;
 pub use history::*;
+pub use join::*;
 pub use launch::*;
 pub use to_agent::*;
 pub use to_head::*;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use super::settings::{self, SettingsError};
-use super::{AGENTS_DOMAIN, Peer, USERS_DOMAIN};
-use crate::identity::{Credentials, Identity, IdentityError, Role, UserRole};
+use super::{AGENTS_DOMAIN, JOIN_DOMAIN, Peer, USERS_DOMAIN};
+use crate::identity::{Credentials, Fingerprint, Identity, IdentityError, Role, UserRole};
 use crate::value::Name;
 
 /// A connection that was not made.
@@ -72,7 +72,10 @@ impl Connector {
 
     /// The same, asking for a server name of one's choice: the head accepts only the one for the role.
     pub fn for_door(credentials: &Credentials, domain: &'static str) -> Result<Self, ConnectError> {
-        let config = settings::client(credentials)?;
+        Connector::with(settings::client(credentials)?, domain)
+    }
+
+    fn with(config: quinn::ClientConfig, domain: &'static str) -> Result<Self, ConnectError> {
         let any: SocketAddr = (Ipv6Addr::UNSPECIFIED, 0).into();
         let endpoint = quinn::Endpoint::client(any)
             .or_else(|_| quinn::Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into()));
@@ -98,7 +101,17 @@ impl Connector {
         let connection = connecting.await.map_err(|error| refused(explained(&error)))?;
         let name = Name::new("head").map_err(|error| refused(error.to_string()))?;
         let identity = Identity { role: Role::Head, name };
-        Ok(Peer { identity, user_role: UserRole::default(), connection })
+        Ok(Peer { identity, user_role: UserRole::default(), until: None, connection })
+    }
+
+    /// For asking for a first certificate: the head is recognised by the fingerprint of its authority.
+    pub fn to_join(fingerprint: Fingerprint) -> Result<Self, ConnectError> {
+        Connector::with(settings::joining_client(fingerprint)?, JOIN_DOMAIN)
+    }
+
+    /// For asking for a new certificate in the place of this one.
+    pub fn to_renew(credentials: &Credentials) -> Result<Self, ConnectError> {
+        Connector::with(settings::renewing_client(credentials)?, JOIN_DOMAIN)
     }
 
     /// Waits until the head knows that we are gone, and until no late packet can be for us any more.

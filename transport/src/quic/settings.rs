@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use ring::hmac;
-use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
@@ -15,8 +16,8 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::ALPN;
-use crate::identity::{Credentials, IdentityError, Role, identity_of};
+use super::{ALPN, USERS_DOMAIN};
+use crate::identity::{Credentials, Fingerprint, IdentityError, Role, identity_of};
 
 /// Streams that a peer may have open at once.
 const MOST_STREAMS: u32 = 64;
@@ -46,23 +47,36 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn roots(credentials: &Credentials) -> Result<Arc<RootCertStore>, SettingsError> {
+    root_store(&credentials.authorities)
+}
+
+fn root_store(authorities: &[CertificateDer<'static>]) -> Result<Arc<RootCertStore>, SettingsError> {
     let mut roots = RootCertStore::empty();
-    roots.add(credentials.authority.clone()).map_err(tls)?;
+    for authority in authorities {
+        roots.add(authority.clone()).map_err(tls)?;
+    }
     Ok(Arc::new(roots))
 }
 
-/// The head's side.
-pub(super) fn server(credentials: &Credentials) -> Result<quinn::ServerConfig, SettingsError> {
+/// The head's side. If it lets others join, a peer may come without a certificate, and is shown the authority's.
+pub(super) fn server(
+    credentials: &Credentials,
+    lets_join: bool,
+) -> Result<quinn::ServerConfig, SettingsError> {
     let verifier = WebPkiClientVerifier::builder_with_provider(roots(credentials)?, provider())
-        .with_crls([credentials.revoked()?])
+        .with_crls(credentials.revoked()?)
         .only_check_end_entity_revocation()
         .build()
         .map_err(tls)?;
+    let mut chain = vec![credentials.certificate.clone()];
+    if lets_join {
+        chain.extend(credentials.authorities.iter().cloned());
+    }
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
-        .with_client_cert_verifier(Arc::new(KnownRole { signed: verifier }))
-        .with_single_cert(vec![credentials.certificate.clone()], credentials.key.clone_key())
+        .with_client_cert_verifier(Arc::new(KnownRole { signed: verifier, is_mandatory: !lets_join }))
+        .with_single_cert(chain, credentials.key.clone_key())
         .map_err(tls)?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Early data can be replayed by anyone who recorded it.
@@ -102,14 +116,41 @@ impl quinn::ConnectionIdGenerator for RandomIds {
     }
 }
 
+/// The side of a party without a certificate.
+pub(super) fn joining_client(fingerprint: Fingerprint) -> Result<quinn::ClientConfig, SettingsError> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(tls)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(HeadOf { trust: Trust::Pinned(fingerprint) }))
+        .with_no_client_auth();
+    client_of(config)
+}
+
+/// The side of a party whose certificate ends soon.
+pub(super) fn renewing_client(credentials: &Credentials) -> Result<quinn::ClientConfig, SettingsError> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(tls)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(HeadOf { trust: Trust::Known(roots(credentials)?) }))
+        .with_client_auth_cert(vec![credentials.certificate.clone()], credentials.key.clone_key())
+        .map_err(tls)?;
+    client_of(config)
+}
+
 /// The side of agents and users.
 pub(super) fn client(credentials: &Credentials) -> Result<quinn::ClientConfig, SettingsError> {
-    let mut config = ClientConfig::builder_with_provider(provider())
+    let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
         .with_root_certificates(roots(credentials)?)
         .with_client_auth_cert(vec![credentials.certificate.clone()], credentials.key.clone_key())
         .map_err(tls)?;
+    client_of(config)
+}
+
+fn client_of(mut config: ClientConfig) -> Result<quinn::ClientConfig, SettingsError> {
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.enable_early_data = false;
     let quic = QuicClientConfig::try_from(config).map_err(tls)?;
@@ -134,9 +175,14 @@ fn transport() -> Arc<quinn::TransportConfig> {
 #[derive(Debug)]
 struct KnownRole {
     signed: Arc<dyn ClientCertVerifier>,
+    is_mandatory: bool,
 }
 
 impl ClientCertVerifier for KnownRole {
+    fn client_auth_mandatory(&self) -> bool {
+        self.is_mandatory
+    }
+
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.signed.root_hint_subjects()
     }
@@ -174,5 +220,84 @@ impl ClientCertVerifier for KnownRole {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.signed.supported_verify_schemes()
+    }
+}
+
+/// How a party recognises the head when it asks for a certificate.
+#[derive(Debug)]
+enum Trust {
+    /// By the authorities that it trusts already.
+    Known(Arc<RootCertStore>),
+    /// By an authority of this fingerprint, whose certificate the head shows.
+    Pinned(Fingerprint),
+}
+
+/// Accepts the head of a cluster by the name that every head's certificate has, whatever door was asked for: certificates of
+/// earlier versions do not name the door for joining.
+#[derive(Debug)]
+struct HeadOf {
+    trust: Trust,
+}
+
+impl HeadOf {
+    fn roots(&self, shown: &[CertificateDer<'_>]) -> Option<Arc<RootCertStore>> {
+        match &self.trust {
+            Trust::Known(roots) => Some(roots.clone()),
+            Trust::Pinned(fingerprint) => {
+                let pinned = shown.iter().find(|certificate| Fingerprint::of(certificate) == *fingerprint)?;
+                root_store(&[pinned.clone().into_owned()]).ok()
+            }
+        }
+    }
+}
+
+impl ServerCertVerifier for HeadOf {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let refused = || rustls::Error::from(CertificateError::UnknownIssuer);
+        let roots = self.roots(intermediates).ok_or_else(refused)?;
+        let checked = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
+        let name = ServerName::try_from(USERS_DOMAIN).map_err(|_| refused())?;
+        checked.map_err(|_| refused())?.verify_server_cert(
+            end_entity,
+            intermediates,
+            &name,
+            ocsp_response,
+            now,
+        )
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::PeerIncompatible::Tls12NotOffered.into())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let provider = provider();
+        rustls::crypto::verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
     }
 }

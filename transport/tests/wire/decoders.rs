@@ -5,7 +5,7 @@ use crate::samples;
 
 use proptest::prelude::*;
 use rota_transport::frame::{MOST_BYTES, MOST_BYTES_BEFORE_HELLO, Reader, decode};
-use rota_transport::message::{FromUser, ToAgent, ToHead, ToUser};
+use rota_transport::message::{FromJoiner, FromUser, ToAgent, ToHead, ToJoiner, ToUser};
 
 /// Feeds bytes to every decoder, whole and through a reader.
 fn feed_all(bytes: &[u8]) {
@@ -21,6 +21,8 @@ fn feed_all(bytes: &[u8]) {
     feed::<ToAgent>(bytes);
     feed::<FromUser>(bytes);
     feed::<ToUser>(bytes);
+    feed::<FromJoiner>(bytes);
+    feed::<ToJoiner>(bytes);
 }
 
 proptest! {

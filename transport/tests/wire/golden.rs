@@ -40,6 +40,8 @@ fn no_variant_is_without_a_sample() {
     let names: Vec<_> = samples::all().into_iter().map(|(name, _)| name).collect();
     for (kind, n_variants) in
         [("ToHead", 6), ("ToAgent", 5), ("Task", 10), ("Fact", 7), ("FromUser", 22), ("ToUser", 11)]
+            .into_iter()
+            .chain([("FromJoiner", 2), ("ToJoiner", 2)])
     {
         let n_samples = names.iter().filter(|name| name.starts_with(&format!("{kind}::"))).count();
         assert!(n_samples >= n_variants, "{kind} has {n_variants} variants and {n_samples} samples");

@@ -37,6 +37,12 @@ pub(crate) fn all() -> Vec<(String, Vec<u8>)> {
     for message in to_user() {
         add("ToUser", format!("{message:?}"), encode(&message));
     }
+    for message in from_joiner() {
+        add("FromJoiner", format!("{message:?}"), encode(&message));
+    }
+    for message in to_joiner() {
+        add("ToJoiner", format!("{message:?}"), encode(&message));
+    }
     found
 }
 
@@ -53,6 +59,19 @@ pub(crate) fn assert_round_trips() {
     check(to_agent());
     check(from_user());
     check(to_user());
+    check(from_joiner());
+    check(to_joiner());
+}
+
+fn from_joiner() -> Vec<FromJoiner> {
+    // Two bytes of a key, three of a signature.
+    let request = || frame::decode(&[2, 4, 5, 3, 6, 7, 8]).expect("a request");
+    vec![FromJoiner::Join { secret: [9; 16], request: request() }, FromJoiner::Renew { request: request() }]
+}
+
+fn to_joiner() -> Vec<ToJoiner> {
+    let (certificate, authority) = (long("certificate"), long("authority"));
+    vec![ToJoiner::Issued { certificate, authority }, ToJoiner::Refused(text("it was used before"))]
 }
 
 fn encode<M: serde::Serialize>(message: &M) -> Vec<u8> {

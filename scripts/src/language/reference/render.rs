@@ -53,6 +53,8 @@ defaults (all jobs are admitted, order by arrival, fair shares, first fit):
 | `fn allocate(view)` | a Fill (from `view.fill`) or a Plan |
 | `fn place(view)` | a Placement |
 | `fn decide(view)` | a Plan or a Fill: `order`, `allocate` and `place` at once |
+| `fn level_model(problem)` | a Matrix of kinds of jobs and levels, asked for by `view.optimum`; `()` for proportional shares |
+| `fn lease_model(problem)` | a Matrix of rows and leases, asked for by `term` of Leases; `()` for the packed plan |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
 The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants.

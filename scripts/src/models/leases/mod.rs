@@ -18,4 +18,4 @@ mod term;
 
 pub(crate) use book::{LeaseBook, LeaseRules};
 pub(crate) use night::Saving;
-pub(crate) use term::TermOptions;
+pub(crate) use term::{Found, TermOptions};

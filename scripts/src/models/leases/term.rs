@@ -2,10 +2,10 @@
 
 use rota_core::ids::JobId;
 use rota_core::snapshot::Snapshot;
+use rota_solvers::FormulationError;
 use rota_solvers::chronus_leases::{
-    LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, Settled, Settlement, Unsettled, settle,
+    LeaseGoal, LeasePlan, LeaseProblem, LeaseRow, Settled, Settlement, Unsettled,
 };
-use rota_solvers::{FormulationError, Limits, Solver};
 
 use super::book::{LeaseBook, Promise};
 
@@ -16,9 +16,36 @@ pub(crate) struct TermOptions {
     pub(crate) goal: LeaseGoal,
     /// Rows of the model at most; beyond them, jobs keep the plans they have.
     pub(crate) most_rows: usize,
-    /// Limits of the solve.
-    pub(crate) limits: Limits,
 }
+
+/// A plan for a term, and how it was found.
+pub(crate) struct Found {
+    pub(crate) plan: LeasePlan,
+    /// Its objective.
+    pub(crate) objective: f64,
+    /// What no plan exceeds.
+    pub(crate) bound: f64,
+    /// How it was found, in words.
+    pub(crate) how: String,
+}
+
+impl From<Settled> for Found {
+    fn from(settled: Settled) -> Self {
+        let Settled { plan, objective, bound, how } = settled;
+        let how = match how {
+            Settlement::Proved => "packed plan proved optimal".to_owned(),
+            Settlement::Solved(status) => format!("solved, {status}"),
+            Settlement::FellBack(status) => {
+                format!("FELL BACK to the packed plan, the solve ended {status}")
+            }
+        };
+        Found { plan, objective, bound, how }
+    }
+}
+
+/// Finds a plan: it is given the problem, the plan that is known already, and how many rows a model may have.
+pub(crate) type FindPlan<'a> =
+    &'a mut dyn FnMut(&LeaseProblem, &dyn Fn() -> Option<LeasePlan>, usize) -> Result<Found, Unsettled>;
 
 /// Jobs with their rows, as the model sees them.
 #[derive(Default)]
@@ -34,18 +61,18 @@ impl LeaseBook {
         &mut self,
         snapshot: &Snapshot,
         options: &TermOptions,
-        solver: &mut dyn Solver,
+        find: FindPlan<'_>,
     ) -> Result<String, FormulationError> {
         let first = self.current(snapshot.now);
         self.advance(first);
         let mut broken = self.break_hopeless(snapshot, first);
         let (mut frozen, mut most_rows) = (Vec::new(), options.most_rows);
-        let (rows, settled) = loop {
+        let (rows, found) = loop {
             let rows = self.rows(snapshot, first, &frozen);
             let problem = self.problem(snapshot, first, &rows, &frozen, options.goal);
             let known = || self.known_plan(&rows, &problem);
-            match settle(&problem, &known, most_rows, solver, &options.limits) {
-                Ok(settled) => break (rows, settled),
+            match find(&problem, &known, most_rows) {
+                Ok(found) => break (rows, found),
                 Err(Unsettled::Model(error)) => return Err(error),
                 Err(Unsettled::TooLarge { rows: n_rows }) => {
                     frozen = self.freeze(snapshot, &rows, n_rows - most_rows);
@@ -61,10 +88,10 @@ impl LeaseBook {
             }
         };
         self.leased = self.follow(&frozen);
-        self.take_over(&rows, &settled.plan);
+        self.take_over(&rows, &found.plan);
         self.next = first + 1;
         let n_raised = self.raise(snapshot);
-        Ok(note(&rows, &settled, Changes { n_frozen: frozen.len(), n_broken: broken, n_raised }))
+        Ok(note(&rows, &found, Changes { n_frozen: frozen.len(), n_broken: broken, n_raised }))
     }
 
     /// Plans begin with lease number `first`; what was planned before is over.
@@ -220,20 +247,16 @@ struct Changes {
 }
 
 /// How the term was settled, in one line.
-fn note(rows: &Rows, settled: &Settled, changes: Changes) -> String {
+fn note(rows: &Rows, found: &Found, changes: Changes) -> String {
     let Changes { n_frozen, n_broken, n_raised } = changes;
-    let how = match &settled.how {
-        Settlement::Proved => "packed plan proved optimal".to_owned(),
-        Settlement::Solved(status) => format!("solved, {status}"),
-        Settlement::FellBack(status) => format!("FELL BACK to the packed plan, the solve ended {status}"),
-    };
     let n_leases = rows.rows.iter().map(|row| row.horizon).max().unwrap_or(0);
     let mut note = format!(
-        "chronus: {} rows x {n_leases} leases, {how}, objective {:.4} of at most {:.4}",
+        "chronus: {} rows x {n_leases} leases, {}, objective {:.4} of at most {:.4}",
         rows.rows.len(),
+        found.how,
         // An empty sum is a negative zero.
-        settled.objective + 0.0,
-        settled.bound + 0.0
+        found.objective + 0.0,
+        found.bound + 0.0
     );
     if n_frozen > 0 {
         note.push_str(&format!(", {n_frozen} jobs kept their plans"));

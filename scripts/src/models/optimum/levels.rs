@@ -11,7 +11,7 @@ use rota_core::resources::Host;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_solvers::synergy_opt::{ClassProblem, Level, LevelClass};
-use rota_solvers::{FormulationError, Limits, Solution, Solver, Start};
+use rota_solvers::{FormulationError, Limits, Solver, Start};
 
 /// A job that is to run with a number of GPUs of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,23 @@ pub(super) struct Chosen {
 pub(super) struct Choice {
     /// In the order they were given.
     pub(super) jobs: Vec<Chosen>,
-    pub(super) solution: Solution,
+    /// What no choice exceeds, where it is known.
+    pub(super) bound: Option<f64>,
+    /// How the choice was made, in a word.
+    pub(super) status: String,
     /// Their throughput together, relative to proportional shares.
     pub(super) ideal: f64,
+}
+
+/// What answers a level model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenLevels {
+    /// For each class its levels in use and how many jobs run at each; `None` for proportional shares.
+    pub counts: Option<Vec<Vec<(usize, u32)>>>,
+    /// Throughput that no choice exceeds, where it is known.
+    pub bound: Option<f64>,
+    /// How it was found, in a word.
+    pub status: String,
 }
 
 /// Like jobs: same model, batch and GPUs, so same levels.
@@ -49,22 +63,30 @@ pub(super) struct Class {
     shares: Vec<Host>,
 }
 
-/// Chooses the best level for each job of one GPU type. Without an answer in time, all jobs get the fair share.
+/// The native model: what it answers, starting from proportional shares.
+pub(super) fn solve(
+    problem: &ClassProblem,
+    solver: &mut dyn Solver,
+    limits: &Limits,
+) -> Result<ChosenLevels, FormulationError> {
+    let built = problem.model()?;
+    let start = built.encode(problem, &vec![0; problem.classes.len()]);
+    let solution = solver.solve(&built.model, limits, start.as_deref().map_or(Start::Cold, Start::Values));
+    let counts = solution.status.has_values().then(|| built.decode(&solution)).transpose()?;
+    Ok(ChosenLevels { counts, bound: solution.bound, status: solution.status.word().to_owned() })
+}
+
+/// Chooses the best level for each job of one GPU type. Without an answer, all jobs get the fair share.
 pub(super) fn choose(
     snapshot: &Snapshot,
     room: &Room,
     jobs: &[RowOnType],
-    solver: &mut dyn Solver,
-    limits: &Limits,
+    model: &mut dyn FnMut(&ClassProblem) -> Result<ChosenLevels, FormulationError>,
 ) -> Result<Choice, FormulationError> {
     let (problem, classes) = problem(snapshot, room, jobs);
-    let built = problem.model()?;
-    let start = built.encode(&problem, &vec![0; classes.len()]);
-    let solution = solver.solve(&built.model, limits, start.as_deref().map_or(Start::Cold, Start::Values));
-    let counts = match solution.status.has_values() {
-        true => built.decode(&solution)?,
-        false => problem.classes.iter().map(|class| vec![(0, class.count)]).collect(),
-    };
+    let ChosenLevels { counts, bound, status } = model(&problem)?;
+    let counts =
+        counts.unwrap_or_else(|| problem.classes.iter().map(|class| vec![(0, class.count)]).collect());
     let mut level_of: BTreeMap<u32, Host> = BTreeMap::new();
     let mut ideal = 0.0;
     for ((class, counts), levels) in classes.iter().zip(counts).zip(&problem.classes) {
@@ -73,7 +95,7 @@ pub(super) fn choose(
     }
     let share = |job: &RowOnType| level_of.get(&job.row).copied().unwrap_or(Host::NONE);
     let jobs = jobs.iter().map(|job| Chosen { row: job.row, gpus: job.gpus, per_gpu: share(job) }).collect();
-    Ok(Choice { jobs, solution, ideal })
+    Ok(Choice { jobs, bound, status, ideal })
 }
 
 /// Deals the levels of a class to its jobs: jobs that run at one of them keep it, then the fastest go to the first jobs.

@@ -26,9 +26,9 @@ use rota_core::reclaim::Reclaim;
 use rota_core::room::Room;
 use rota_core::snapshot::Snapshot;
 use rota_solvers::synergy_opt::ClassProblem;
-use rota_solvers::{FormulationError, Limits, Solution, Solver};
+use rota_solvers::{FormulationError, Limits, Solver};
 
-pub use levels::{RowOnType, fair_rate};
+pub use levels::{ChosenLevels, RowOnType, fair_rate};
 pub use places::Method;
 pub use relaxed::{Look, Loss, Relaxation};
 
@@ -120,6 +120,24 @@ pub fn optimum(
     solver: &mut dyn Solver,
     settings: &OptimumSettings,
 ) -> Result<Optimum, FormulationError> {
+    let mut native =
+        |problem: &ClassProblem, solver: &mut dyn Solver| levels::solve(problem, solver, &settings.limits);
+    optimum_by(snapshot, order, room, solver, settings, &mut native)
+}
+
+/// Answers the level model: it is given the problem of one GPU type, and a solver it may use.
+pub type ChooseLevels<'a> =
+    &'a mut dyn FnMut(&ClassProblem, &mut dyn Solver) -> Result<ChosenLevels, FormulationError>;
+
+/// The same with levels that another chooses.
+pub fn optimum_by(
+    snapshot: &Snapshot,
+    order: &[u32],
+    room: &mut Room,
+    solver: &mut dyn Solver,
+    settings: &OptimumSettings,
+    choose: ChooseLevels<'_>,
+) -> Result<Optimum, FormulationError> {
     let selected = Fill::new(snapshot, room, &mut FirstFit).select(order, &Counts::Asked);
     let mut found = Optimum::default();
     for (gpu_type, rows) in by_type(snapshot, room, &selected).into_iter().enumerate() {
@@ -131,8 +149,8 @@ pub fn optimum(
             .iter()
             .map(|&row| RowOnType { row, gpus: snapshot.jobs.gpus()[row as usize], gpu_type })
             .collect();
-        let chosen = levels::choose(snapshot, room, &jobs, solver, &settings.limits)?;
-        found.count(&chosen.solution, chosen.ideal);
+        let chosen = levels::choose(snapshot, room, &jobs, &mut |problem| choose(problem, &mut *solver))?;
+        found.count(&chosen);
         let places = places::find(snapshot, room, gpu_type, &chosen.jobs, solver, settings)?;
         let mut granted = walk(snapshot, room, gpu_type, places);
         if settings.formulation == Formulation::Joint {
@@ -190,12 +208,11 @@ fn bound_of(
 }
 
 impl Optimum {
-    fn count(&mut self, solution: &Solution, ideal: f64) {
-        self.ideal += ideal;
-        self.bound += solution.bound.unwrap_or(ideal).max(ideal);
-        let word = solution.status.word();
+    fn count(&mut self, chosen: &levels::Choice) {
+        self.ideal += chosen.ideal;
+        self.bound += chosen.bound.unwrap_or(chosen.ideal).max(chosen.ideal);
         if self.status.is_empty() || self.status == "optimal" {
-            self.status = word.to_owned();
+            self.status.clone_from(&chosen.status);
         }
     }
 }

@@ -164,12 +164,19 @@ fn climb(
     rows: impl Fn(usize) -> u32,
     later: Option<Arc<Vec<(u32, f64)>>>,
     closure: &Closure,
-    stop_below: Option<f64>,
+    limits: Limits,
 ) -> Outcome<Vec<u32>> {
+    let Limits { take, stop_below } = limits;
     if growth.steps().is_empty() {
         return Ok(growth.run(&[], stop_below));
     }
     session.meter().charge(growth.steps().len())?;
+    // Where every step can be taken, it does not matter which is taken first.
+    let wanted: u64 = growth.steps().iter().map(|step| u64::from(step.next - step.at)).sum();
+    if stop_below.is_none() && wanted <= u64::from(take) {
+        let worths = vec![0.0; growth.steps().len()];
+        return Ok(growth.run(&worths, None));
+    }
     let rows = growth.steps().iter().map(|step| rows(step.index)).collect();
     let jobs = Jobs::new(session, Rows::Steps(Arc::new(rows)));
     let steps = StepsValue { jobs, steps: Arc::new(growth.steps().to_vec()), later };
@@ -189,7 +196,7 @@ impl TimelineValue {
                 let growth = Growth::new(ahead.ladders(), limits.take);
                 let row = |index: usize| ahead.planned()[index].row;
                 let later = Some(Arc::new(ahead.planned().iter().map(Planned::later_level).collect()));
-                let gpus = climb(engine, &self.session, growth, row, later, closure, limits.stop_below)?;
+                let gpus = climb(engine, &self.session, growth, row, later, closure, limits)?;
                 Arc::make_mut(&mut ahead).grow_to(&gpus);
                 return Ok(self.with_plans(ahead));
             }
@@ -218,7 +225,7 @@ fn grow_counts(engine: &Engine, from: &Column, closure: FnPtr, options: &Map) ->
     };
     let growth = Growth::new(positions.iter().map(ladder).collect(), limits.take);
     let row = |index: usize| jobs.row_at(positions[index]) as u32;
-    let gpus = climb(engine, session, growth, row, None, &closure, limits.stop_below)?;
+    let gpus = climb(engine, session, growth, row, None, &closure, limits)?;
     let mut values = vec![0.0; jobs.len()];
     positions.iter().zip(gpus).for_each(|(position, gpus)| values[*position] = f64::from(gpus));
     Column::compute(jobs, values.into_iter())
@@ -233,7 +240,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
          number for each of the Steps; or `|job, at, next|` that returns a number (slow); or a word: \
          `\"gpu_time\"` (the default: GPU time saved, restarts weighed) or `\"run_time\"` (seconds saved for each GPU). Options: \
          `take`, how many GPUs may be given (default and limit: all that are free now), and `stop_below`, the worth at which \
-         to stop (default `()`: give all).",
+         to stop (default `()`: give all). A closure is not asked where there are GPUs for every step and no `stop_below`.",
     );
     engine.register_fn("grow", |ctx: NativeCallContext, t: TimelineValue| {
         t.grow(ctx.engine(), &Worth::GpuTime, &Map::new())

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use rhai::{Dynamic, ImmutableString, Map};
+use rhai::{Dynamic, Engine, ImmutableString, Map, NativeCallContext};
 use rota_core::ids::JobId;
 use rota_core::table::Field;
 use rota_core::time::Span;
-use rota_solvers::chronus_leases::LeaseGoal;
+use rota_solvers::FormulationError;
+use rota_solvers::chronus_leases::{LeaseGoal, LeasePlan, LeaseProblem, Unsettled, settle};
 
 use crate::language::nearest;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, fail};
 use crate::models::leases::{LeaseBook, LeaseRules, Saving, TermOptions};
+use crate::policy::part::Stage;
 use crate::policy::solving;
+use crate::values::plans::lease_problem;
 use crate::values::{Column, JobValue, Jobs, Queue, View, number};
 
 /// Operations that one promise counts for: plans are walked lease by lease.
@@ -48,7 +51,7 @@ impl LeasesValue {
         Ok(())
     }
 
-    fn term(&mut self, goal: &str, options: &Map) -> Outcome<()> {
+    fn term(&mut self, engine: &Engine, goal: &str, options: &Map) -> Outcome<()> {
         let goal = match goal {
             "minimize" => LeaseGoal::Minimize,
             "maximize" => LeaseGoal::Maximize,
@@ -63,11 +66,26 @@ impl LeasesValue {
         let most_rows = amount("term", options, "rows", 400.0, 1.0..=1e9)? as usize;
         let session = Arc::clone(&self.session);
         let limits = solving::limits(session.meter(), gap, nodes);
-        let options = TermOptions { goal, most_rows, limits };
-        let solved = {
-            let mut solver = session.shared.solving.solver();
-            Arc::make_mut(&mut self.book).term(&session.snapshot, &options, &mut **solver)
+        let options = TermOptions { goal, most_rows };
+        let mut solver = solving::OneByOne(&session.shared.solving);
+        let (model, mut refused) = (session.shared.model(Stage::LeaseModel), None);
+        let mut find = |problem: &LeaseProblem, known: &dyn Fn() -> Option<LeasePlan>, most_rows| {
+            let Some(model) = &model else {
+                return settle(problem, known, most_rows, &mut solver, &limits).map(Into::into);
+            };
+            if problem.rows.len() > most_rows {
+                return Err(Unsettled::TooLarge { rows: problem.rows.len() });
+            }
+            lease_problem::ask(&session, engine, model, problem, known(), &limits).unwrap_or_else(|error| {
+                // What ends the term; the error itself is returned below.
+                refused = Some(error);
+                Err(FormulationError::NoValues { status: "an error".to_owned() }.into())
+            })
         };
+        let solved = Arc::make_mut(&mut self.book).term(&session.snapshot, &options, &mut find);
+        if let Some(error) = refused {
+            return Err(error);
+        }
         match solved {
             Ok(note) => session.shared.note(&note),
             Err(error) => return fail(format!("term: {error}")),
@@ -205,11 +223,15 @@ fn verbs(registrar: &mut Registrar<'_>) {
         "Gives out the lease that begins now by the lease model: `\"minimize\"` or `\"maximize\"` its GPUs among plans \
          that meet the most deadlines, or `\"random\"`. Options: `rows` (the most rows of the model; beyond it jobs keep \
          their plans), `nodes` and `gap` of the solve. A packed plan that is proved optimal needs no solve; a solve \
-         without an answer leaves the packed plan. Either is noted in the record of the round.",
+         without an answer leaves the packed plan. Either is noted in the record of the round. A part of the policy that \
+         defines `fn lease_model(problem)` plans the leases.",
     );
-    engine.register_fn("term", |book: &mut LeasesValue, goal: ImmutableString, options: Map| {
-        book.term(&goal, &options)
-    });
+    engine.register_fn(
+        "term",
+        |ctx: NativeCallContext, book: &mut LeasesValue, goal: ImmutableString, options: Map| {
+            book.term(ctx.engine(), &goal, &options)
+        },
+    );
     let engine = registrar.method(
         OWNER,
         "save_power(how: String, until: float, keep_nodes: int)",

@@ -1,13 +1,19 @@
 //! The optimum of a round, for scripts: `view.optimum(view.queue)`.
 
-use rhai::{Dynamic, Map};
+use rhai::{Dynamic, Engine, Map, NativeCallContext};
+use rota_solvers::Solver;
+use rota_solvers::synergy_opt::ClassProblem;
 
 use crate::language::limits::Meter;
 use crate::language::nearest;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
-use crate::models::optimum::{Formulation, Method, Optimum, OptimumSettings, optimum};
+use crate::models::optimum::{
+    ChosenLevels, Formulation, Method, Optimum, OptimumSettings, optimum, optimum_by,
+};
+use crate::policy::part::Stage;
 use crate::policy::solving;
+use crate::values::plans::level_problem;
 use crate::values::{PlanValue, Queue, View, number, type_label};
 
 /// The optimum of a round with its plan.
@@ -18,17 +24,32 @@ pub(crate) struct OptimumValue {
 }
 
 impl View {
-    fn optimum(&self, queue: Dynamic, options: &Map) -> Outcome<OptimumValue> {
+    fn optimum(&self, engine: &Engine, queue: Dynamic, options: &Map) -> Outcome<OptimumValue> {
         let session = &self.0;
         let settings = settings(options, session.meter())?;
         let queue = Queue::from_value(session, queue)?;
         session.meter().charge(queue.rows.len() + session.snapshot.cluster.nodes().len())?;
         let mut room = session.take_room();
-        let found = {
-            let mut solver = session.shared.solving.solver();
-            optimum(&session.snapshot, &queue.rows, &mut room, &mut **solver, &settings)
+        let mut solver = solving::OneByOne(&session.shared.solving);
+        let mut refused = None;
+        let found = match session.shared.model(Stage::LevelModel) {
+            None => optimum(&session.snapshot, &queue.rows, &mut room, &mut solver, &settings),
+            Some(model) => {
+                let mut choose = |problem: &ClassProblem, _: &mut dyn Solver| {
+                    let chosen = level_problem::ask(session, engine, &model, problem, &settings.limits);
+                    // The plan that goes on with proportional shares is thrown away with the error.
+                    Ok(chosen.unwrap_or_else(|error| {
+                        refused = Some(error);
+                        ChosenLevels { counts: None, bound: None, status: String::new() }
+                    }))
+                };
+                optimum_by(&session.snapshot, &queue.rows, &mut room, &mut solver, &settings, &mut choose)
+            }
         };
         session.give_room(room);
+        if let Some(error) = refused {
+            return Err(error);
+        }
         let mut found = match found {
             Ok(found) => found,
             Err(error) => return fail(format!("optimum: {error}")),
@@ -95,10 +116,15 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "The CPU and memory levels with most throughput for the jobs of a queue whose GPUs fit together, and GPUs \
          for them. Options: `gap` and `nodes` limit each solve, `placement` (`\"pack\"`, `\"round\"`, `\"exact\"`) says \
          what is tried when packing leaves jobs out, `model` (`\"two_phases\"`, `\"joint\"`) whether levels and places are \
-         chosen in one model, `exact_spots` up to which size (jobs times nodes) places and joint models are solved.",
+         chosen in one model, `exact_spots` up to which size (jobs times nodes) places and joint models are solved. A part of \
+         the policy that defines `fn level_model(problem)` chooses the levels.",
     );
-    engine.register_fn("optimum", |view: View, queue: Dynamic| view.optimum(queue, &Map::new()));
-    engine.register_fn("optimum", |view: View, queue: Dynamic, options: Map| view.optimum(queue, &options));
+    engine.register_fn("optimum", |ctx: NativeCallContext, view: View, queue: Dynamic| {
+        view.optimum(ctx.engine(), queue, &Map::new())
+    });
+    engine.register_fn("optimum", |ctx: NativeCallContext, view: View, queue: Dynamic, options: Map| {
+        view.optimum(ctx.engine(), queue, &options)
+    });
     const OWNER: &str = "Optimum";
     registrar
         .class::<OptimumValue>(OWNER, "The best levels for the jobs of a round, and what they are worth.");
