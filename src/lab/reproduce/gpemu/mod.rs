@@ -10,6 +10,7 @@
 
 mod claims;
 mod curve;
+mod page;
 mod picture;
 mod points;
 mod table;

@@ -18,7 +18,8 @@ impl Study {
         write_figures(&figures, out)?;
         let body = html! {
             (html::section("Figures", &html::plots(&figures)?))
-            (html::section("Tables", &html! { div.scroll { pre { (self.to_text()) } } }))
+            (html::section("Job completion times", &self.time_table()))
+            (html::section("Claims", &self.claims()))
         };
         let facts = html! { p { "Rota " (env!("CARGO_PKG_VERSION")) } };
         let page = html::document("GPEmu's Synergy run on emulated agents", &facts, &body, "");

@@ -108,7 +108,8 @@ fn row(name: &str, what: &str, cell: impl Fn(Column) -> String) -> String {
     line.trim_end().to_owned()
 }
 
-fn hours(value: Option<f64>) -> String {
+/// Hours with two decimals, or a dash.
+pub(super) fn hours(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"))
 }
 
