@@ -30,11 +30,24 @@ const NONE: &str = "none";
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A table of accounts that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct AccountsError {
     path: PathBuf,
-    why: String,
+    why: TableError,
+}
+
+/// What is wrong with a table. Lines are named and not quoted: a wrong path must not show what another file contains.
+#[derive(Debug, thiserror::Error)]
+enum TableError {
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    #[error("mode {0:03o} lets others write who runs as whom; run `chmod go-w`")]
+    Mode(u32),
+    #[error("{0} bytes: at most {MOST_BYTES} are read")]
+    Size(u64),
+    #[error("line {line}: {why}")]
+    Line { line: usize, why: &'static str },
 }
 
 /// Whose account a job runs under on this node.
@@ -137,24 +150,24 @@ fn seen(path: &Path) -> Option<(SystemTime, u64)> {
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, String>, AccountsError> {
-    let wrong = |why: String| AccountsError { path: path.to_owned(), why };
-    let meta = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if meta.mode() & 0o022 != 0 {
-        let mode = meta.mode() & 0o777;
-        return Err(wrong(format!("mode {mode:03o} lets others write who runs as whom; run `chmod go-w`")));
-    }
-    if meta.len() > MOST_BYTES {
-        return Err(wrong(format!("{} bytes: at most {MOST_BYTES} are read", meta.len())));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    parse(&text).map_err(wrong)
+    read_table(path).map_err(|why| AccountsError { path: path.to_owned(), why })
 }
 
-/// Lines are named and not quoted: a wrong path must not show what another file contains.
-fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
+fn read_table(path: &Path) -> Result<BTreeMap<String, String>, TableError> {
+    let meta = std::fs::metadata(path)?;
+    if meta.mode() & 0o022 != 0 {
+        return Err(TableError::Mode(meta.mode() & 0o777));
+    }
+    if meta.len() > MOST_BYTES {
+        return Err(TableError::Size(meta.len()));
+    }
+    parse(&std::fs::read_to_string(path)?)
+}
+
+fn parse(text: &str) -> Result<BTreeMap<String, String>, TableError> {
     let mut table = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
-        let wrong = |why: &str| Err(format!("line {}: {why}", index + 1));
+        let wrong = |why| Err(TableError::Line { line: index + 1, why });
         let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
         let (user, account) = match words.as_slice() {
             [] => continue,
@@ -242,7 +255,7 @@ mod tests {
             ("ada ../x", "line 1: its second"),
             ("root:x:0:0", "write a user"),
         ] {
-            let error = parse(text).expect_err(text);
+            let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(word) && !error.contains("x:0"), "{error}");
         }
     }

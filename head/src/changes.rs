@@ -8,7 +8,7 @@ use rota_core::ids::{JobId, NodeId};
 use rota_core::time::Time;
 use rota_traces::profile::MeasuredChange;
 
-use crate::record::Record;
+use crate::record::{PlanRecord, Record};
 
 /// A change of one job.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub fn changes(journal: &[(Time, Record)]) -> Vec<Change> {
             Record::JobReceived { job, request, .. } => {
                 jobs.entry(*job).or_default().model = request.model.to_string();
             }
-            Record::Planned { plan, .. } => planned(&mut jobs, *at, &plan.run),
+            Record::Planned { plan, .. } => planned(&mut jobs, *at, plan),
             Record::JobStopped { job, .. } => {
                 if let Some(state) = jobs.get_mut(job) {
                     state.gone = state.left.as_ref().map(|_| *at);
@@ -66,10 +66,15 @@ fn model_of(jobs: &BTreeMap<JobId, BetweenLaunches>, job: JobId) -> String {
     jobs.get(&job).map(|state| state.model.clone()).unwrap_or_default()
 }
 
-fn planned(jobs: &mut BTreeMap<JobId, BetweenLaunches>, at: Time, run: &[(JobId, Option<Allocation>)]) {
+fn planned(jobs: &mut BTreeMap<JobId, BetweenLaunches>, at: Time, plan: &PlanRecord) {
+    let run = &plan.run;
     let runs: BTreeSet<JobId> = run.iter().map(|(job, _)| *job).collect();
     for (job, state) in &mut *jobs {
-        if !runs.contains(job) {
+        let waits = match &plan.stopped {
+            Some(stopped) => stopped.contains(job),
+            None => !runs.contains(job),
+        };
+        if waits {
             // The job has to wait, so the time until it runs again is more than the cost of the change.
             (state.holds, state.left, state.gone) = (None, None, None);
         }

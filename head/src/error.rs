@@ -5,6 +5,7 @@ use rota_transport::identity::IdentityError;
 use rota_transport::quic::ListenError;
 use rota_transport::value::ValueError;
 
+use crate::cluster_state::ImageError;
 use crate::decider::PolicyUseError;
 use crate::roles::RolesError;
 use crate::store::StoreError;
@@ -15,6 +16,9 @@ pub enum HeadError {
     /// Its state directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The image of its state cannot be used.
+    #[error("the image of the state: {0}")]
+    Image(#[from] ImageError),
     /// Its key or certificate cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -54,9 +58,9 @@ pub enum HeadError {
 /// A journal that cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// Profiles in its rules that cannot be read.
+    /// The image that it begins with cannot be used, or profiles in its rules cannot be read.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Image(#[from] ImageError),
     /// A policy that cannot be used any more, or never could.
     #[error("policy {policy}: {error}")]
     Policy {

@@ -1,7 +1,8 @@
-//! Whether a state folder is whole: the database's own check, every line of the journal read, decoded and applied. A damaged one
-//! can be continued from its last good line; what comes after it is kept aside.
+//! Whether a state folder is whole: the database's own check, every line of the journal read, decoded and applied, every image of
+//! the state compared with what the lines add up to. A damaged one can be continued from its last good line; what comes after
+//! it is kept aside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::TryLockError;
 use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
@@ -9,18 +10,20 @@ use std::path::{Path, PathBuf};
 
 use rota_core::time::Time;
 use rota_transport::private;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 
-use crate::cluster_state::ClusterState;
+use crate::cluster_state::{ClusterState, Image};
 use crate::record::Record;
 use crate::rules::{ProfileText, Rules};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, images};
 
 /// What a state folder looks like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
     /// Lines of the journal that were read.
     pub n_lines: u64,
+    /// The line whose image of the state is where the journal can be used from; 0 if it is whole.
+    pub begins_after: u64,
     /// The last line up to which the journal can be used.
     pub last_good: u64,
     /// What is wrong, in the order in which it was found.
@@ -63,7 +66,7 @@ pub struct Repaired {
 /// Examines a state folder, which a head may be using.
 pub fn examine(state: &Path) -> Result<Examined, StoreError> {
     let path = state.join("head.sqlite");
-    Ok(look(&open(&path)?).0)
+    Ok(look(&open(&path)?))
 }
 
 /// Continues a damaged state from its last good line, if it cannot be used as it is. No head may use it.
@@ -77,16 +80,14 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
     })?;
     let path = state.join("head.sqlite");
     let database = open(&path)?;
-    let (before, lines) = look(&database);
+    let before = look(&database);
     if before.is_usable {
         return Ok(None);
     }
     let new_folder = state.join("repaired");
     let _ = std::fs::remove_dir_all(&new_folder);
-    let n_good = lines.partition_point(|line| line.id <= before.last_good);
-    let (good, rest) = lines.split_at(n_good);
-    let lost_tables = rebuild(&database, &new_folder, before.last_good, good)?;
-    let lines = write_lines(state, before.last_good, rest)?;
+    let lost_tables = rebuild(&database, &new_folder, &before)?;
+    let lines = write_lines(&database, state, before.last_good)?;
     drop(database);
     let rebuilt = new_folder.join("head.sqlite");
     let synced = std::fs::File::open(&rebuilt).and_then(|file| file.sync_all());
@@ -123,28 +124,145 @@ struct Line {
     body: String,
 }
 
-/// Examines a database. Also returns its lines, as far as they can be read.
-fn look(database: &Connection) -> (Examined, Vec<Line>) {
+/// Examines a database, in stretches: each begins with an image of the state, or with line 1, and ends where the journal does or
+/// where something cannot be used. What lies before the newest image that can be read is not needed by a head; only replays
+/// miss it.
+fn look(database: &Connection) -> Examined {
     let mut found = Examined { faults: integrity(database), is_usable: true, ..Examined::default() };
-    let (lines, fault) = read(database);
-    found.n_lines = lines.len() as u64;
-    let mut records: Vec<(u64, Time, Record)> = Vec::new();
-    let mut trouble = None;
-    for line in &lines {
-        match decode(line, records.last().map(|(id, _, _)| *id)) {
-            Ok(record) => records.push((line.id, line.time, record)),
-            Err(what) => {
-                trouble = Some(Fault { line: Some(line.id), what });
-                break;
+    let images = read_images(database, &mut found);
+    let first = first_line(database);
+    found.begins_after = match first {
+        Some(1) => 0,
+        None if images.is_empty() => 0,
+        // Lines that left the journal are in the oldest image whose next line is there.
+        first => match images.keys().find(|line| first.is_none_or(|first| **line + 1 >= first)) {
+            Some(line) => *line,
+            None => {
+                let line = first.map(|first| first.saturating_sub(1));
+                let what = "it is missing, and no image of the state stands for it".into();
+                found.faults.push(Fault { line, what });
+                found.is_usable = false;
+                return found;
+            }
+        },
+    };
+    loop {
+        let Err(fault) = look_from(database, &images, &mut found) else { return found };
+        let line = fault.line;
+        found.faults.push(fault);
+        let next = images.keys().find(|image| line.is_some_and(|line| **image >= line));
+        let Some(next) = next else {
+            found.is_usable = false;
+            return found;
+        };
+        (found.begins_after, found.last_good) = (*next, *next);
+    }
+}
+
+/// Images of the state that can be read, by their lines.
+fn read_images(database: &Connection, found: &mut Examined) -> BTreeMap<u64, Image> {
+    let mut images = BTreeMap::new();
+    let mut read = || -> Result<(), rusqlite::Error> {
+        // States of earlier versions have none.
+        let has = "SELECT count(*) FROM sqlite_master WHERE name = 'images'";
+        if database.query_row(has, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(());
+        }
+        let mut query = database.prepare("SELECT line, body FROM images ORDER BY line")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (line, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(1)?);
+            match images::unpack(&body) {
+                Ok(image) => drop(images.insert(line, image)),
+                Err(why) => {
+                    let what = format!("the image of the state after it cannot be read: {why}");
+                    found.faults.push(Fault { line: Some(line), what });
+                }
             }
         }
+        Ok(())
+    };
+    if let Err(error) = read() {
+        found.faults.push(Fault { line: None, what: format!("images of the state cannot be read: {error}") });
     }
-    let trouble = trouble.or(fault);
-    found.is_usable = trouble.is_none();
-    found.last_good = records.last().map_or(0, |(id, _, _)| *id);
-    apply_all(&records, &mut found);
-    found.faults.extend(trouble);
-    (found, lines)
+    images
+}
+
+fn first_line(database: &Connection) -> Option<u64> {
+    let first = database.query_row("SELECT min(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
+    first.ok().flatten().map(|line| line as u64)
+}
+
+/// Reads, decodes and applies the lines after the one that `found` begins after. An error is what ends the stretch.
+fn look_from(
+    database: &Connection,
+    images: &BTreeMap<u64, Image>,
+    found: &mut Examined,
+) -> Result<(), Fault> {
+    let mut cluster = match images.get(&found.begins_after) {
+        Some(image) => restored(image).map_err(|what| Fault { line: Some(found.begins_after + 1), what })?,
+        None => empty().map_err(|what| Fault { line: None, what })?,
+    };
+    let mut before = found.begins_after;
+    found.last_good = before;
+    let read = |error: rusqlite::Error, line| Fault {
+        line: Some(line),
+        what: format!("it cannot be read: {error}"),
+    };
+    let mut query = database
+        .prepare("SELECT id, time_us, kind, body FROM journal WHERE id > ?1 ORDER BY id")
+        .map_err(|error| read(error, before + 1))?;
+    let mut rows = query.query([before as i64]).map_err(|error| read(error, before + 1))?;
+    loop {
+        let line = match rows.next().and_then(|row| row.map(Line::read).transpose()) {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(read(error, before + 1)),
+        };
+        found.n_lines += 1;
+        let at = |what| Fault { line: Some(line.id), what };
+        let record = decode(&line, before).map_err(at)?;
+        let applied =
+            std::panic::catch_unwind(AssertUnwindSafe(|| cluster.apply(line.time, &record).refused));
+        let refused = applied.map_err(|_| at("it contradicts the lines before it".into()))?;
+        if let Some(violation) = refused {
+            // A head lives with it.
+            found.faults.push(at(format!("its plan does not fit and is left out: {violation}")));
+        }
+        (before, found.last_good) = (line.id, line.id);
+        if let Some(image) = images.get(&line.id)
+            && !is_image_of(image, &mut cluster, line.time)
+        {
+            let what = "the image of the state after it is not what the lines up to it add up to".into();
+            found.faults.push(at(what));
+        }
+    }
+}
+
+/// The state of an image.
+fn restored(image: &Image) -> Result<ClusterState, String> {
+    ClusterState::restore(image.clone())
+        .map_err(|error| format!("the image of the state before it cannot be used: {error}"))
+}
+
+/// A state before the first line. The first start of a head in the journal names its rules.
+fn empty() -> Result<ClusterState, String> {
+    let state = ProfileText::load("synergy").map(Rules::plain).and_then(|rules| ClusterState::new(&rules));
+    state.map_err(|error| error.to_string())
+}
+
+/// Whether a state would be written down like this. Estimates go on with time, so both are looked at at one moment.
+fn is_image_of(image: &Image, cluster: &mut ClusterState, now: Time) -> bool {
+    let Ok(mut other) = ClusterState::restore(image.clone()) else { return false };
+    drop((other.snapshot(now), cluster.snapshot(now)));
+    other.image().without_ended() == cluster.image().without_ended()
+}
+
+impl Line {
+    fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+        let (id, time) = (row.get::<_, i64>(0)? as u64, Time(row.get(1)?));
+        Ok(Line { id, time, kind: row.get(2)?, body: row.get(3)? })
+    }
 }
 
 /// What the database's own check says.
@@ -157,30 +275,9 @@ fn integrity(database: &Connection) -> Vec<Fault> {
     bad.map(|what| Fault { line: None, what: format!("database: {}", what.replace('\n', "; ")) }).collect()
 }
 
-/// Lines in their order, up to the first that cannot be read.
-fn read(database: &Connection) -> (Vec<Line>, Option<Fault>) {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut read = || -> Result<(), rusqlite::Error> {
-        let mut query = database.prepare("SELECT id, time_us, kind, body FROM journal ORDER BY id")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            let (id, time) = (row.get::<_, i64>(0)? as u64, Time(row.get(1)?));
-            lines.push(Line { id, time, kind: row.get(2)?, body: row.get(3)? });
-        }
-        Ok(())
-    };
-    match read() {
-        Ok(()) => (lines, None),
-        Err(error) => {
-            let line = lines.last().map_or(1, |line| line.id + 1);
-            (lines, Some(Fault { line: Some(line), what: format!("it cannot be read: {error}") }))
-        }
-    }
-}
-
 /// The record of a line, if the line follows the one before and is what it says.
-fn decode(line: &Line, before: Option<u64>) -> Result<Record, String> {
-    if let Some(before) = before.filter(|before| before + 1 != line.id) {
+fn decode(line: &Line, before: u64) -> Result<Record, String> {
+    if before + 1 != line.id {
         return Err(format!("the lines between {before} and this one are missing"));
     }
     let record: Record = serde_json::from_str(&line.body).map_err(|error| error.to_string())?;
@@ -190,43 +287,9 @@ fn decode(line: &Line, before: Option<u64>) -> Result<Record, String> {
     }
 }
 
-/// Applies every record. A plan that does not fit is a fault that a head lives with; a record that breaks the state is not.
-fn apply_all(records: &[(u64, Time, Record)], found: &mut Examined) {
-    let plain = || ProfileText::load("synergy").map(Rules::plain);
-    let last = records.iter().rev().find_map(|(_, _, record)| match record {
-        Record::HeadStarted { rules, .. } => rules.as_deref().cloned(),
-        _ => None,
-    });
-    let state = last.map_or_else(plain, Ok).and_then(|rules| ClusterState::new(&rules));
-    let Ok(mut cluster) = state else {
-        found.faults.push(Fault { line: None, what: "the profiles in its rules cannot be read".into() });
-        return;
-    };
-    for (line, time, record) in records {
-        let applied = std::panic::catch_unwind(AssertUnwindSafe(|| cluster.apply(*time, record).refused));
-        match applied {
-            Ok(None) => {}
-            Ok(Some(violation)) => {
-                let what = format!("its plan does not fit and is left out: {violation}");
-                found.faults.push(Fault { line: Some(*line), what });
-            }
-            Err(_) => {
-                let what = "it contradicts the lines before it".into();
-                found.faults.push(Fault { line: Some(*line), what });
-                (found.is_usable, found.last_good) = (false, line - 1);
-                return;
-            }
-        }
-    }
-}
-
 /// Makes a new database of what is good. Returns the tables that could not be kept.
-fn rebuild(
-    database: &Connection,
-    folder: &Path,
-    last_good: u64,
-    good: &[Line],
-) -> Result<Vec<String>, StoreError> {
+fn rebuild(database: &Connection, folder: &Path, before: &Examined) -> Result<Vec<String>, StoreError> {
+    let (begins_after, last_good) = (before.begins_after, before.last_good);
     // Opening makes the tables of this version.
     drop(Store::open(folder)?);
     let path = folder.join("head.sqlite");
@@ -236,12 +299,13 @@ fn rebuild(
     new.pragma_update(None, "synchronous", "OFF").map_err(wrong)?;
     new.execute("ATTACH DATABASE ?1 AS old", [old]).map_err(wrong)?;
     // Not copied by the database: it would stumble over the damage that reading stopped at.
-    for line in good {
+    each_line(database, begins_after, last_good, |line| {
         let values = params![line.id as i64, line.time.0, line.kind, line.body];
         new.prepare_cached("INSERT INTO journal (id, time_us, kind, body) VALUES (?1, ?2, ?3, ?4)")
             .and_then(|mut insert| insert.execute(values))
-            .map_err(wrong)?;
-    }
+            .map(drop)
+            .map_err(wrong)
+    })?;
     let tables = |schema: &str| -> Result<Vec<(String, String)>, rusqlite::Error> {
         let query =
             format!("SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table' AND sql IS NOT NULL");
@@ -255,12 +319,21 @@ fn rebuild(
         }
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
         let make = if known.contains(&name) { Ok(()) } else { new.execute_batch(&sql) };
-        let copy = format!("INSERT OR REPLACE INTO main.{quoted} SELECT * FROM old.{quoted}");
-        if make.and_then(|()| new.execute(&copy, [])).is_err() {
+        // A table of an earlier version may have fewer columns.
+        let columns = "SELECT group_concat(name) FROM pragma_table_info(?1, 'old')";
+        let copied = make.and_then(|()| {
+            let columns: String = new.query_row(columns, [&name], |row| row.get(0))?;
+            let copy = format!(
+                "INSERT OR REPLACE INTO main.{quoted} ({columns}) SELECT {columns} FROM old.{quoted}"
+            );
+            new.execute(&copy, [])
+        });
+        if copied.is_err() {
             lost.push(name);
         }
     }
-    // Images of the state and lines of the history that come after the last good line.
+    // Images of the state that lead nowhere, and what comes after the last good line.
+    let _ = new.execute("DELETE FROM main.images WHERE line < ?1", params![begins_after as i64]);
     for (table, column) in [("images", "line"), ("events", "line")] {
         let _ =
             new.execute(&format!("DELETE FROM main.{table} WHERE {column} > ?1"), params![last_good as i64]);
@@ -280,30 +353,52 @@ fn keep_epoch(new: &Connection, last_good: u64) -> Result<(), rusqlite::Error> {
     new.execute("INSERT OR IGNORE INTO meta VALUES ('epoch', ?1)", [epoch.to_string()]).map(drop)
 }
 
-/// Writes down what is left out.
-fn write_lines(state: &Path, last_good: u64, lines: &[Line]) -> Result<Option<PathBuf>, StoreError> {
-    if lines.is_empty() {
-        return Ok(None);
+/// Hands out the lines after one, up to another, as far as they can be read.
+fn each_line(
+    database: &Connection,
+    after: u64,
+    up_to: u64,
+    mut take: impl FnMut(Line) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let query = "SELECT id, time_us, kind, body FROM journal WHERE id > ?1 AND id <= ?2 ORDER BY id";
+    let Ok(mut query) = database.prepare(query) else { return Ok(()) };
+    let up_to = i64::try_from(up_to).unwrap_or(i64::MAX);
+    let Ok(mut rows) = query.query([after as i64, up_to]) else { return Ok(()) };
+    while let Ok(Some(line)) = rows.next().and_then(|row| row.map(Line::read).transpose()) {
+        take(line)?;
     }
+    Ok(())
+}
+
+/// Writes down what is left out.
+fn write_lines(database: &Connection, state: &Path, last_good: u64) -> Result<Option<PathBuf>, StoreError> {
     let path = state.join(format!("lines-after-{last_good}.jsonl"));
     let wrong = |error| StoreError::File { path: path.clone(), error };
-    let mut file = private::file(&path).map_err(wrong)?;
-    file.set_len(0).map_err(wrong)?;
-    for line in lines {
+    let mut file = None;
+    each_line(database, last_good, u64::MAX, |line| {
+        if file.is_none() {
+            let made = private::file(&path).map_err(wrong)?;
+            made.set_len(0).map_err(wrong)?;
+            file = Some(std::io::BufWriter::new(made));
+        }
         let text = serde_json::json!({ "line": line.id, "time_us": line.time.0, "kind": line.kind, "body": line.body });
-        writeln!(file, "{text}").map_err(wrong)?;
-    }
-    Ok(Some(path))
+        file.as_mut().map_or(Ok(()), |file| writeln!(file, "{text}")).map_err(wrong)
+    })?;
+    file.as_mut().map_or(Ok(()), |file| file.flush()).map_err(wrong)?;
+    Ok(file.map(|_| path))
 }
 
 #[cfg(test)]
 mod tests {
     use rota_core::ids::JobId;
     use rota_core::plan::Plan;
+    use rota_core::time::Span;
 
     use super::*;
     use crate::record::PlanRecord;
+    use crate::scribe::{Scribe, state_of};
     use crate::store::Write;
+    use crate::store::images::KeepJournal;
 
     /// A state of so many lines, each with enough text that the journal has many pages.
     fn state(n_lines: u64) -> tempfile::TempDir {
@@ -325,7 +420,7 @@ mod tests {
     fn a_good_state_has_no_faults_and_is_not_repaired() {
         let folder = state(20);
         let found = examine(folder.path()).expect("examined");
-        assert_eq!(found, Examined { n_lines: 20, last_good: 20, faults: vec![], is_usable: true });
+        assert_eq!(found, Examined { n_lines: 20, last_good: 20, is_usable: true, ..Examined::default() });
         assert_eq!(repair(folder.path()).expect("nothing to do"), None);
     }
 
@@ -376,7 +471,7 @@ mod tests {
         let plan = PlanRecord { run: vec![(JobId(7), None)], ..PlanRecord::from(&Plan::default()) };
         let records = [
             Record::RoundBegan { round: 1, protects: None },
-            Record::Planned { round: 1, plan, memory: String::new() },
+            Record::Planned { round: 1, plan, memory: String::new(), keeps_memory: false },
         ];
         let writes: Vec<_> = records.into_iter().map(|record| Write::Record(Time(5), record)).collect();
         Store::open(folder.path()).expect("opened").commit(&writes).expect("written");
@@ -385,6 +480,73 @@ mod tests {
             found.is_usable && found.faults[0].to_string().starts_with("journal line 2: its plan"),
             "{found:?}"
         );
+    }
+
+    /// A state of 60 rounds, with images of it.
+    fn with_images(keep: KeepJournal) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+        let mut scribe = Scribe::open(folder.path(), &rules, keep).expect("opened");
+        for round in 1..=60 {
+            scribe.record(Time(round as i64), Record::RoundBegan { round, protects: None });
+            scribe.write().expect("written");
+        }
+        folder
+    }
+
+    const KEEPS_ALL: KeepJournal =
+        KeepJournal { span: Span::from_secs(9_999), bytes: 1_000_000_000, image_every: 7 };
+
+    fn image_lines(folder: &Path) -> Vec<i64> {
+        let database = open(&folder.join("head.sqlite")).expect("opened");
+        let mut query = database.prepare("SELECT line FROM images ORDER BY line").expect("a query");
+        query.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("lines")
+    }
+
+    #[test]
+    fn images_are_compared_with_the_lines_and_a_pruned_journal_is_whole() {
+        let whole = with_images(KEEPS_ALL);
+        let found = examine(whole.path()).expect("examined");
+        assert_eq!((found.faults, found.last_good, found.begins_after), (vec![], 60, 0));
+        change(
+            whole.path(),
+            "UPDATE images SET body = (SELECT body FROM images ORDER BY line LIMIT 1)
+             WHERE line = (SELECT max(line) FROM images)",
+        );
+        let found = examine(whole.path()).expect("examined");
+        assert!(found.faults[0].what.contains("is not what the lines up to it add up to"), "{found:?}");
+        let pruned = with_images(KeepJournal { span: Span(0), ..KEEPS_ALL });
+        let found = examine(pruned.path()).expect("examined");
+        assert!(found.begins_after > 0 && found.is_usable && found.faults.is_empty(), "{found:?}");
+        change(pruned.path(), "DELETE FROM images");
+        let found = examine(pruned.path()).expect("examined");
+        assert!(!found.is_usable && found.faults[0].what.contains("no image of the state"), "{found:?}");
+    }
+
+    #[test]
+    fn damage_before_an_image_is_named_and_a_head_goes_on_from_the_image() {
+        let folder = with_images(KEEPS_ALL);
+        let last = *image_lines(folder.path()).last().expect("an image");
+        change(folder.path(), &format!("UPDATE journal SET body = '{{' WHERE id = {}", last - 2));
+        let found = examine(folder.path()).expect("examined");
+        assert_eq!((found.begins_after, found.last_good, found.is_usable), (last as u64, 60, true));
+        assert_eq!(found.faults.len(), 1, "{found:?}");
+        let (line, cluster) =
+            state_of(folder.path(), &Rules::plain(ProfileText::load("synergy").expect("built in")))
+                .expect("a head can use it");
+        assert_eq!((line, cluster.n_rounds()), (60, 60));
+    }
+
+    #[test]
+    fn a_state_whose_lines_have_all_left_does_not_start_empty_when_its_image_is_broken() {
+        let folder = with_images(KEEPS_ALL);
+        change(
+            folder.path(),
+            "DELETE FROM journal; DELETE FROM images WHERE line < (SELECT max(line) FROM images);
+             UPDATE images SET body = x'00'",
+        );
+        let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+        assert!(state_of(folder.path(), &rules).is_err());
     }
 
     #[test]

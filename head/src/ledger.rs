@@ -10,9 +10,8 @@ use rota_core::ids::JobId;
 use rota_core::ledger::Ledger;
 use rota_core::recorder::Recorder;
 use rota_core::time::Time;
-use rota_traces::error::InputError;
 
-use crate::cluster_state::{ClusterState, Standing};
+use crate::cluster_state::{ClusterState, ImageError, Standing};
 use crate::record::Record;
 use crate::rules::Rules;
 
@@ -32,9 +31,11 @@ pub fn ledger_of(
     journal: &[(Time, Record)],
     rules: &Rules,
     stint: &Stint,
-) -> Result<(Ledger, Arc<Cluster>), InputError> {
-    let mut cluster = ClusterState::new(rules)?;
-    let n_jobs = journal.iter().filter(|(_, record)| matches!(record, Record::JobReceived { .. })).count();
+) -> Result<(Ledger, Arc<Cluster>), ImageError> {
+    let mut cluster = ClusterState::at_start_of(journal, rules)?;
+    let n_received =
+        journal.iter().filter(|(_, record)| matches!(record, Record::JobReceived { .. })).count();
+    let n_jobs = cluster.next_job().index() + n_received;
     let mut recorder = Recorder::new(n_jobs, true);
     let mut digest = Digest::default();
     let mut last = Time::ZERO;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `run` starts a head, `engine` is its loop: it writes to the `store` (SQLite) before anything leaves. `record` is what
-//! is written, `ancestry` where the state comes from, `rules` what decisions depend on besides events, `roles` who may what, `clock` the only clock, `pace` how fast jobs are against
-//! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `backup` copies a state while its head runs, `fsck` examines and repairs one, `ledger` turns a journal into the
+//! is written, `upkeep` keeps the journal short, `ancestry` is where the state comes from, `rules` what decisions depend on besides events, `roles` who may what, `clock` the only clock, `pace` how fast jobs are against
+//! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `backup` copies a state while its head runs, `fsck` examines and repairs one, `scribe` writes a journal, `ledger` turns one into the
 //! ledger of a run, `recorded` into a trace, `changes` into what changes of
 //! allocations cost. Sessions and the wire are in `rota-transport`, a round's decision is
 //! `rota_core::round`, policies are scripts.
@@ -33,12 +33,16 @@ pub mod replay;
 mod roles;
 mod rules;
 mod run;
+pub mod scribe;
 mod serve;
 mod settings;
 mod state;
 mod store;
+mod upkeep;
 
-pub use cluster_state::{Applied, ClusterState, CurrentPolicy, JobLife, JobRecord, OnHold, Standing};
+pub use cluster_state::{
+    Applied, ClusterState, CurrentPolicy, Image, ImageError, JobLife, JobRecord, OnHold, Standing,
+};
 pub use decider::{ChildError, DecideError, PolicyUseError, serve_decisions};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};
@@ -46,5 +50,6 @@ pub use roles::RolesError;
 pub use rules::{ProfileText, Rules};
 pub use run::run;
 pub use settings::HeadSettings;
-pub use store::history::{EndedJob, HistoryFilter, Reader};
+pub use store::history::{EndedJob, EventFilter, HistoryFilter, OldEvent, Reader};
+pub use store::images::KeepJournal;
 pub use store::{Store, StoreError, read_journal};

@@ -9,15 +9,14 @@ use rota_core::ids::JobId;
 use rota_core::job::{Deadline, JobSpec};
 use rota_core::time::{Span, Time};
 use rota_core::workload::{Truth, Workload};
-use rota_traces::error::InputError;
 
-use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::cluster_state::{ClusterState, ImageError, JobRecord, Standing};
 use crate::record::Record;
 use crate::rules::Rules;
 
 /// The jobs of a journal, the first arriving at 0, and the nodes that were there.
-pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), InputError> {
-    let mut cluster = ClusterState::new(rules)?;
+pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, Arc<Cluster>), ImageError> {
+    let mut cluster = ClusterState::at_start_of(journal, rules)?;
     let mut running = Running::default();
     for (time, record) in journal {
         cluster.apply(*time, record);
@@ -32,7 +31,7 @@ pub fn recorded(journal: &[(Time, Record)], rules: &Rules) -> Result<(Workload, 
         // A journal may leave numbers out, a trace does not.
         let spec = JobSpec { id: JobId::from(index), ..spec(job, origin, has_own_names) };
         workload.jobs.push(Arc::new(spec));
-        workload.truths.push(Truth { work: work(job, ran), pace: 1.0 });
+        workload.truths.push(Truth::of(work(job, ran)));
     }
     Ok((workload, Arc::clone(cluster.scheduler().cluster())))
 }

@@ -47,7 +47,7 @@ pub struct ProfileText {
 impl ProfileText {
     /// A built-in set by name, or a file.
     pub fn load(name_or_path: &str) -> Result<Self, InputError> {
-        let Source { name, text } = profile::source(name_or_path)?;
+        let Source { name, text, .. } = profile::source(name_or_path)?;
         Ok(ProfileText { name, text })
     }
 }
@@ -77,6 +77,7 @@ impl Rules {
     pub fn last_in(journal: &[(Time, Record)]) -> Option<&Rules> {
         journal.iter().rev().find_map(|(_, record)| match record {
             Record::HeadStarted { rules, .. } => rules.as_deref(),
+            Record::Image { image } => Some(image.rules()),
             _ => None,
         })
     }

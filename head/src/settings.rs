@@ -7,6 +7,7 @@ use rota_core::time::Span;
 use rota_transport::session::Terms;
 
 use crate::rules::Rules;
+use crate::store::images::KeepJournal;
 
 /// What `rota head` gives a head; the rules in it are also written to the journal.
 #[derive(Clone, Debug)]
@@ -39,4 +40,6 @@ pub struct HeadSettings {
     pub accepts_restore: bool,
     /// Whether checkpoints are copied to the node that a job moves to.
     pub copies_checkpoints: bool,
+    /// How much of the journal is kept.
+    pub keep: KeepJournal,
 }

@@ -1,8 +1,9 @@
 //! The head's disk: one SQLite file with the journal and what belongs to it. What was committed survives anything
 //! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction. `history` is what stays of
-//! jobs that have ended.
+//! jobs that have ended, `images` how the journal is kept short.
 
 pub(crate) mod history;
+pub(crate) mod images;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,8 +16,10 @@ use rota_transport::session::SeenReports;
 use rota_transport::value::Name;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use crate::cluster_state::Image;
 use crate::record::Record;
 use history::{EndedJob, HistoryFilter, Reader};
+use images::{ImageAt, NewImage, Prune};
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -60,6 +63,24 @@ pub enum StoreError {
         /// The format's name in the file.
         found: String,
     },
+    /// An image of the state that cannot be decoded, and without which the journal is not whole.
+    #[error("{}: the image of the state after line {line}: {why}", path.display())]
+    Image {
+        /// The database.
+        path: PathBuf,
+        /// The last line that is folded into it.
+        line: u64,
+        /// What the decoder found wrong.
+        why: String,
+    },
+    /// Lines at the beginning of the journal are missing, and there is no image that stands for them.
+    #[error("{}: the journal begins with line {line}, and no image stands for the lines before", path.display())]
+    NoImage {
+        /// The database.
+        path: PathBuf,
+        /// Its first line.
+        line: u64,
+    },
     /// A journal row that cannot be decoded.
     #[error("{}: journal line {line}: {why}", path.display())]
     Line {
@@ -85,6 +106,12 @@ pub(crate) enum Write {
     Replaced(Lineage),
     /// A job has ended: its row in the history.
     Ended(Box<EndedJob>),
+    /// An image of the state.
+    Image(Box<NewImage>),
+    /// An image is not needed any more.
+    DropImage(u64),
+    /// Lines leave the journal.
+    Prune(Box<Prune>),
 }
 
 /// An open state directory.
@@ -94,6 +121,8 @@ pub struct Store {
     database: Connection,
     /// The last line of the journal.
     position: u64,
+    /// Bytes written to the journal, over all time, as far as images know.
+    bytes: u64,
     /// Held as long as the head lives.
     _lock: File,
 }
@@ -117,10 +146,22 @@ impl Store {
         }
         let database =
             open_database(&path).map_err(|error| StoreError::Database { path: path.clone(), error })?;
-        let last: Result<Option<i64>, _> =
-            database.query_row("SELECT max(id) FROM journal", [], |row| row.get(0));
-        let last = last.map_err(|error| StoreError::Database { path: path.clone(), error })?;
-        let store = Store { path, database, position: last.unwrap_or(0) as u64, _lock: lock };
+        let mut store = Store { path, database, position: 0, bytes: 0, _lock: lock };
+        let images = store.images()?;
+        let last = "SELECT coalesce(max(id), 0) FROM journal";
+        let last: i64 = store.database.query_row(last, [], |row| row.get(0)).map_err(|e| store.error(e))?;
+        let newest = images.last();
+        // Lines are counted on, even if all of them have left the journal.
+        store.position = newest.map_or(0, |at| at.line).max(last as u64);
+        // Without an image, the size of the file has to do: to look at all lines would take long.
+        let since = match newest {
+            Some(_) => "SELECT coalesce(sum(length(body)), 0) FROM journal WHERE id > ?1",
+            None => "SELECT page_count * page_size * (?1 = 0) FROM pragma_page_count, pragma_page_size",
+        };
+        let after = newest.map_or(0, |at| at.line as i64);
+        let since: i64 =
+            store.database.query_row(since, [after], |row| row.get(0)).map_err(|e| store.error(e))?;
+        store.bytes = newest.map_or(0, |at| at.bytes) + since as u64;
         match store.meta("format")? {
             Some(found) if found != FORMAT => Err(StoreError::Format { path: store.path, found }),
             Some(_) => Ok(store),
@@ -149,8 +190,8 @@ impl Store {
     /// Writes a batch, all or nothing, and waits until it is on the disk.
     pub(crate) fn commit(&mut self, writes: &[Write]) -> Result<(), StoreError> {
         let path = &self.path;
+        let (mut position, mut bytes) = (self.position, self.bytes);
         let wrong = |error| StoreError::Database { path: path.clone(), error };
-        let mut position = self.position;
         let transaction = self.database.transaction().map_err(wrong)?;
         for write in writes {
             match write {
@@ -160,10 +201,14 @@ impl Store {
                         line: 0,
                         why: error.to_string(),
                     })?;
+                    (position, bytes) = (position + 1, bytes + body.len() as u64);
                     transaction
-                        .prepare_cached("INSERT INTO journal (time_us, kind, body) VALUES (?1, ?2, ?3)")
-                        .and_then(|mut insert| insert.insert(params![time.0, record.kind(), body]))
-                        .map(|line| position = line as u64)
+                        .prepare_cached(
+                            "INSERT INTO journal (id, time_us, kind, body) VALUES (?1, ?2, ?3, ?4)",
+                        )
+                        .and_then(|mut insert| {
+                            insert.execute(params![position as i64, time.0, record.kind(), body])
+                        })
                         .map_err(wrong)?;
                 }
                 Write::Seen(name, seen) => {
@@ -190,16 +235,59 @@ impl Store {
                         .map_err(wrong)?;
                 }
                 Write::Ended(job) => job.insert(&transaction).map_err(wrong)?,
+                Write::Image(image) => image.insert(&transaction).map_err(wrong)?,
+                Write::DropImage(line) => transaction
+                    .execute("DELETE FROM images WHERE line = ?1", [*line as i64])
+                    .map(drop)
+                    .map_err(wrong)?,
+                Write::Prune(prune) => prune.execute(&transaction).map_err(wrong)?,
             }
         }
         transaction.commit().map_err(wrong)?;
-        self.position = position;
+        (self.position, self.bytes) = (position, bytes);
         Ok(())
     }
 
-    /// The last line of the journal that is on the disk.
+    /// The last line of the journal that is on the disk, even if it has left it; lines are counted from 1.
     pub(crate) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// The time of the last line, or of the newest image if there is none after it.
+    pub(crate) fn last_time(&self) -> Result<Time, StoreError> {
+        let query = "SELECT max(coalesce((SELECT max(time_us) FROM images), 0),
+                                coalesce((SELECT time_us FROM journal ORDER BY id DESC LIMIT 1), 0))";
+        self.database.query_row(query, [], |row| row.get(0)).map(Time).map_err(|e| self.error(e))
+    }
+
+    /// Bytes of all lines ever written, as far as is known.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Images of the state, by line.
+    pub(crate) fn images(&self) -> Result<Vec<ImageAt>, StoreError> {
+        images::images(&self.path, &self.database)
+    }
+
+    /// The newest image that can be read and whose following lines are all there, and the last line folded into it; none if
+    /// the journal is whole. An image that cannot be read is passed over, if an older one or the whole journal stands for it.
+    pub(crate) fn newest_image(&self) -> Result<Option<(u64, Image)>, StoreError> {
+        let mut trouble = None;
+        for at in images::usable(&self.path, &self.database)?.into_iter().rev() {
+            match images::image(&self.path, &self.database, at.line) {
+                Ok(image) => return Ok(Some((at.line, image))),
+                Err(error) => {
+                    tracing::error!("{error}");
+                    trouble.get_or_insert(error);
+                }
+            }
+        }
+        match (images::first_line(&self.path, &self.database)?, trouble) {
+            (Some(1), _) | (None, None) => Ok(None),
+            (_, Some(trouble)) => Err(trouble),
+            (Some(line), None) => Err(StoreError::NoImage { path: self.path.clone(), line }),
+        }
     }
 
     /// The database, for tables that are kept elsewhere.
@@ -264,17 +352,15 @@ fn meta(path: &Path, database: &Connection, key: &str) -> Result<Option<String>,
     found.map_err(|error| StoreError::Database { path: path.to_owned(), error })
 }
 
-/// Reads the journal of a state directory whose head may be running.
+/// Reads the journal of a state directory whose head may be running. Of a journal that was pruned, the first record is
+/// the image that stands for what is gone.
 pub fn read_journal(folder: &Path) -> Result<Vec<(Time, Record)>, StoreError> {
-    let path = folder.join("head.sqlite");
-    let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-    if !path.exists() {
-        return Err(StoreError::File { path, error: missing });
-    }
-    let database = Connection::open_with_flags(&path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)
-        .map_err(|error| StoreError::Database { path: path.clone(), error })?;
-    let lines = read_lines(&path, &database, 0, usize::MAX >> 1)?;
-    Ok(lines.into_iter().map(|(_, time, record)| (time, record)).collect())
+    let mut journal = Vec::new();
+    Reader::open(folder)?.read_journal(|_, time, record| {
+        journal.push((time, record));
+        true
+    })?;
+    Ok(journal)
 }
 
 fn read_lines(
@@ -311,7 +397,7 @@ fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> {
     database.pragma_update(None, "synchronous", "FULL")?;
     database.busy_timeout(std::time::Duration::from_secs(5))?;
     database.execute_batch(SCHEMA)?;
-    database.execute_batch(history::SCHEMA)?;
+    history::make_tables(&database)?;
     Ok(database)
 }
 

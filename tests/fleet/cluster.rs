@@ -1,12 +1,13 @@
 //! A live cluster of real processes on loopback: one head, agents with emulated GPUs, and the commands of a user.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rota_test_support::need;
+use rota_test_support::ports::free_port;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -67,7 +68,7 @@ impl Cluster {
         let folder = tempfile::tempdir().expect("a folder");
         // Jobs with accounts of their own pass through it.
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).expect("set");
-        let address = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port");
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let mut cluster = Cluster {
             address: address.to_string(),
             relays: relays(address),

@@ -193,8 +193,9 @@ fn a_text_that_is_refused_is_named_until_it_is_mended_also_after_a_restart() {
     let mut cluster = Cluster::start(1, 2, &["--round", "1s", "--policy-dir", &policies]);
     cluster.rota(&["policy", "set", "mine.rhai"]);
     std::fs::write(&script, "fn order(jobs, now) { rank(jobs.folly) }\n").expect("written");
+    // Before a restart "the old text stays in use", after it "the text in the journal is used": both say what is wrong.
     let is_named = |cluster: &Cluster| {
-        cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("old text stays in use"))
+        cluster.status()["trouble"].as_str().is_some_and(|text| text.contains("no field `folly`"))
     };
     cluster.until("the text is refused", is_named);
     cluster.kill_head();

@@ -50,7 +50,7 @@ fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on
         // No compiled modules in the checkout.
         "-B",
         script,
-        "--pause=0.02",
+        "--pause=0.04",
     ]);
     let mut seen = Vec::new();
     for n_gpus in [1_u32, 2, 4] {

@@ -1,7 +1,6 @@
 //! docs/first-job.md, followed by an operator and an ordinary user with certificates and accounts of their own. Commands come from
 //! the document; only names, the head's address and the GPUs, which are emulated, are replaced.
 
-use std::net::UdpSocket;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rota_test_support::accounts::Accounts;
 use rota_test_support::need;
+use rota_test_support::ports::free_port;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const TRAIN: &str = "import os, pwd\n\
@@ -94,8 +94,7 @@ fn the_first_job_of_an_ordinary_user_runs_under_their_account_and_an_operator_lo
         return;
     }
     let (ada, olga) = (accounts.name(0), accounts.name(1));
-    let port = UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
-    let address = format!("127.0.0.1:{port}");
+    let address = format!("127.0.0.1:{}", free_port());
     let here = |text: &str| text.replace("ada", ada).replace("olga", olga).replace("head:4433", &address);
     let server = tempfile::tempdir().expect("a folder");
     let folder = server.path();

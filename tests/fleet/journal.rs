@@ -47,6 +47,7 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         user: "ada".into(),
         digest: String::new(),
         texts: Vec::new(),
+        files: Vec::new(),
     };
     write(&mut cluster, 0, policy_set);
     for node in 0..2 {
@@ -79,7 +80,8 @@ fn written(policy: &str) -> Vec<(Time, Record)> {
         let snapshot = cluster.snapshot(at(seconds));
         let plan: Plan = script.decide(&snapshot).expect("decides");
         drop(snapshot);
-        let planned = Record::Planned { round, plan: PlanRecord::from(&plan), memory: script.memory() };
+        let (plan, memory) = (PlanRecord::from(&plan), script.memory());
+        let planned = Record::Planned { round, plan, memory, keeps_memory: false };
         write(&mut cluster, seconds, planned);
         cluster.scheduler().assert_sane();
     }
@@ -128,8 +130,14 @@ fn a_policy_that_is_set_while_a_round_is_decided_is_the_one_that_answered() {
     let began = position(&journal, "round-began");
     journal.insert(began + 1, (journal[began].0, elasticflow.1));
     let (policy, user) = ("las+tune".to_owned(), "ada".to_owned());
-    let earlier =
-        Record::PolicySet { policy, set: Vec::new(), user, digest: String::new(), texts: Vec::new() };
+    let earlier = Record::PolicySet {
+        policy,
+        set: Vec::new(),
+        user,
+        digest: String::new(),
+        texts: Vec::new(),
+        files: Vec::new(),
+    };
     journal.insert(0, (at(0), earlier));
     let replayed = replay(&journal, &rules(), None).expect("replays");
     assert_eq!((replayed.n_plans, replayed.n_equal), (6, 6), "{replayed:?}");

@@ -24,6 +24,7 @@ mod restores;
 mod roles;
 mod strangers;
 mod study;
+mod upkeep;
 
 use cluster::Cluster;
 

@@ -62,7 +62,7 @@ fn an_older_copy_of_the_state_is_not_obeyed_until_it_is_accepted_and_then_nothin
     cluster.start_head();
     cluster.until("the head says what to do", is_refused);
     let waits = witness(&cluster, 1);
-    assert!(cluster.agent_log(0).contains("--accept-restore"), "{}", cluster.agent_log(0));
+    cluster.until("an agent says so too", |cluster| cluster.agent_log(0).contains("--accept-restore"));
     assert_eq!(n_begun(&cluster, waits), usize::from(waits == passes), "no order is given");
     cluster.kill_head();
     restore(&cluster, &copy);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use rota_core::resources::Host;
 use rota_transport::message::{AttemptInfo, Fact, OrderId, Origin, Outcome};
 use rota_transport::value::Text;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::translate;
-use crate::launch::spec::{Attempt, LaunchSpec};
+use crate::launch::spec::{Attempt, LaunchSpec, LauncherKind};
 use crate::probe::Node;
 use crate::ranges::Ranges;
 use crate::shim::control::ToShim;
@@ -22,7 +23,7 @@ pub(super) struct Launches(BTreeMap<Attempt, LiveLaunch>);
 
 /// A launch on this node, and how much of it the head already knows.
 pub(super) struct LiveLaunch {
-    pub(super) spec: LaunchSpec,
+    pub(super) launch: KnownLaunch,
     state: State,
     words: UnboundedSender<ToShim>,
     /// The order that waits for it to be prepared.
@@ -32,6 +33,49 @@ pub(super) struct LiveLaunch {
     was_started: bool,
     told_at_ms: u64,
     n_warnings_told: usize,
+}
+
+/// What the agent itself needs to know of a launch; the rest of its record is for the shim.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct KnownLaunch {
+    pub(super) attempt: Attempt,
+    /// The head's own number for it; 0 if it is not known.
+    pub(super) launch_id: u64,
+    /// The epoch of the head that ordered it.
+    pub(super) epoch: u64,
+    /// On how many nodes the job runs.
+    pub(super) n_nodes: u32,
+    /// By the driver's numbers.
+    pub(super) gpus: Ranges,
+    pub(super) gpu_share_milli: u16,
+    pub(super) host: Host,
+    /// CPUs that no other launch is bound to.
+    pub(super) pinned: Ranges,
+    /// Whether it outlives its shim, as containers do.
+    pub(super) is_container: bool,
+    /// Iterations that earlier launches of the job have done.
+    pub(super) done: f64,
+    pub(super) origin: Option<Box<Origin>>,
+}
+
+impl From<LaunchSpec> for KnownLaunch {
+    fn from(spec: LaunchSpec) -> Self {
+        let grant = spec.grant;
+        let (cpu_micro, mem_bytes, storage_bps) = (grant.cpu_micro, grant.mem_bytes, grant.storage_bps);
+        KnownLaunch {
+            attempt: spec.attempt,
+            launch_id: spec.launch_id,
+            epoch: spec.epoch,
+            n_nodes: spec.gang.n_nodes,
+            gpus: grant.gpus,
+            gpu_share_milli: grant.gpu_share_milli,
+            host: Host { cpu_micro, mem_bytes, storage_bps },
+            pinned: grant.pinned,
+            is_container: matches!(spec.launcher, LauncherKind::Container(_)),
+            done: spec.work.done,
+            origin: spec.origin,
+        }
+    }
 }
 
 /// What is reported to the head after a launch's state changed.
@@ -44,7 +88,7 @@ pub(super) struct Consequences {
 
 impl Launches {
     /// Adds a launch, new or found after a restart.
-    pub(super) fn add(&mut self, spec: LaunchSpec, state: State, words: UnboundedSender<ToShim>) {
+    pub(super) fn add(&mut self, launch: KnownLaunch, state: State, words: UnboundedSender<ToShim>) {
         let was_started = matches!(state.phase, ShimPhase::Running | ShimPhase::Stopping);
         let live = LiveLaunch {
             state,
@@ -54,9 +98,9 @@ impl Launches {
             was_started,
             told_at_ms: 0,
             n_warnings_told: 0,
-            spec,
+            launch,
         };
-        self.0.insert(live.spec.attempt, live);
+        self.0.insert(live.launch.attempt, live);
     }
 
     pub(super) fn get_mut(&mut self, attempt: Attempt) -> Option<&mut LiveLaunch> {
@@ -86,17 +130,17 @@ impl Launches {
     /// GPUs that are held, by the driver's numbers.
     pub(super) fn gpus(&self) -> Ranges {
         let alive = self.0.values().filter(|live| !live.has_ended());
-        alive.flat_map(|live| live.spec.grant.gpus.as_slice().iter().copied()).collect()
+        alive.flat_map(|live| live.launch.gpus.as_slice().iter().copied()).collect()
     }
 
     /// Where they come from, as far as their records say.
     pub(super) fn origins(&self) -> Vec<Origin> {
-        self.0.values().filter_map(|live| live.spec.origin.as_deref().cloned()).collect()
+        self.0.values().filter_map(|live| live.launch.origin.as_deref().cloned()).collect()
     }
 
     /// All launches as an inventory shows them.
     pub(super) fn infos(&self, node: &Node) -> Vec<AttemptInfo> {
-        self.0.values().filter_map(|live| translate::attempt_info(&live.spec, &live.state, node)).collect()
+        self.0.values().filter_map(|live| translate::attempt_info(&live.launch, &live.state, node)).collect()
     }
 }
 
@@ -128,7 +172,7 @@ impl LiveLaunch {
         if self.has_ended() {
             return consequences;
         }
-        let attempt = translate::to_wire(self.spec.attempt);
+        let attempt = translate::to_wire(self.launch.attempt);
         let before = std::mem::replace(&mut self.state, state);
         let state = &self.state;
         let is_prepared = state.phase == ShimPhase::Prepared;
@@ -150,7 +194,7 @@ impl LiveLaunch {
         self.n_warnings_told = state.warnings.len();
         if let ShimPhase::Ended(end) = &state.phase {
             consequences.has_ended = true;
-            consequences.facts.push(Fact::Exited(translate::exited(self.spec.attempt, state, end, log)));
+            consequences.facts.push(Fact::Exited(translate::exited(self.launch.attempt, state, end, log)));
             let failed = |order| (order, Outcome::Failed(Text::cut(&format!("it ended: {:?}", end.how))));
             consequences.outcomes.extend(self.preparing.take().map(failed));
             consequences.outcomes.extend(self.stopping.drain(..).map(|order| (order, Outcome::Done)));

@@ -8,10 +8,11 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::checkpoints::CopyError;
+use super::launches::KnownLaunch;
 use super::watcher::{News, Origin, Watcher};
 use super::{Daemon, checkpoints, millis_of, translate, unreadable};
 use crate::clock::now_ms;
-use crate::launch::spec::{Attempt, LaunchSpec, Rendezvous};
+use crate::launch::spec::{Attempt, Rendezvous};
 use crate::shim::control::ToShim;
 use crate::shim::log;
 use crate::shim::record::{ShimPhase, State};
@@ -37,8 +38,7 @@ impl Daemon {
                 let attempt = translate::attempt(attempt);
                 let host = host.host();
                 if let Some(live) = self.launches.get_mut(attempt) {
-                    (live.spec.grant.cpu_micro, live.spec.grant.mem_bytes) = (host.cpu_micro, host.mem_bytes);
-                    live.spec.grant.storage_bps = host.storage_bps;
+                    live.launch.host = host;
                 }
                 let (cpu_micro, mem_bytes, rate) = (host.cpu_micro, host.mem_bytes, rate.per_s());
                 self.tell(attempt, ToShim::Resize { cpu_micro, mem_bytes, rate })
@@ -72,7 +72,7 @@ impl Daemon {
         let Some(live) = self.launches.get_mut(news.attempt) else { return };
         let consequences = live.update(news.state, &log, now_ms());
         if consequences.has_ended {
-            self.cpus.give_back(&live.spec.grant.pinned);
+            self.cpus.give_back(&live.launch.pinned);
         }
         for fact in consequences.facts {
             // Without a session progress is not reported: the next inventory contains it.
@@ -92,10 +92,12 @@ impl Daemon {
             let dir = self.run_dir.attempt_dir(attempt);
             match dir.launch() {
                 Ok(spec) => {
-                    let state = dir.state().ok().flatten().unwrap_or_else(|| State::without_shim(&spec));
+                    let launch = KnownLaunch::from(spec);
+                    let recorded = dir.state().ok().flatten();
+                    let state = recorded.unwrap_or_else(|| State::without_shim(launch.done));
                     info!(%attempt, "found a launch of an earlier agent, {:?}", state.phase);
-                    self.cpus.bind(&spec.grant.pinned);
-                    self.watch(spec, state, Origin::Found);
+                    self.cpus.bind(&launch.pinned);
+                    self.watch(launch, state, Origin::Found);
                 }
                 Err(error) if unreadable::must_stay(&dir) => unreadable.push((attempt, error)),
                 // It was not written completely, so nothing was started from it.
@@ -111,9 +113,9 @@ impl Daemon {
             );
             warn!("{text}");
             let dir = self.run_dir.attempt_dir(attempt);
-            let spec = unreadable::stand_in(attempt, self.run_dir.path(), &self.node, &self.launches.gpus());
-            let state = unreadable::state(&dir, &spec);
-            self.watch(spec, state, Origin::Found);
+            let held = self.launches.gpus();
+            let launch = unreadable::stand_in(attempt, self.run_dir.path(), &self.node, &held);
+            self.watch(launch, unreadable::state(&dir), Origin::Found);
             self.report(Fact::Warning(Text::cut(&text)));
         }
         if self.launches.n_live() > 0 && self.run_dir.lease().0 > 0 {
@@ -148,9 +150,9 @@ impl Daemon {
             self.cpus.give_back(&pinned);
             return failed(format!("{}: {why}", dir.path().display()));
         }
-        let state = State::without_shim(&spec);
         let attempt = spec.attempt;
-        self.watch(spec, state, Origin::Ordered);
+        let state = State::without_shim(spec.work.done);
+        self.watch(spec.into(), state, Origin::Ordered);
         match launch.start {
             Start::AtOnce => Some(Outcome::Done),
             Start::WhenTold => {
@@ -162,18 +164,18 @@ impl Daemon {
         }
     }
 
-    fn watch(&mut self, spec: LaunchSpec, state: State, origin: Origin) {
+    fn watch(&mut self, launch: KnownLaunch, state: State, origin: Origin) {
         let (words, heard) = mpsc::unbounded_channel();
         let has_ended = matches!(state.phase, ShimPhase::Ended(_));
         let watcher = Watcher {
             run_dir: self.run_dir.path().to_owned(),
-            dir: self.run_dir.attempt_dir(spec.attempt),
-            spec: spec.clone(),
+            dir: self.run_dir.attempt_dir(launch.attempt),
+            launch: launch.clone(),
             news: self.news.clone(),
             words: heard,
             nursery: self.nursery.clone(),
         };
-        self.launches.add(spec, state, words);
+        self.launches.add(launch, state, words);
         if !has_ended {
             tokio::spawn(watcher.watch(origin));
         }

@@ -7,6 +7,7 @@ use rota_core::ids::{Incarnation, JobId};
 use rota_transport::message as wire;
 use rota_transport::value::{GpuShare, Gpus, HostAmount, Iterations, LongText, Text};
 
+use super::launches::KnownLaunch;
 use crate::launch::account::RunAs;
 use crate::launch::devices::{self, Device};
 use crate::launch::spec::{
@@ -227,21 +228,16 @@ pub(super) fn inventory(node: &Node, rack: u32, attempts: Vec<wire::AttemptInfo>
 }
 
 /// A launch as an inventory shows it; none when its record has values that no message can carry.
-pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Option<wire::AttemptInfo> {
-    let places = spec.grant.gpus.as_slice().iter();
+pub(super) fn attempt_info(launch: &KnownLaunch, state: &State, node: &Node) -> Option<wire::AttemptInfo> {
+    let places = launch.gpus.as_slice().iter();
     let local = places.filter_map(|number| node.gpus.iter().position(|gpu| gpu.number == *number));
     let gpus = Gpus::new(GpuSet(local.fold(0, |set, index| set | 1 << index))).ok()?;
-    let host = rota_core::resources::Host {
-        cpu_micro: spec.grant.cpu_micro,
-        mem_bytes: spec.grant.mem_bytes,
-        storage_bps: spec.grant.storage_bps,
-    };
     Some(wire::AttemptInfo {
-        attempt: to_wire(spec.attempt),
-        epoch: wire::Epoch(spec.epoch),
+        attempt: to_wire(launch.attempt),
+        epoch: wire::Epoch(launch.epoch),
         gpus,
-        share: GpuShare::new(spec.grant.gpu_share_milli).ok()?,
-        host: HostAmount::new(host).ok()?,
+        share: GpuShare::new(launch.gpu_share_milli).ok()?,
+        host: HostAmount::new(launch.host).ok()?,
         state: match &state.phase {
             ShimPhase::Preparing | ShimPhase::Prepared => wire::AttemptState::Prepared,
             ShimPhase::Running => wire::AttemptState::Running,
@@ -250,8 +246,8 @@ pub(super) fn attempt_info(spec: &LaunchSpec, state: &State, node: &Node) -> Opt
         },
         iterations: iterations(state.iterations),
         checkpointed: iterations(state.checkpointed),
-        launch: spec.launch_id,
-        n_nodes: spec.gang.n_nodes,
+        launch: launch.launch_id,
+        n_nodes: launch.n_nodes,
     })
 }
 

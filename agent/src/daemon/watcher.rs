@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::launches::KnownLaunch;
 use super::nursery::{Nursery, ShimProcess};
 use crate::launch::environment;
-use crate::launch::spec::{Attempt, LaunchSpec, LauncherKind};
+use crate::launch::spec::Attempt;
 use crate::launch::survivors;
 use crate::shim::control::ToShim;
 use crate::shim::record::{AttemptDir, Exit, ExitCause, ExitHow, ProcessMark, ShimPhase, State};
@@ -35,7 +36,7 @@ pub(super) struct News {
 pub(super) struct Watcher {
     pub(super) run_dir: PathBuf,
     pub(super) dir: AttemptDir,
-    pub(super) spec: LaunchSpec,
+    pub(super) launch: KnownLaunch,
     pub(super) news: UnboundedSender<News>,
     pub(super) words: UnboundedReceiver<ToShim>,
     pub(super) nursery: Nursery,
@@ -94,7 +95,7 @@ impl Watcher {
             self.dir.state(),
             Ok(Some(State { phase: ShimPhase::Running | ShimPhase::Stopping, .. }))
         );
-        was_started && matches!(self.spec.launcher, LauncherKind::Container(_))
+        was_started && self.launch.is_container
     }
 
     /// The shim's socket, once it is there; none when the shim is gone.
@@ -164,7 +165,7 @@ impl Watcher {
 
     /// Ends what carries the launch's mark, until nothing does.
     async fn clear_away(&self) {
-        let mark = environment::mark(&self.spec, &self.run_dir);
+        let mark = environment::mark(self.launch.attempt, &self.run_dir);
         loop {
             let left: Vec<Pid> = survivors::marked(&mark);
             if left.is_empty() {
@@ -180,7 +181,7 @@ impl Watcher {
 
     fn tell(&self, state: State) {
         // If the receiver is gone, the agent is ending.
-        let _ = self.news.send(News { attempt: self.spec.attempt, state });
+        let _ = self.news.send(News { attempt: self.launch.attempt, state });
     }
 
     fn tell_recorded(&self) {
@@ -192,7 +193,7 @@ impl Watcher {
     /// Records and reports an end that the shim could not record.
     fn tell_end(&self, how: ExitHow) {
         let last = self.dir.state().ok().flatten();
-        let mut state = last.unwrap_or_else(|| State::without_shim(&self.spec));
+        let mut state = last.unwrap_or_else(|| State::without_shim(self.launch.done));
         let cause = if state.said_done { ExitCause::Done } else { ExitCause::Itself };
         state.phase = ShimPhase::Ended(Exit { how, cause });
         if let Err(error) = self.dir.set_state(&state) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::account::Account;
-use super::spec::{LaunchSpec, Rendezvous};
+use super::spec::{Attempt, LaunchSpec, Rendezvous};
 
 /// Variables that all jobs inherit from the agent.
 const INHERITED: [&str; 4] = ["LANG", "LD_LIBRARY_PATH", "PATH", "TZ"];
@@ -54,8 +54,8 @@ pub fn given(spec: &LaunchSpec, local: u32, places: &Places<'_>) -> BTreeMap<Str
 }
 
 /// The mark of all processes of an attempt.
-pub fn mark(spec: &LaunchSpec, run_dir: &Path) -> String {
-    format!("{}@{}", spec.attempt, run_dir.display())
+pub fn mark(attempt: Attempt, run_dir: &Path) -> String {
+    format!("{attempt}@{}", run_dir.display())
 }
 
 fn inherited(names: &[&str]) -> BTreeMap<String, String> {
@@ -99,7 +99,7 @@ fn rota_variables(
         ("ROTA_CPU_LIST", grant.pinned.to_string()),
         ("ROTA_MEMORY_BYTES", grant.mem_bytes.to_string()),
         ("ROTA_STORAGE_BPS", grant.storage_bps.to_string()),
-        (ATTEMPT_VARIABLE, mark(spec, places.run_dir)),
+        (ATTEMPT_VARIABLE, mark(spec.attempt, places.run_dir)),
     ]
     .into_iter()
 }

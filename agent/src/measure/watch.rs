@@ -51,7 +51,7 @@ impl Watch {
         let shim = prepared.start_shim()?;
         let now_s = monotonic_s();
         Ok(Watch {
-            mark: environment::mark(&prepared.launch, &spec.run_dir),
+            mark: environment::mark(prepared.launch.attempt, &spec.run_dir),
             spec,
             prepared,
             shim,

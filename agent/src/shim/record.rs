@@ -35,14 +35,14 @@ pub struct State {
 }
 
 impl State {
-    /// The state of a launch of which nothing has started yet.
-    pub fn before_start(spec: &LaunchSpec, shim: ProcessMark, port: u16) -> Self {
+    /// The state of a launch of which nothing has started yet; earlier launches have done so many iterations.
+    pub fn before_start(done: f64, shim: ProcessMark, port: u16) -> Self {
         State {
             phase: ShimPhase::Preparing,
             shim,
             port,
-            iterations: spec.work.done,
-            checkpointed: spec.work.done,
+            iterations: done,
+            checkpointed: done,
             speaks: false,
             said_done: false,
             warnings: Vec::new(),
@@ -50,8 +50,8 @@ impl State {
     }
 
     /// The same, before its shim has reported.
-    pub fn without_shim(spec: &LaunchSpec) -> Self {
-        State::before_start(spec, ProcessMark { pid: 0, start_ticks: 0 }, 0)
+    pub fn without_shim(done: f64) -> Self {
+        State::before_start(done, ProcessMark { pid: 0, start_ticks: 0 }, 0)
     }
 }
 

@@ -89,7 +89,7 @@ impl Watch {
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
         rustix::io::ioctl_fionbio(&output, true)
             .map_err(|error| ShimError::System { what: "opening a pipe", source: error.into() })?;
-        let state = State::before_start(&spec, ProcessMark::own(), number);
+        let state = State::before_start(spec.work.done, ProcessMark::own(), number);
         // Before any message is sent, so that a peer that gets one finds the shim's state on disk.
         attempt.set_state(&state)?;
         let job_socket = place.job_socket(&spec.run_as);

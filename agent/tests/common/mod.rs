@@ -153,7 +153,7 @@ impl Drop for Launched {
         // A failed test leaves nothing running.
         let _ = self.shim.kill();
         let _ = self.shim.wait();
-        let mark = self.dir.launch().map(|spec| environment::mark(&spec, self.run_dir.path()));
+        let mark = self.dir.launch().map(|spec| environment::mark(spec.attempt, self.run_dir.path()));
         for pid in mark.map(|mark| survivors::marked(&mark)).unwrap_or_default() {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }

@@ -9,7 +9,7 @@ use rota_core::scheduler::Impact;
 use rota_core::time::Time;
 use rota_transport::message::JobEnd;
 
-use super::{ClusterState, CurrentPolicy, Standing};
+use super::{ClusterState, CurrentPolicy, Standing, base_profile, paced};
 use crate::pace::bounded;
 use crate::record::Record;
 
@@ -24,7 +24,7 @@ impl ClusterState {
             Record::JobSubmitted { job } => self.hand_over(*job),
             Record::JobStarted { job, incarnation } => {
                 self.begins_to_run(now, *job);
-                let known = self.jobs.get_mut(job)?;
+                let known = self.job_mut(*job)?;
                 known.started.get_or_insert(now);
                 if known.last_launch.0 == *incarnation {
                     known.ran_on = known.last_launch.1.first().copied();
@@ -35,10 +35,12 @@ impl ClusterState {
                 Some(Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done })
             }
             Record::JobPaced { job, pace } => {
-                let known = self.jobs.get_mut(job)?;
-                let factor = bounded(*pace) / known.pace;
+                let profiles = Arc::clone(&self.profiles);
+                let known = self.job_mut(*job)?;
                 known.pace = bounded(*pace);
-                let profile = Arc::new(known.spec.profile.at_pace(factor));
+                let (model, demand_per_gpu) =
+                    (known.request.model.as_str(), known.spec.profile.demand_per_gpu);
+                let profile = paced(&base_profile(&profiles, model, demand_per_gpu), known.pace);
                 known.spec = Arc::new(JobSpec { profile, ..(*known.spec).clone() });
                 Some(Event::JobCorrected(Arc::clone(&known.spec)))
             }
@@ -56,7 +58,7 @@ impl ClusterState {
                 self.stops_running(now, *job);
                 let done = self.keep(*job, *done)?;
                 self.has_left(*job, *incarnation);
-                let known = self.jobs.get_mut(job)?;
+                let known = self.job_mut(*job)?;
                 known.n_failures += u32::from(*is_failure);
                 known.n_troubles += u32::from(!is_failure && not_before.is_some());
                 known.not_before = *not_before;
@@ -67,7 +69,7 @@ impl ClusterState {
                 self.stops_running(now, *job);
                 self.held.remove(job);
                 self.tell_dependents(*job, Standing::Finished);
-                let known = self.jobs.get_mut(job)?;
+                let known = self.job_mut(*job)?;
                 (known.standing, known.ended, known.done) = (Standing::Finished, Some(now), *done);
                 known.reason.clear();
                 known.leaving.clear();
@@ -96,13 +98,14 @@ impl ClusterState {
                 }
                 None
             }
-            Record::PolicySet { policy, set, texts, .. } => {
+            Record::PolicySet { policy, set, texts, files, .. } => {
                 // The same policy with a new text keeps its memory.
                 if (&self.policy.name, &self.policy.set) != (policy, set) {
                     let (name, set) = (policy.clone(), set.clone());
                     self.policy = CurrentPolicy { name, set, ..CurrentPolicy::default() };
                 }
                 self.policy.texts.clone_from(texts);
+                self.policy.files.clone_from(files);
                 self.policy.refused.clear();
                 self.wake(now)
             }
@@ -116,10 +119,24 @@ impl ClusterState {
             }
             Record::TimeJumped { jobs, .. } => {
                 for (job, incarnation, done) in jobs {
-                    let known = self.jobs.get_mut(job);
+                    let known = self.job_mut(*job);
                     if let Some(known) = known.filter(|known| known.last_launch.0 == *incarnation) {
                         known.skipped += done;
                     }
+                }
+                None
+            }
+            Record::Progressed { jobs } => {
+                for (job, incarnation, done) in jobs {
+                    let event = Event::JobProgressed { job: *job, incarnation: *incarnation, done: *done };
+                    // Progress changes no set of jobs, and nothing is ordered for it.
+                    self.scheduler.handle(now, &event, &mut Vec::new());
+                }
+                None
+            }
+            Record::HeadStarted { rules: Some(rules), .. } => {
+                if **rules != *self.rules {
+                    self.take_rules(now, rules);
                 }
                 None
             }
@@ -144,7 +161,7 @@ impl ClusterState {
                     JobEnd::Cancelled => Standing::Cancelled,
                     JobEnd::Failed => Standing::Failed,
                 };
-                let known = self.jobs.get_mut(job).filter(|known| !known.standing.is_over())?;
+                let known = self.job_mut(*job).filter(|known| !known.standing.is_over())?;
                 if standing == Standing::Finished {
                     known.done = known.done.max(known.spec.estimated_work);
                 }
@@ -156,6 +173,7 @@ impl ClusterState {
             | Record::PolicyFailed { .. }
             | Record::Planned { .. }
             | Record::Acted { .. }
+            | Record::Image { .. }
             | Record::Noted { .. }
             | Record::JobResumed { .. }
             | Record::NodeCutOff { .. } => None,
@@ -177,7 +195,7 @@ impl ClusterState {
         let impact = match record {
             Record::JobRequeued { job, not_before: Some(_), .. } => self.scheduler.park(*job),
             Record::JobResumed { job } => {
-                if let Some(known) = self.jobs.get_mut(job) {
+                if let Some(known) = self.job_mut(*job) {
                     known.not_before = None;
                 }
                 self.scheduler.resume(*job)
@@ -192,7 +210,7 @@ impl ClusterState {
 
     /// A launch that was ordered to stop is gone.
     fn has_left(&mut self, job: JobId, incarnation: Incarnation) {
-        if let Some(known) = self.jobs.get_mut(&job) {
+        if let Some(known) = self.job_mut(job) {
             known.leaving.retain(|(launch, _)| *launch != incarnation);
         }
     }
@@ -206,7 +224,7 @@ impl ClusterState {
 
     /// Saved work only grows: a late report of an older launch does not reduce it.
     fn keep(&mut self, job: JobId, done: f64) -> Option<f64> {
-        let known = self.jobs.get_mut(&job)?;
+        let known = self.job_mut(job)?;
         known.done = known.done.max(done);
         Some(known.done)
     }
@@ -214,8 +232,8 @@ impl ClusterState {
     pub(super) fn end(&mut self, now: Time, job: JobId, standing: Standing, reason: String) -> Option<Event> {
         self.stops_running(now, job);
         self.tell_dependents(job, standing);
-        let known = self.jobs.get_mut(&job)?;
         let was_held = self.held.remove(&job);
+        let known = self.job_mut(job)?;
         (known.standing, known.ended, known.reason) = (standing, Some(now), reason);
         known.leaving.clear();
         (!was_held).then_some(Event::JobCancelled { job })
@@ -230,13 +248,13 @@ impl ClusterState {
         match order {
             Command::Decline { job, reason } => {
                 self.tell_dependents(*job, Standing::Declined);
-                if let Some(known) = self.jobs.get_mut(job) {
+                if let Some(known) = self.job_mut(*job) {
                     (known.standing, known.ended) = (Standing::Declined, Some(now));
                     known.reason.clone_from(reason);
                 }
             }
             Command::Start { job, incarnation, allocation } => {
-                if let Some(known) = self.jobs.get_mut(job) {
+                if let Some(known) = self.job_mut(*job) {
                     let nodes = allocation.slices.iter().map(|slice| slice.node).collect();
                     known.last_launch = (*incarnation, nodes);
                     known.skipped = 0.0;
@@ -244,7 +262,7 @@ impl ClusterState {
                 }
             }
             Command::Stop { job, incarnation, cause } if *cause != StopCause::Cancelled => {
-                if let Some(known) = self.jobs.get_mut(job) {
+                if let Some(known) = self.job_mut(*job) {
                     known.n_preemptions += u32::from(*cause != StopCause::Withdrawn);
                     if known.last_launch.0 == *incarnation {
                         known.leaving.push(known.last_launch.clone());

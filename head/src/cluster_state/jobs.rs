@@ -6,14 +6,20 @@ use rota_core::ids::{Incarnation, JobId, NodeId, TenantId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::profile::Profile;
 use rota_core::resources::Host;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
+use rota_traces::profile::ProfileSet;
 use rota_transport::message::JobRequest;
+use serde::{Deserialize, Serialize};
 
 use super::ClusterState;
 use super::life::{JobLife, OnHold};
+use crate::rules::Rules;
 
 /// Seconds that a job without a time limit is assumed to run when its request does not say how long.
 const UNKNOWN_WORK_S: f64 = 86_400.0;
+const HOUR: Span = Span::from_secs(3600);
+/// How long the answer to a submission is kept for a sender that asks again.
+const ANSWERS_KEPT: Span = Span::from_secs(24 * 3600);
 
 /// A job from its reception on.
 #[derive(Clone, Debug)]
@@ -72,7 +78,8 @@ impl JobRecord {
 }
 
 /// How far a job has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// Taken in, or taken out of the queue: the scheduler does not know it.
     Held,
@@ -124,11 +131,45 @@ impl Standing {
     }
 }
 
+/// When a request was answered, and with which jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Answered {
+    pub(super) at: Time,
+    pub(super) jobs: Vec<JobId>,
+}
+
+impl Answered {
+    fn at(at: Time) -> Self {
+        Answered { at, jobs: Vec::new() }
+    }
+}
+
+/// The profile of a model. The iterations of a job without one are seconds. Its demand for host resources is unknown: it is
+/// given `demand_per_gpu`, the share of its GPUs, even by policies that allocate by demand.
+pub(super) fn base_profile(profiles: &ProfileSet, model: &str, demand_per_gpu: Host) -> Arc<Profile> {
+    let plain = || Arc::new(Profile { demand_per_gpu, ..Profile::plain(model, 1.0) });
+    profiles.get(model).cloned().unwrap_or_else(plain)
+}
+
+/// A profile at a job's own pace.
+pub(super) fn paced(base: &Arc<Profile>, pace: f64) -> Arc<Profile> {
+    if pace == 1.0 { Arc::clone(base) } else { Arc::new(base.at_pace(pace)) }
+}
+
+fn costs(request: &JobRequest, profile: &Profile) -> Costs {
+    Costs {
+        restart: request.start.restart.span().max(profile.restart),
+        checkpoint: profile.checkpoint,
+        checkpoint_every: request.start.checkpoint_every.span(),
+    }
+}
+
 impl ClusterState {
     /// Takes a job in.
     pub(super) fn receive(&mut self, now: Time, job: JobId, user: &str, key: u64, request: &JobRequest) {
         let spec = Arc::new(self.spec(now, job, user, request));
-        self.answered.entry((user.to_owned(), key)).or_default().push(job);
+        self.forget_answers(now);
+        self.answered.entry((user.to_owned(), key)).or_insert_with(|| Answered::at(now)).jobs.push(job);
         self.held.insert(job);
         self.next_job = self.next_job.max(JobId(job.0.saturating_add(1)));
         let record = JobRecord {
@@ -160,7 +201,44 @@ impl ClusterState {
             },
             gpu_s: 0.0,
         };
-        self.jobs.insert(job, record);
+        self.jobs.insert(job, Arc::new(record));
+    }
+
+    /// Answers that nobody asks for again are forgotten, once an hour.
+    fn forget_answers(&mut self, now: Time) {
+        let hour = now.0.div_euclid(HOUR.0);
+        if std::mem::replace(&mut self.answered_hour, hour) != hour {
+            self.answered.retain(|_, known| now - known.at < ANSWERS_KEPT);
+        }
+    }
+
+    /// What is known of all jobs changes with the rules: their tenants' numbers and their models' speed.
+    pub(super) fn take_rules(&mut self, now: Time, rules: &Rules) {
+        if let Ok(profiles) = rules.profile_set() {
+            self.profiles = profiles;
+        }
+        let before = std::mem::take(&mut self.tenants);
+        self.tenants = rules.quotas.iter().map(|(tenant, _)| tenant.clone()).collect();
+        let others: Vec<_> = before.iter().filter(|name| !self.tenants.contains(name)).cloned().collect();
+        self.tenants.extend(others);
+        let number = |old: TenantId| {
+            let name = before.get(old.index());
+            name.and_then(|name| self.tenants.iter().position(|known| known == name)).map(TenantId::from)
+        };
+        for job in self.jobs.values_mut().filter(|job| !job.standing.is_over()) {
+            let base =
+                base_profile(&self.profiles, job.request.model.as_str(), job.spec.profile.demand_per_gpu);
+            let costs = Some(costs(&job.request, &base));
+            let tenant = number(job.spec.tenant).unwrap_or(job.spec.tenant);
+            let profile = paced(&base, job.pace);
+            let spec = JobSpec { tenant, costs, profile, ..JobSpec::clone(&job.spec) };
+            Arc::make_mut(job).spec = Arc::new(spec);
+        }
+        self.scheduler.name_tenants(&self.tenants);
+        let jobs = &self.jobs;
+        let spec_of = |job: JobId| jobs.get(&job).map(|job| Arc::clone(&job.spec));
+        self.scheduler.revise(now, rules.guards(), rules.round, spec_of);
+        self.rules = Arc::new(rules.clone());
     }
 
     /// A job as the scheduler sees it.
@@ -175,19 +253,7 @@ impl ClusterState {
             self.scheduler.name_tenants(&self.tenants);
             self.tenants.len() - 1
         });
-        let model = request.model.as_str();
-        let profile = self.profiles.get(model).cloned();
-        // The iterations of a job without a profile are seconds. Its demand for host resources is unknown: it is given the share
-        // of its GPUs, even by policies that allocate by demand.
-        let demand_per_gpu = self.least_share();
-        let profile =
-            profile.unwrap_or_else(|| Arc::new(Profile { demand_per_gpu, ..Profile::plain(model, 1.0) }));
-        let own = &request.start;
-        let costs = Costs {
-            restart: own.restart.span().max(profile.restart),
-            checkpoint: profile.checkpoint,
-            checkpoint_every: own.checkpoint_every.span(),
-        };
+        let profile = base_profile(&self.profiles, request.model.as_str(), self.least_share());
         let gpu_type = self.scheduler.cluster().gpu_type_id(request.gpu_type.as_str());
         let unknown = request.conditions.time_limit.map_or(UNKNOWN_WORK_S, |most| most.span().as_secs_f64());
         JobSpec {
@@ -202,7 +268,7 @@ impl ClusterState {
             arrival: now,
             deadline: request.deadline.map_or(Deadline::None, |wait| Deadline::Strict(now + wait.span())),
             dataset: None,
-            costs: Some(costs),
+            costs: Some(costs(request, &profile)),
             profile,
         }
     }

@@ -1,13 +1,18 @@
-//! The state that the journal's records add up to: the scheduler, every job ever received, and which policy decides.
+//! The state that the journal's records add up to: the scheduler, jobs, and which policy decides.
 //!
 //! It changes by records alone ([`ClusterState::apply`]); its fields are private to this module. A restart and a replay
-//! therefore arrive where the live head was. Nothing here talks to an agent, a user, a disk or a clock. `fold` is what
-//! each record does, `jobs` what is kept of a job, `life` what else happens to one.
+//! therefore arrive where the live head was. Jobs that have ended leave it when the history has them
+//! ([`ClusterState::retire`]), which nothing else depends on. Nothing here talks to an agent, a user, a disk or a clock. `fold`
+//! is what each record does, `jobs` what is kept of a job, `life` what else happens to one, `image` how a state is written down.
 
 mod fold;
+mod image;
 mod jobs;
 mod life;
 
+pub use image::{Image, ImageError};
+
+use jobs::{Answered, base_profile, paced};
 pub use jobs::{JobRecord, Standing};
 pub use life::{JobLife, OnHold};
 
@@ -19,13 +24,13 @@ use rota_core::check::{CheckedPlan, PlanViolation, check};
 use rota_core::cluster::Cluster;
 use rota_core::event::{Command, Event};
 use rota_core::ids::{Incarnation, JobId, NodeId};
-use rota_core::plan::Plan;
 use rota_core::round::Decision;
 use rota_core::scheduler::{Impact, Scheduler};
 use rota_core::snapshot::Snapshot;
 use rota_core::time::Time;
 use rota_traces::error::InputError;
 use rota_traces::profile::ProfileSet;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{PlanRecord, Record};
 use crate::rules::Rules;
@@ -45,7 +50,7 @@ pub struct Applied {
 }
 
 /// The policy that decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CurrentPolicy {
     /// Its name, parts joined by `+`; empty before one was set.
     pub name: String,
@@ -53,18 +58,21 @@ pub struct CurrentPolicy {
     pub set: Vec<(String, String)>,
     /// Names and texts of its scripts that came with the request that chose it.
     pub texts: Vec<(String, String)>,
+    /// Names and texts of its scripts that were read from files, as they were then.
+    pub files: Vec<(String, String)>,
     /// Its private memory after its last plan that was accepted.
     pub memory: String,
     /// Why a changed text of its scripts is not used; empty if there is none.
     pub refused: String,
 }
 
-/// Everything the head knows that survives a restart.
-#[derive(Debug)]
+/// Everything the head knows that survives a restart. A copy is cheap: it shares jobs and tables until one of the two changes.
+#[derive(Clone, Debug)]
 pub struct ClusterState {
+    rules: Arc<Rules>,
     scheduler: Scheduler,
-    /// By number; numbers may be left out.
-    jobs: BTreeMap<JobId, JobRecord>,
+    /// Jobs by number, those that have ended and were retired left out.
+    jobs: BTreeMap<JobId, Arc<JobRecord>>,
     /// The number of the next job.
     next_job: JobId,
     /// Numbers that were left out because a lost state may have given them: the first, and the one after the last.
@@ -87,7 +95,9 @@ pub struct ClusterState {
     changed: Option<Time>,
     is_woken: bool,
     /// Requests that were answered, by sender and key.
-    answered: BTreeMap<(String, u64), Vec<JobId>>,
+    answered: BTreeMap<(String, u64), Answered>,
+    /// The hour in which old ones were last forgotten.
+    answered_hour: i64,
     profiles: Arc<ProfileSet>,
     /// Names of tenants, by number.
     tenants: Vec<String>,
@@ -101,6 +111,7 @@ impl ClusterState {
         let mut scheduler = Scheduler::new(cluster, rules.guards(), rules.round, Vec::new());
         scheduler.name_tenants(&tenants);
         Ok(ClusterState {
+            rules: Arc::new(rules.clone()),
             scheduler,
             jobs: BTreeMap::new(),
             next_job: JobId(0),
@@ -116,6 +127,7 @@ impl ClusterState {
             changed: None,
             is_woken: false,
             answered: BTreeMap::new(),
+            answered_hour: 0,
             profiles: rules.profile_set()?,
             tenants,
         })
@@ -123,13 +135,14 @@ impl ClusterState {
 
     /// Applies a record. A plan is checked here, because it comes from a journal, which may be damaged.
     pub fn apply(&mut self, now: Time, record: &Record) -> Applied {
-        if let Record::Planned { plan, memory, .. } = record {
-            let mut plan = Plan::from(plan);
+        if let Record::Planned { plan, memory, keeps_memory, .. } = record {
+            let mut plan = plan.to_plan(self.scheduler.jobs());
             plan.notes.clear();
+            let memory = if *keeps_memory { self.policy.memory.clone() } else { memory.clone() };
             // The snapshot is dropped before the commit: while it exists, every change would copy the table.
             let checked = check(&self.scheduler.snapshot(now), plan);
             return match checked {
-                Ok(checked) => self.commit(now, checked, memory),
+                Ok(checked) => self.commit(now, checked, &memory),
                 Err(violation) => Applied { refused: Some(violation), ..Applied::default() },
             };
         }
@@ -166,7 +179,7 @@ impl ClusterState {
     fn count_gpu_time(&mut self, now: Time, job: JobId) {
         let tables = [self.scheduler.jobs(), self.scheduler.parked()];
         let gpu_s = tables.into_iter().find_map(|jobs| jobs.row(job).map(|row| jobs.service_at(row, now)));
-        if let (Some(gpu_s), Some(known)) = (gpu_s, self.jobs.get_mut(&job)) {
+        if let (Some(gpu_s), Some(known)) = (gpu_s, self.job_mut(job)) {
             known.gpu_s = gpu_s;
         }
     }
@@ -174,9 +187,11 @@ impl ClusterState {
     /// Commits a plan that was accepted just now, without another check, and returns the record to be written for it.
     /// Applying that record does the same.
     pub fn plan(&mut self, now: Time, round: u64, decision: Decision, memory: String) -> (Record, Applied) {
-        let plan = PlanRecord::from(&decision);
+        let plan = PlanRecord::from(&decision).without_what_stays(self.scheduler.jobs());
+        let keeps_memory = memory == self.policy.memory;
         let applied = self.commit(now, decision.checked, &memory);
-        (Record::Planned { round, plan, memory }, applied)
+        let memory = if keeps_memory { String::new() } else { memory };
+        (Record::Planned { round, plan, memory, keeps_memory }, applied)
     }
 
     /// Takes over a launch that runs already; the orders are those that would have led to it.
@@ -213,14 +228,14 @@ impl ClusterState {
         &self.scheduler
     }
 
-    /// Every job, by number.
-    pub fn jobs(&self) -> &BTreeMap<JobId, JobRecord> {
+    /// Jobs by number: those that have not ended, and those that have and were not retired.
+    pub fn jobs(&self) -> &BTreeMap<JobId, Arc<JobRecord>> {
         &self.jobs
     }
 
-    /// A job by number.
+    /// A job by number; none also for one that was retired.
     pub fn job(&self, id: JobId) -> Option<&JobRecord> {
-        self.jobs.get(&id)
+        self.jobs.get(&id).map(|job| &**job)
     }
 
     /// The least number of launches to come.
@@ -239,7 +254,15 @@ impl ClusterState {
     }
 
     fn job_mut(&mut self, id: JobId) -> Option<&mut JobRecord> {
-        self.jobs.get_mut(&id)
+        self.jobs.get_mut(&id).map(Arc::make_mut)
+    }
+
+    /// Forgets jobs that have ended, except those that are still needed. The history must have them. Jobs of a lost state are kept:
+    /// a node that comes back late may still name them, and must not bring them back to life.
+    pub fn retire(&mut self, is_needed: impl Fn(JobId) -> bool) {
+        let lost = &self.skipped_jobs;
+        let is_of_lost = |id: &JobId| lost.iter().any(|(first, past)| (*first..*past).contains(id));
+        self.jobs.retain(|id, job| !job.standing.is_over() || is_of_lost(id) || is_needed(*id));
     }
 
     /// Jobs that were received and have not reached the scheduler.
@@ -309,7 +332,7 @@ impl ClusterState {
 
     /// The jobs of a request that was answered before.
     pub fn answered(&self, user: &str, key: u64) -> Option<&[JobId]> {
-        self.answered.get(&(user.to_owned(), key)).map(Vec::as_slice)
+        self.answered.get(&(user.to_owned(), key)).map(|known| known.jobs.as_slice())
     }
 
     /// Models that jobs may name.

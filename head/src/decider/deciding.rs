@@ -23,6 +23,8 @@ pub(super) enum Task {
     Forget {
         round: u64,
     },
+    /// There is no policy to start with.
+    BeginWithout,
     /// A policy was tried: use it from now on, or say why not.
     Use {
         ticket: Option<u64>,
@@ -42,6 +44,7 @@ pub(super) struct Tried {
 /// Works until all senders of tasks are gone.
 pub(super) fn run(settings: ChildSettings, tasks: &mpsc::Receiver<Task>, last: &LastSnapshot, tell: &Tell) {
     let (mut policy, mut early): (Option<InUse>, _) = (None, None);
+    let mut is_first_tried = false;
     while let Ok(task) = tasks.recv() {
         match task {
             Task::Decide { round, snapshot } => {
@@ -49,11 +52,14 @@ pub(super) fn run(settings: ChildSettings, tasks: &mpsc::Receiver<Task>, last: &
                 match &mut policy {
                     Some(policy) => tell(Answer::Decided { round, result: policy.decide(round, &snapshot) }),
                     // The policy to start with is still being tried.
-                    None => early = Some((round, snapshot)),
+                    None if !is_first_tried => early = Some((round, snapshot)),
+                    None => tell(Answer::Decided { round, result: Err(DecideError::NoPolicy) }),
                 }
             }
             Task::Forget { round } => policy.iter_mut().for_each(|policy| policy.forget(round)),
+            Task::BeginWithout => is_first_tried = true,
             Task::Use { ticket, result } => {
+                is_first_tried = true;
                 let result = result.map(|tried| {
                     let chosen = tried.chosen.clone();
                     policy = Some(InUse::new(settings.clone(), *tried, policy.take()));

@@ -25,14 +25,21 @@ pub(crate) struct DeciderLink {
     last_ticket: u64,
     /// Why the last decision failed; empty if it did not.
     failure: String,
+    /// Why the policy is not the one that the head was told to start with; empty if it is, or another was chosen since.
+    start_trouble: String,
 }
 
 impl DeciderLink {
-    /// With the policy to start with, whose ticket is 0.
-    pub(crate) fn new(desks: Desks, first: Ask) -> Self {
-        let failure = String::new();
-        let mut link = DeciderLink { desks, tickets: BTreeMap::new(), last_ticket: 0, failure };
-        link.send(first);
+    /// With the policy to start with, whose ticket is 0; none if there is none that can be used. `trouble` is what is wrong, if
+    /// that is not the policy that the head was told to start with.
+    pub(crate) fn new(desks: Desks, first: Option<Ask>, trouble: Option<String>) -> Self {
+        let start_trouble = trouble.unwrap_or_default();
+        let (tickets, failure) = (BTreeMap::new(), String::new());
+        let mut link = DeciderLink { desks, tickets, last_ticket: 0, failure, start_trouble };
+        match first {
+            Some(first) => link.send(first),
+            None => link.desks.begin_without(),
+        }
         link
     }
 
@@ -73,6 +80,12 @@ impl DeciderLink {
     /// A policy was chosen: what was wrong with the one before does not matter any more.
     pub(crate) fn has_chosen(&mut self) {
         self.failure.clear();
+        self.start_trouble.clear();
+    }
+
+    /// Why the policy is not the one that the head was told to start with; empty if it is.
+    pub(crate) fn start_trouble(&self) -> &str {
+        &self.start_trouble
     }
 
     /// Has the policy's files read again, though nobody asked.

@@ -82,6 +82,10 @@ pub(crate) struct PolicyChosen {
     pub(crate) digest: String,
     /// Names and texts of its scripts that came with the request.
     pub(crate) texts: Vec<(String, String)>,
+    /// Names and texts of its scripts that come from files.
+    pub(crate) files: Vec<(String, String)>,
+    /// Why a file's text is not used, but the one that was kept of it.
+    pub(crate) why_kept: Option<String>,
     /// What a dry run found wrong with a policy that is used all the same, because the head starts with it.
     pub(crate) trouble: Option<String>,
 }
@@ -90,7 +94,7 @@ pub(crate) struct PolicyChosen {
 pub(super) fn digest(scripts: &Scripts, texts: &Texts) -> String {
     let mut hasher = Sha256::new();
     scripts.sent.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
-    texts.files.iter().map(|(_, text)| text).for_each(|text| hasher.update(text));
+    texts.files.iter().for_each(|file| hasher.update(&file.text));
     format!("{:x}", hasher.finalize())
 }
 

@@ -107,6 +107,12 @@ pub(crate) fn start(settings: ChildSettings, tell: Tell) -> io::Result<Desks> {
 }
 
 impl Desks {
+    /// There is no policy to start with: rounds are answered with that until one is chosen.
+    fn begin_without(&self) {
+        // Nobody is there to take it only when the head ends.
+        let _ = self.tasks.send(deciding::Task::BeginWithout);
+    }
+
     /// Whether somebody takes the request.
     fn send(&self, ask: Ask) -> bool {
         match ask {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, mpsc};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rota_core::round::{self, RoundError};
 use rota_core::snapshot::Snapshot;
@@ -12,7 +12,7 @@ use rota_scripts::sample::{self, Size};
 use super::deciding::{LastSnapshot, Task, Tried};
 use super::loaded::{DecideError, PolicyChosen, PolicyUseError, digest};
 use super::process::{Asked, Child, ChildSettings};
-use super::scripts::{Scripts, Texts};
+use super::scripts::{ScriptFile, Scripts, Texts};
 
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -37,6 +37,13 @@ pub(super) struct Wanted {
     pub(super) scripts: Scripts,
 }
 
+impl Wanted {
+    /// Whether a text was kept of one of its scripts.
+    fn has_kept(&self) -> bool {
+        !self.scripts.kept.is_empty()
+    }
+}
+
 /// Tries policies until there is nobody left who asks.
 pub(super) fn run(
     settings: ChildSettings,
@@ -59,10 +66,10 @@ pub(super) fn run(
     }
 }
 
-/// The policy that was last found good, and the files it came from.
+/// The policy that was last found good, and the files it came from with what they last said.
 struct InUse {
     wanted: Wanted,
-    files: Vec<(PathBuf, Option<SystemTime>)>,
+    files: Vec<(PathBuf, Option<String>)>,
 }
 
 struct Trier {
@@ -77,13 +84,7 @@ impl Trier {
             Trial::Choose { ticket, wanted, memory, snapshot } => {
                 let snapshot = snapshot.or_else(|| self.last_snapshot());
                 let tried = match self.try_out(&wanted, memory.clone(), snapshot.as_ref(), true) {
-                    // A head must come up with the policy it had; what is wrong with it is told at once.
-                    Err(error) if ticket == HEADS_OWN => {
-                        self.try_out(&wanted, memory, None, false).map(|mut tried| {
-                            tried.chosen.trouble = Some(error.to_string());
-                            tried
-                        })
-                    }
+                    Err(error) if ticket == HEADS_OWN => self.try_for_start(wanted, &memory, error),
                     tried => tried,
                 };
                 (Some(ticket), tried)
@@ -92,6 +93,28 @@ impl Trier {
                 let snapshot = snapshot.or_else(|| self.last_snapshot());
                 (ticket, self.reload(snapshot.as_ref()))
             }
+        }
+    }
+
+    /// A head must come up with the policy it had, and what is wrong with it is told at once. A text that fails its trial does not
+    /// come into force by a restart if there is one that decided before; without one, it is used all the same.
+    fn try_for_start(
+        &mut self,
+        wanted: Wanted,
+        memory: &Option<String>,
+        error: PolicyUseError,
+    ) -> Result<Tried, PolicyUseError> {
+        let before = Wanted { scripts: wanted.scripts.preferring_kept(), ..wanted.clone() };
+        let ways = [(&before, true), (&wanted, false), (&before, false)];
+        let mut ways = ways.into_iter().filter(|(way, _)| !way.scripts.prefers_kept || way.has_kept());
+        let tried =
+            ways.find_map(|(way, has_dry_run)| self.try_out(way, memory.clone(), None, has_dry_run).ok());
+        match tried {
+            Some(mut tried) => {
+                tried.chosen.trouble = Some(error.to_string());
+                Ok(tried)
+            }
+            None => Err(error),
         }
     }
 
@@ -138,10 +161,19 @@ impl Trier {
         if let Some(memory) = &memory {
             tried_in.remember(memory, limit).map_err(child)?.map_err(PolicyUseError::Script)?;
         }
-        let files = files.into_iter().map(|(path, _)| (path.clone(), modified(&path))).collect();
-        self.in_use = Some(InUse { wanted: wanted.clone(), files });
-        let (policy, set, texts) = (policy.clone(), set.clone(), scripts.sent.clone());
-        let chosen = PolicyChosen { policy, set, digest, texts, trouble: None };
+        let chosen = PolicyChosen {
+            policy: policy.clone(),
+            set: set.clone(),
+            digest,
+            texts: scripts.sent.clone(),
+            why_kept: files.iter().find_map(ScriptFile::why_kept),
+            files: files.iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
+            trouble: None,
+        };
+        let files = files.into_iter().map(|file| (file.path, file.in_file)).collect();
+        // From now on only the files themselves count: one that is mended is read.
+        let wanted = Wanted { scripts: scripts.without_kept(), ..wanted.clone() };
+        self.in_use = Some(InUse { wanted, files });
         Ok(Tried { chosen, sources, child: tried_in, memory })
     }
 
@@ -168,18 +200,15 @@ impl Trier {
 }
 
 impl InUse {
-    /// Whether files changed since the last look. Each change is noticed once, whether the new text is good or bad.
+    /// Whether files changed since the last look. Each change is noticed once, whether the new text is good or bad. Texts are
+    /// compared, not times: a file that is written while its former text is being tried is not missed.
     fn notice_changed_files(&mut self) -> bool {
         let mut is_changed = false;
         for (file, known) in &mut self.files {
-            let now = modified(file);
+            let now = std::fs::read_to_string(file).ok();
             is_changed |= now != *known;
             *known = now;
         }
         is_changed
     }
-}
-
-fn modified(file: &PathBuf) -> Option<SystemTime> {
-    std::fs::metadata(file).and_then(|meta| meta.modified()).ok()
 }

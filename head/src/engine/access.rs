@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use rota_core::ids::JobId;
+use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_transport::access::RequestKind;
 
 use super::Engine;
 use super::refusal::Refusal;
-use crate::cluster_state::JobRecord;
+use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
 use crate::roles::{Person, Roles, RolesError};
 use crate::state::Moment;
+use crate::store::history::EndedJob;
 
 /// What the head's operator says about people.
 #[derive(Debug, Default)]
@@ -52,17 +53,53 @@ pub(super) fn needs_no_disk(kind: RequestKind) -> bool {
     )
 }
 
+/// A job that somebody asks about: one that the head has at hand, or one of the history.
+pub(super) enum Found<'a> {
+    Here(&'a JobRecord),
+    Ended(Box<EndedJob>),
+}
+
+impl Found<'_> {
+    /// Whether it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.standing().is_over()
+    }
+
+    /// How far it has come.
+    pub(super) fn standing(&self) -> Standing {
+        match self {
+            Found::Here(job) => job.standing,
+            Found::Ended(job) => job.standing,
+        }
+    }
+
+    /// Its last launch and the nodes that it was on.
+    pub(super) fn last_launch(&self) -> (Incarnation, &[NodeId]) {
+        match self {
+            Found::Here(job) => (job.last_launch.0, &job.last_launch.1),
+            Found::Ended(job) => (job.last_launch, &job.nodes),
+        }
+    }
+}
+
 /// A job, if it is there and the person's to see. People are not told which numbers others have.
-pub(super) fn job<'a>(engine: &'a Engine, person: &Person, id: JobId) -> Result<&'a JobRecord, Refusal> {
-    let found = engine.state.cluster().job(id);
-    match found.filter(|job| person.may_touch(&job.user)) {
+pub(super) fn job<'a>(engine: &'a Engine, person: &Person, id: JobId) -> Result<Found<'a>, Refusal> {
+    let found = match engine.state.cluster().job(id) {
+        Some(job) => Some(Found::Here(job)),
+        None => engine.store.ended_job(id)?.map(|job| Found::Ended(Box::new(job))),
+    };
+    let is_theirs = |found: &Found<'_>| match found {
+        Found::Here(job) => person.may_touch(&job.user),
+        Found::Ended(job) => person.may_touch(&job.user),
+    };
+    match found.filter(is_theirs) {
         Some(job) => Ok(job),
         None if person.operates() => Err(Refusal::NoSuchJob(id)),
         None => Err(Refusal::NotYourJob(id)),
     }
 }
 
-/// Whether a person may see a job that is known to be there.
+/// Whether a person may see a job that the head has at hand.
 pub(super) fn may_see(engine: &Engine, person: &Person, id: JobId) -> bool {
     engine.state.cluster().job(id).is_some_and(|job| person.may_touch(&job.user))
 }

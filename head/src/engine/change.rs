@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use rota_core::ids::JobId;
 use rota_transport::message::{JobChange, JobSelection};
 
+use super::access::Found;
 use super::refusal::Refusal;
 use super::{Engine, access};
 use crate::cluster_state::{JobRecord, Standing};
@@ -33,7 +34,9 @@ pub(super) fn change(
     }
     let mut jobs = Vec::new();
     for id in selected {
-        let job = access::job(engine, person, id)?;
+        let Found::Here(job) = access::job(engine, person, id)? else {
+            return Err(Refusal::JobHasEnded(id));
+        };
         if applies(engine, id, job, change) {
             let held_by_operator = job.life.hold.as_ref().is_some_and(|hold| hold.by_operator);
             if change == JobChange::Release && held_by_operator && !person.operates() {
@@ -90,7 +93,7 @@ fn selected(engine: &Engine, person: &Person, selection: &JobSelection) -> Resul
         return Err(Refusal::OthersJobs(user.clone()));
     }
     for (first, last) in ranges {
-        if first == last && access::job(engine, person, *first)?.standing.is_over() {
+        if first == last && access::job(engine, person, *first)?.is_over() {
             return Err(Refusal::JobHasEnded(*first));
         }
         if first > last {
@@ -99,11 +102,14 @@ fn selected(engine: &Engine, person: &Person, selection: &JobSelection) -> Resul
     }
     let mut together = BTreeSet::new();
     for id in arrays {
-        let job = access::job(engine, person, *id)?;
+        // Of a job that has left the memory it is not known with which others it came.
+        let Found::Here(job) = access::job(engine, person, *id)? else {
+            return Err(Refusal::JobHasEnded(*id));
+        };
         together.insert((job.user.clone(), job.life.key));
     }
     let is_any = ranges.is_empty() && arrays.is_empty();
-    let all = engine.state.cluster().jobs().iter().map(|(id, job)| (*id, job));
+    let all = engine.state.cluster().jobs().iter().map(|(id, job)| (*id, &**job));
     let is_meant = |(id, job): &(JobId, &JobRecord)| {
         let in_range = ranges.iter().any(|(first, last)| first <= id && id <= last);
         let in_array = !together.is_empty() && together.contains(&(job.user.clone(), job.life.key));

@@ -21,11 +21,13 @@ impl Engine {
     /// Writes one batch to the disk, then sends what depended on it.
     pub(super) fn write_and_send(&mut self) {
         if self.state.outbox().writes().is_empty() && self.disk_trouble.is_none() {
-            return self.send_all();
+            self.send_all();
+            return self.keep_up();
         }
         let is_too_early = self.disk_trouble.is_some() && self.clock.moment().real < self.next_write;
         if !is_too_early && self.write().is_ok() {
             self.send_all();
+            self.keep_up();
             for (name, (link, message)) in std::mem::take(&mut self.postponed) {
                 self.take(Input::FromAgent { name, link, message });
             }
@@ -39,6 +41,20 @@ impl Engine {
         }
         let why = self.disk_trouble.clone().unwrap_or_default();
         self.replies.send_without_disk(&why);
+        self.start_streams();
+    }
+
+    /// All that the state rests on is on the disk, so that it is the state after the last line: an image of it may be made, and
+    /// lines that older ones made superfluous go.
+    fn keep_up(&mut self) {
+        let now = self.clock.moment().now;
+        // Not while the policy decides: a replay that begins with the image would not know what it was asked.
+        if self.upkeep.is_image_due(&self.store, now) && !self.timer.is_deciding() {
+            self.state.retire_ended();
+            self.upkeep.ask_for_image(self.state.cluster(), &self.store, now);
+        } else {
+            self.upkeep.prune_if_due(&self.store, now);
+        }
     }
 
     /// Writes records of a person's request, and only then does what they say. If the disk refuses, nothing has happened.
@@ -71,6 +87,10 @@ impl Engine {
         if let Err(error) = written {
             if self.disk_trouble.is_none() {
                 tracing::error!("the journal cannot be written, nothing is ordered until it can: {error}");
+            }
+            // An image that does not fit on the disk must not keep small records from being written.
+            if self.state.outbox().drop_upkeep() {
+                self.upkeep.start_over(&self.store, self.clock.moment().now);
             }
             self.disk_trouble = Some(error.to_string());
             self.next_write = self.clock.moment().real + WRITE_AGAIN_AFTER;
@@ -108,6 +128,13 @@ impl Engine {
             self.send(&name, message);
         }
         self.replies.send_all();
+        self.start_streams();
+    }
+
+    fn start_streams(&mut self) {
+        for (reply, stream) in self.replies.take_streams() {
+            self.streams.start(self.store.reader(), stream, reply);
+        }
     }
 
     fn send(&self, name: &Name, mut message: ToAgent) {

@@ -11,9 +11,25 @@ use super::Engine;
 use super::refusal::Refusal;
 use crate::cluster_state::Standing;
 use crate::state::{LaunchPhase, Moment};
+use crate::store::history::EndedJob;
 
 /// Jobs that use a quota are named up to here.
 const MOST_NAMED: usize = 8;
+
+/// How a job of the history ended, as a sentence for its user.
+pub(super) fn explain_ended(job: &EndedJob) -> String {
+    let name = format!("job {} `{}`", job.id, job.name);
+    let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
+    match job.standing {
+        Standing::Finished => {
+            let took = (job.ended - job.arrival).as_secs_f64();
+            let (failures, preemptions) = (job.n_failures, job.n_preemptions);
+            format!("{name} finished after {took:.0} s, {failures} failures, {preemptions} preemptions")
+        }
+        Standing::Declined => format!("{name} was declined{reason}"),
+        _ => format!("{name} has ended{reason}"),
+    }
+}
 
 /// What a job is doing, or why it waits, as a sentence for its user.
 pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<String, Refusal> {
@@ -25,27 +41,15 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         reason if reason.is_empty() => reason,
         reason => format!(": {reason}"),
     };
-    let ended = job.ended.unwrap_or(moment.now);
-    match job.standing {
-        Standing::Finished => {
-            let took = (ended - job.spec.arrival).as_secs_f64();
-            return Ok(format!(
-                "{name} finished after {took:.0} s, {} failures, {} preemptions",
-                job.n_failures, job.n_preemptions
-            ));
+    if let Some(ended) = EndedJob::of(id, job, cluster) {
+        return Ok(explain_ended(&ended));
+    }
+    if job.standing == Standing::Held {
+        if let Some(why) = job.kept_back() {
+            return Ok(format!("{name} is held: {why}"));
         }
-        Standing::Declined => return Ok(format!("{name} was declined{reason}")),
-        Standing::Cancelled | Standing::Failed | Standing::TimeLimit => {
-            return Ok(format!("{name} has ended{reason}"));
-        }
-        Standing::Held => {
-            if let Some(why) = job.kept_back() {
-                return Ok(format!("{name} is held: {why}"));
-            }
-            let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
-            return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
-        }
-        Standing::Active => {}
+        let (here, wanted) = (engine.state.agents().n_here(), engine.timer.settings().wait_for);
+        return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
     }
     if cluster.scheduler().parked().row(id).is_some() {
         return Ok(format!("{name} waits{reason}"));

@@ -6,7 +6,7 @@
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
 //! person may ask, `users` answers requests, with the help of `submit`, `change`, `drain`, `policies`, `views`, `explain` and
-//! `fast_forward`.
+//! `fast_forward`; `streams` sends long answers.
 
 mod access;
 mod change;
@@ -21,6 +21,7 @@ mod policies;
 mod refusal;
 mod replies;
 mod rounds;
+mod streams;
 mod submit;
 mod timer;
 mod users;
@@ -47,8 +48,10 @@ use crate::roles::{Roles, RolesError};
 use crate::rules::Rules;
 use crate::state::{Moment, State};
 use crate::store::Store;
+use crate::upkeep::{ChoreDone, Upkeep};
 use refusal::Refusal;
 use replies::Replies;
+use streams::Streams;
 use submit::Submission;
 
 /// How long launches may take to stop when the cluster is shut down.
@@ -84,6 +87,8 @@ pub(crate) enum Input {
         reply: mpsc::Sender<ToUser>,
     },
     Decider(Answer),
+    /// The journal's upkeep has something to write.
+    Upkeep(ChoreDone),
     /// A certificate was revoked: all peers must connect again, so that their certificates are checked again.
     CertificatesChanged {
         /// What peers are told.
@@ -105,6 +110,8 @@ pub(crate) struct Engine {
     timer: RoundTimer,
     decider: DeciderLink,
     access: Access,
+    upkeep: Upkeep,
+    streams: Streams,
     replies: Replies,
     links: BTreeMap<Name, Link>,
     /// Whether all agents that must be there before the first round have come.
@@ -131,6 +138,7 @@ struct Link {
 }
 
 impl Engine {
+    #[expect(clippy::too_many_arguments, reason = "an engine is made from all of these, in one place")]
     pub(crate) fn new(
         state: State,
         store: Store,
@@ -139,6 +147,7 @@ impl Engine {
         timer: RoundTimer,
         decider: DeciderLink,
         access: Access,
+        upkeep: Upkeep,
     ) -> Self {
         Engine {
             state,
@@ -148,6 +157,8 @@ impl Engine {
             timer,
             decider,
             access,
+            upkeep,
+            streams: Streams::default(),
             replies: Replies::default(),
             links: BTreeMap::new(),
             is_ready: false,
@@ -230,6 +241,7 @@ impl Engine {
                 users::answer(self, moment, &person, request, reply);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
+            Input::Upkeep(done) => self.state.outbox().keep(self.upkeep.take(done)),
             Input::CertificatesChanged { why } => {
                 for link in self.links.values() {
                     link.peer.close(why);

@@ -1,5 +1,5 @@
-//! A round overtaken by an event, with the real engine, decider and store: the policy's memory goes back to what it was
-//! before, and a replay of the journal finds no difference.
+//! The real engine, decider and store without a network: a round overtaken by an event, after which the policy's memory goes
+//! back to what it was before and a replay of the journal finds no difference; and a person who reads slowly.
 
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
@@ -7,19 +7,22 @@ use std::time::Duration;
 use rota_core::ids::{JobId, NodeId};
 use rota_core::resources::Host;
 use rota_core::time::{Span, Time};
-use rota_transport::message::{Epoch, JobRequest};
+use rota_transport::identity::UserRole;
+use rota_transport::message::{Epoch, FromUser, JobRequest, PROTOCOL_VERSION, ToUser};
 use rota_transport::session::Terms;
-use rota_transport::value::{Iterations, TimeScale};
+use rota_transport::value::{Iterations, Name, TimeScale};
+use tokio::sync::mpsc;
 
 use super::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::clock::Clock;
 use crate::cluster_state::ClusterState;
-use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts};
+use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts, Waiting};
 use crate::record::{NodeHas, Record};
 use crate::replay::replay;
 use crate::rules::{ProfileText, Rules};
 use crate::state::{Past, State, StateSettings};
 use crate::store::Store;
+use crate::upkeep::Upkeep;
 
 /// A policy that counts its decisions: in odd ones the lowest priority goes first, in even ones the highest.
 const COUNTING: &str = "fn order(jobs, now) {
@@ -65,8 +68,9 @@ impl Head {
             scripts: Scripts::of_this_machine(Vec::new()),
             snapshot: None,
         };
-        let link = DeciderLink::new(desks, choose);
-        let engine = Engine::new(state, store, clock, rules.clone(), timer, link, Access::default());
+        let link = DeciderLink::new(desks, Some(choose), None);
+        let (access, upkeep) = (Access::default(), Upkeep::default());
+        let engine = Engine::new(state, store, clock, rules.clone(), timer, link, access, upkeep);
         let mut head = Head { engine, rules, answers };
         head.take_answer();
         head
@@ -134,14 +138,88 @@ fn a_policy_forgets_the_decision_that_was_overtaken_and_a_replay_agrees() {
     let plans: Vec<_> = journal
         .iter()
         .filter_map(|(_, record)| match record {
-            Record::Planned { round, plan, memory } => Some((*round, plan.run[0].0, memory.as_str())),
+            Record::Planned { round, plan, memory, .. } => {
+                Some((*round, plan.run.first().map(|run| run.0), memory.as_str()))
+            }
             _ => None,
         })
         .collect();
     assert_eq!(plans.len(), 2, "{journal:?}");
-    assert_eq!((plans[0].0, plans[0].1), (2, JobId(0)), "its first decision that counts: lowest first");
+    assert_eq!((plans[0].0, plans[0].1), (2, Some(JobId(0))), "its first decision that counts: lowest first");
     assert!(plans[0].2.contains(":1") && plans[1].2.contains(":2"), "{plans:?}");
     let replayed = replay(&journal, &head.rules, None).expect("replays");
     assert_eq!(replayed.first_difference, None);
     assert_eq!((replayed.n_plans, replayed.n_equal, replayed.n_without), (2, 2, 1));
+}
+
+#[test]
+fn a_policy_that_is_set_again_while_it_decides_keeps_what_it_remembers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("counting.rhai");
+    std::fs::write(&file, COUNTING).expect("written");
+    let policy = format!("{}+proportional", file.display());
+    let mut head = Head::new(&folder.path().join("state"), &policy);
+    head.node_joins(0);
+    (0..2).for_each(|job| head.submit(job));
+    head.round(|_| {});
+    head.submit(2);
+    // Set again after the policy was asked: the memory that the engine knows of is that of the plan before.
+    head.round(|head| {
+        let known = head.engine.state.cluster().policy().clone();
+        let waiting = Waiting { user: Name::new("ada").expect("a name"), reply: mpsc::channel(9).0 };
+        head.engine.decider.ask_for(waiting, |ticket| Ask::Choose {
+            ticket,
+            policy: known.name,
+            set: known.set,
+            memory: None,
+            scripts: Scripts::of_this_machine(Vec::new()),
+            snapshot: None,
+        });
+    });
+    head.take_answer();
+    head.submit(3);
+    head.round(|_| {});
+    let journal = head.journal();
+    let memories: Vec<_> = journal
+        .iter()
+        .filter_map(|(_, record)| match record {
+            Record::Planned { memory, .. } => Some(memory.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(memories.len(), 3, "{journal:?}");
+    assert!(memories[2].contains(":3"), "it counted on: {memories:?}");
+    let replayed = replay(&journal, &head.rules, None).expect("replays");
+    assert_eq!((replayed.n_plans, replayed.n_equal), (3, 3), "{replayed:?}");
+}
+
+#[test]
+fn a_person_who_reads_the_journal_slowly_holds_nobody_up_and_gets_all_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut head = Head::new(folder.path(), "fifo");
+    for _ in 0..3000 {
+        head.record(Record::Noted { text: "something that fills a line of the journal ".repeat(10) });
+    }
+    head.engine.write_and_send();
+    let ask = |head: &mut Head, request: FromUser, reply: mpsc::Sender<ToUser>| {
+        let (user, role) = (Name::new("ada").expect("a name"), UserRole::Admin);
+        head.engine.take(Input::User { user, role, request, reply });
+        head.engine.write_and_send();
+    };
+    let (slow, mut journal) = mpsc::channel(1);
+    ask(&mut head, FromUser::Journal, slow);
+    // Nobody takes it yet, and others are answered; what is written meanwhile is written.
+    let (other, mut status) = mpsc::channel(9);
+    ask(&mut head, FromUser::Status { protocol: PROTOCOL_VERSION }, other);
+    assert!(matches!(status.try_recv(), Ok(ToUser::Status(_))));
+    let n_lines = head.engine.store.position() as usize;
+    let mut text = String::new();
+    loop {
+        match journal.blocking_recv() {
+            Some(ToUser::Text(piece)) => text.push_str(piece.as_str()),
+            Some(ToUser::End) => break,
+            other => panic!("after {} bytes: {other:?}", text.len()),
+        }
+    }
+    assert_eq!(text.lines().count(), n_lines);
 }

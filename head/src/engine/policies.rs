@@ -29,7 +29,7 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
         Ok::<_, Refusal>(Wanted {
             policy: policy.to_string(),
             set,
-            scripts: Scripts { sent, folder, reads_paths: false },
+            scripts: Scripts { sent, folder, ..Scripts::default() },
         })
     };
     let (is_trial, wanted) = match request {

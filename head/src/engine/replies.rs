@@ -6,6 +6,8 @@ use rota_transport::message::{OrderId, ToUser};
 use rota_transport::value::{LongText, Name};
 use tokio::sync::mpsc;
 
+use super::streams::Stream;
+
 /// Where a user's answers go.
 pub(crate) type Reply = mpsc::Sender<ToUser>;
 
@@ -13,6 +15,8 @@ pub(crate) type Reply = mpsc::Sender<ToUser>;
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     ready: Vec<Ready>,
+    /// Long answers to be started.
+    streams: Vec<(Reply, Stream)>,
     /// Users who wait for output, by the order that fetches it.
     readers: BTreeMap<(Name, OrderId), Reply>,
 }
@@ -36,6 +40,16 @@ impl Replies {
     /// An answer that holds whatever becomes of the disk.
     pub(crate) fn push_free(&mut self, reply: Reply, answers: Vec<ToUser>) {
         self.ready.push(Ready { reply, answers, needs_disk: false });
+    }
+
+    /// A long answer, which begins when everything before it is on the disk.
+    pub(super) fn stream(&mut self, reply: Reply, stream: Stream) {
+        self.streams.push((reply, stream));
+    }
+
+    /// Long answers that may begin.
+    pub(super) fn take_streams(&mut self) -> Vec<(Reply, Stream)> {
+        std::mem::take(&mut self.streams)
     }
 
     /// Registers a user who waits for the output that an order fetches.

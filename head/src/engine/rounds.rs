@@ -116,22 +116,26 @@ impl Engine {
             None => "a changed file".into(),
         };
         let known = self.state.cluster().policy();
-        let is_known = |chosen: &PolicyChosen| chosen.policy == known.name && chosen.set == known.set;
+        let is_known = |chosen: &PolicyChosen| {
+            (&chosen.policy, &chosen.set) == (&known.name, &known.set)
+                && (&chosen.texts, &chosen.files) == (&known.texts, &known.files)
+        };
         let trouble = result.as_ref().ok().and_then(|chosen| chosen.trouble.clone());
+        let why_kept = result.as_ref().ok().and_then(|chosen| chosen.why_kept.clone());
         let answers = match result {
             // After a restart the same policy goes on: nothing to write down.
             Ok(chosen) if ticket.is_some() && waiting.is_none() && is_known(&chosen) => {
                 // A text that was refused before the restart may have been mended meanwhile.
-                if !known.refused.is_empty() {
+                if !known.refused.is_empty() && why_kept.is_none() {
                     self.decider.look_again();
                 }
                 Vec::new()
             }
-            Ok(PolicyChosen { policy, set, digest, texts, .. }) => {
+            Ok(PolicyChosen { policy, set, digest, texts, files, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
                 let text = format!("policy {policy} decides from the next round on");
-                self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts });
+                self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts, files });
                 vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
             }
             Err(error) => {
@@ -146,7 +150,13 @@ impl Engine {
                 vec![failed(&error.to_string())]
             }
         };
-        if let Some(trouble) = trouble {
+        if let Some(text) = why_kept {
+            let reason = trouble.map_or(text.clone(), |trouble| format!("{text}: {trouble}"));
+            tracing::warn!("{reason}");
+            if self.state.cluster().policy().refused != reason {
+                self.state.record(moment, Record::PolicyRefused { reason });
+            }
+        } else if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
             self.decider.has_failed(&trouble);
         }

@@ -122,7 +122,7 @@ fn check_conditions(engine: &Engine, person: &Person, job: &mut JobRequest) -> R
     }
     let mut open = Vec::new();
     for dependency in &conditions.after {
-        let standing = access::job(engine, person, dependency.job)?.standing;
+        let standing = access::job(engine, person, dependency.job)?.standing();
         match (standing.is_over(), dependency.needs) {
             (false, _) => open.push(*dependency),
             (true, Needs::Finished) if standing != Standing::Finished => {

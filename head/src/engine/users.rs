@@ -3,14 +3,16 @@
 
 use rota_core::ids::JobId;
 use rota_transport::message::{
-    Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, Task, ToUser,
+    Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, Task, ToUser, WhichJobs,
 };
 use rota_transport::value::{LongText, MOST_LOG_BYTES, Name, Text};
 
+use super::access::Found;
 use super::change::change;
 use super::drain::drain;
 use super::refusal::Refusal;
 use super::replies::{Reply, failed};
+use super::streams::{self, Stream};
 use super::submit::Submission;
 use super::{Engine, access, explain, fast_forward, history, policies, views};
 use crate::roles::Person;
@@ -35,6 +37,15 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. } => return policies::ask(engine, moment, person, request, reply),
+        FromUser::Journal => return engine.replies.stream(reply, Stream::Journal),
+        FromUser::Events { from } => {
+            let stream = views::events(engine, person, from);
+            return engine.replies.stream(reply, stream);
+        }
+        FromUser::Jobs { which: WhichJobs::All } => {
+            let stream = views::all_jobs(engine, person);
+            return engine.replies.stream(reply, stream);
+        }
         FromUser::Logs { job, offset } => {
             match fetch_log(engine, moment, person, job, offset, reply.clone()) {
                 Ok(()) => return,
@@ -78,13 +89,17 @@ fn answer_at_once(
             drain(engine, moment, person, &node, service, &reason)?
         }
         FromUser::History { filter } => history::history(engine, person, &filter)?,
-        FromUser::Events { from } => views::events(engine, person, from)?,
         FromUser::Explain { job } => {
-            access::job(engine, person, job)?;
-            let text = explain::explain(engine, moment, job)?;
+            let ended = match access::job(engine, person, job)? {
+                Found::Here(_) => None,
+                Found::Ended(ended) => Some(explain::explain_ended(&ended)),
+            };
+            let text = match ended {
+                Some(text) => text,
+                None => explain::explain(engine, moment, job)?,
+            };
             vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
         }
-        FromUser::Journal => views::journal(engine)?,
         FromUser::Shutdown => {
             engine.note_act(moment, person, "ended the head");
             engine.is_over = true;
@@ -100,13 +115,19 @@ fn answer_at_once(
             engine.wind_down(moment);
             vec![ToUser::End]
         }
-        FromUser::Rules => views::in_pieces(&serde_json::to_string(&engine.rules)?),
+        FromUser::Rules => {
+            let mut answers = streams::pieces(&serde_json::to_string(&engine.rules)?);
+            answers.push(ToUser::End);
+            answers
+        }
         FromUser::SetPolicy { .. }
         | FromUser::SetPolicyText { .. }
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. }
         | FromUser::Submit { .. }
+        | FromUser::Journal
+        | FromUser::Events { .. }
         | FromUser::Logs { .. } => unreachable!("answered later"),
     })
 }
@@ -139,8 +160,9 @@ fn fetch_log(
     reply: Reply,
 ) -> Result<(), Refusal> {
     let cluster = engine.state.cluster();
-    let (incarnation, nodes) = &access::job(engine, person, job)?.last_launch;
-    let attempt = Attempt { job, incarnation: *incarnation };
+    let found = access::job(engine, person, job)?;
+    let (incarnation, nodes) = found.last_launch();
+    let attempt = Attempt { job, incarnation };
     let node = *nodes.first().ok_or(Refusal::JobHasNotStarted(job))?;
     let away = Refusal::OutputOutOfReach { job, node: cluster.node_name(node).to_owned() };
     if !engine.state.agents().is_open(node) {

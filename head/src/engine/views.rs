@@ -1,31 +1,24 @@
-//! Answers to users' questions: the head's status, jobs, nodes, events, and what another policy would do.
+//! Answers to users' questions: the head's status, jobs, nodes, and what another policy would do.
+
+use std::collections::BTreeSet;
 
 use rota_core::cluster::Node;
 use rota_core::ids::{JobId, NodeId};
 use rota_core::plan::{Hold, Plan};
 use rota_core::table::JobPhase;
-use rota_transport::message::{
-    EventView, JobStateView, JobView, NodeStateView, NodeView, Status, ToUser, WhichJobs,
-};
-use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
+use rota_transport::message::{JobStateView, JobView, NodeStateView, NodeView, Status, ToUser, WhichJobs};
+use rota_transport::value::{Iterations, Name, Text, Wait};
 
+use super::access::Found;
 use super::refusal::Refusal;
+use super::streams::{self, Stream};
 use super::{Engine, access};
 use crate::cluster_state::{JobRecord, Standing};
-use crate::record::Record;
 use crate::roles::Person;
 use crate::state::{Agent, LaunchPhase, Moment};
 
-/// The most jobs or lines of the journal in one message.
+/// The most jobs in one message.
 const PER_MESSAGE: usize = 200;
-/// The most lines of the journal in one answer.
-const MOST_EVENTS: usize = 5_000;
-/// The most times as many that are looked at for them.
-const MOST_PAGES: usize = 20;
-/// The kind of the line that stands for lines of others.
-const LEFT_OUT: &str = "left-out";
-/// The most bytes of a long text in one message.
-const TEXT_PIECE_BYTES: usize = 200_000;
 
 /// The head's status in one message, for `rota top` and for clients that wait until it is ready.
 pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
@@ -58,27 +51,41 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
 fn trouble(engine: &Engine) -> String {
     let later = engine.state.later_state().map(str::to_owned);
     let refused = engine.state.cluster().policy().refused.as_str();
-    let texts = [engine.decider.failure(), refused].into_iter().filter(|text| !text.is_empty());
+    let texts = [engine.decider.start_trouble(), engine.decider.failure(), refused];
+    let texts = texts.into_iter().filter(|text| !text.is_empty());
     engine.disk_trouble.clone().or(later).unwrap_or_else(|| texts.collect::<Vec<_>>().join("; "))
 }
 
 /// The jobs asked for, in as many messages as they need.
 pub(super) fn jobs(engine: &Engine, person: &Person, which: &WhichJobs) -> Result<Vec<ToUser>, Refusal> {
-    if let WhichJobs::These(these) = which {
-        these.iter().try_for_each(|id| access::job(engine, person, *id).map(drop))?;
-    }
-    let is_wanted = |id: &JobId, job: &JobRecord| match which {
-        _ if !person.may_touch(&job.user) => false,
-        WhichJobs::Active => !job.standing.is_over(),
-        WhichJobs::All => true,
-        WhichJobs::These(these) => these.contains(id),
+    let views: Vec<_> = match which {
+        WhichJobs::These(these) => {
+            let these: BTreeSet<_> = these.iter().copied().collect();
+            let view = |id| {
+                Ok(match access::job(engine, person, id)? {
+                    Found::Here(job) => Some(job_view(engine, id, job)),
+                    Found::Ended(job) => streams::ended_view(&job),
+                })
+            };
+            let views: Result<Vec<_>, Refusal> = these.into_iter().map(view).collect();
+            views?.into_iter().flatten().collect()
+        }
+        WhichJobs::Active | WhichJobs::All => {
+            let is_wanted = |job: &JobRecord| person.may_touch(&job.user) && !job.standing.is_over();
+            let jobs = engine.state.cluster().jobs().iter().filter(|(_, job)| is_wanted(job));
+            jobs.map(|(id, job)| job_view(engine, *id, job)).collect()
+        }
     };
-    let all = engine.state.cluster().jobs().iter();
-    let views: Vec<_> =
-        all.filter(|(id, job)| is_wanted(id, job)).map(|(id, job)| job_view(engine, *id, job)).collect();
     let mut answers: Vec<_> = views.chunks(PER_MESSAGE).map(|some| ToUser::Jobs(some.to_vec())).collect();
     answers.push(ToUser::End);
     Ok(answers)
+}
+
+/// Every job, ended or not: the engine gives what it has at hand, the history the rest.
+pub(super) fn all_jobs(engine: &Engine, person: &Person) -> Stream {
+    let jobs = engine.state.cluster().jobs().iter().filter(|(_, job)| person.may_touch(&job.user));
+    let known = jobs.map(|(id, job)| job_view(engine, *id, job)).collect();
+    Stream::Jobs { user: (!person.operates()).then(|| person.name.to_string()), known }
 }
 
 fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
@@ -197,62 +204,11 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
     engine.state.agents().iter().map(view).collect()
 }
 
-/// The journal from a given line, as sentences; at most [`MOST_EVENTS`] lines. A person who does not operate the cluster
-/// reads about their own jobs; a line stands for what was left out at the end, so that they know where to go on.
-pub(super) fn events(engine: &Engine, person: &Person, from: u64) -> Result<Vec<ToUser>, Refusal> {
-    let (mut found, mut next) = (Vec::new(), from);
-    for _ in 0..MOST_PAGES {
-        let lines = engine.store.journal(next, MOST_EVENTS)?;
-        let Some((last, at, _)) = lines.last() else { break };
-        let (last, at) = (*last, *at);
-        next = last + 1;
-        let is_theirs = |record: &Record| {
-            person.operates() || record.job().is_some_and(|job| access::may_see(engine, person, job))
-        };
-        found.extend(lines.into_iter().filter(|(_, _, record)| is_theirs(record)).map(event_view));
-        if person.operates() || found.len() >= MOST_EVENTS {
-            break;
-        }
-        if found.last().is_none_or(|seen| seen.index < last) {
-            let text = Text::cut("others' jobs and the cluster itself, up to here");
-            found.retain(|view| view.kind.as_str() != LEFT_OUT);
-            found.push(EventView { index: last, time: at, kind: Text::cut(LEFT_OUT), text });
-        }
-    }
-    let mut answers: Vec<_> = found.chunks(PER_MESSAGE).map(|some| ToUser::Events(some.to_vec())).collect();
-    answers.push(ToUser::End);
-    Ok(answers)
-}
-
-fn event_view((index, time, record): (u64, rota_core::time::Time, Record)) -> EventView {
-    let (kind, text) = (Text::cut(record.kind()), Text::cut(&record.to_text()));
-    EventView { index, time, kind, text }
-}
-
-/// The whole journal as lines of JSON: time in microseconds, then the record.
-pub(super) fn journal(engine: &Engine) -> Result<Vec<ToUser>, Refusal> {
-    let lines = engine.store.journal(0, usize::MAX >> 1)?;
-    let mut text = String::new();
-    for (_, time, record) in lines {
-        if let Ok(body) = serde_json::to_string(&(time, &record)) {
-            text.push_str(&body);
-            text.push('\n');
-        }
-    }
-    Ok(in_pieces(&text))
-}
-
-/// A text of any length, cut between characters into messages.
-pub(super) fn in_pieces(text: &str) -> Vec<ToUser> {
-    let (mut answers, mut rest) = (Vec::new(), text);
-    while !rest.is_empty() {
-        let end = (0..=rest.len().min(TEXT_PIECE_BYTES)).rev().find(|at| rest.is_char_boundary(*at));
-        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
-        answers.push(ToUser::Text(LongText::cut(piece)));
-        rest = after;
-    }
-    answers.push(ToUser::End);
-    answers
+/// The journal from a given line on, as sentences.
+pub(super) fn events(engine: &Engine, person: &Person, from: u64) -> Stream {
+    let own = engine.state.cluster().jobs().iter().filter(|(_, job)| job.user == person.name.as_str());
+    let own_jobs = if person.operates() { BTreeSet::new() } else { own.map(|(id, _)| *id).collect() };
+    Stream::Events { from, person: person.clone(), own_jobs }
 }
 
 /// What a plan would change if it were carried out now, a line for each job.

@@ -17,6 +17,7 @@ use rota_core::time::{Span, Time};
 use rota_transport::message::{Epoch, JobEnd, JobRequest};
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_state::Image;
 use crate::rules::Rules;
 
 /// One line of the journal.
@@ -174,9 +175,12 @@ pub enum Record {
         user: String,
         /// A checksum of its scripts.
         digest: String,
-        /// Names and texts of the scripts that came with the request; those of files are not kept.
+        /// Names and texts of the scripts that came with the request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         texts: Vec<(String, String)>,
+        /// Names and texts of the scripts that were read from files; absent in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<(String, String)>,
     },
     /// A policy could not decide: running jobs were kept.
     PolicyFailed {
@@ -216,6 +220,9 @@ pub enum Record {
         /// The policy's private memory after it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         memory: String,
+        /// Whether the memory is what it was after the last plan, and not written again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_memory: bool,
     },
     /// Something happened while the policy decided, and its plan does not fit any more. The policy is asked again, with
     /// the memory it had before.
@@ -365,6 +372,17 @@ pub enum Record {
     JobResumed {
         /// The number that its `JobReceived` gave it.
         job: JobId,
+    },
+    /// Jobs reported progress that their estimates did not foresee.
+    Progressed {
+        /// Jobs, their launches, and iterations since their first one.
+        jobs: Vec<(JobId, Incarnation, f64)>,
+    },
+    /// What all records before add up to. It is the first record of a journal that was pruned, as readers see it; the head
+    /// keeps it in a table of its own.
+    Image {
+        /// The state as it was written down.
+        image: Box<Image>,
     },
 }
 

@@ -50,6 +50,8 @@ impl Record {
             Record::JobRecalled { .. } => "job-recalled",
             Record::JobResumed { .. } => "job-resumed",
             Record::NodeCutOff { .. } => "node-cut-off",
+            Record::Progressed { .. } => "progressed",
+            Record::Image { .. } => "image",
         }
     }
 
@@ -98,7 +100,7 @@ impl Record {
             Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round, .. } => format!("round {round}"),
-            Record::Planned { round, plan, .. } => format!("round {round}: {} jobs run", plan.run.len()),
+            Record::Planned { round, plan, .. } => format!("round {round}: {}", plan.to_text()),
             Record::PlanOvertaken { round, reason } => {
                 format!("round {round} was overtaken by events and is held again: {reason}")
             }
@@ -149,6 +151,8 @@ impl Record {
             }
             Record::JobResumed { job } => format!("job {job} may be tried again"),
             Record::NodeCutOff { node, reason } => format!("node {node} cannot be reached: {reason}"),
+            Record::Progressed { jobs } => format!("{} jobs have reported progress", jobs.len()),
+            Record::Image { image } => format!("everything before: {} jobs have not ended", image.n_jobs()),
         }
     }
 
@@ -196,8 +200,46 @@ impl Record {
             | Record::NodeOpened { .. }
             | Record::PolicyRefused { .. }
             | Record::RestoreAccepted { .. }
-            | Record::NumbersSkipped { .. } => None,
+            | Record::NumbersSkipped { .. }
+            | Record::Progressed { .. }
+            | Record::Image { .. } => None,
         }
+    }
+
+    /// The person it names; empty if it names none.
+    pub fn user(&self) -> &str {
+        match self {
+            Record::JobReceived { user, .. }
+            | Record::JobCancelled { user, .. }
+            | Record::NodeDrained { user, .. }
+            | Record::PolicySet { user, .. }
+            | Record::TimeJumped { user, .. }
+            | Record::JobHeld { user, .. }
+            | Record::JobReleased { user, .. }
+            | Record::JobSentBack { user, .. }
+            | Record::JobPrioritized { user, .. }
+            | Record::NodeClosed { user, .. }
+            | Record::NodeOpened { user, .. }
+            | Record::Acted { user, .. } => user,
+            _ => "",
+        }
+    }
+
+    /// Whether it stays in the history when it leaves the journal: what happened does, what was measured and decided in every
+    /// round does not.
+    pub fn is_event(&self) -> bool {
+        !matches!(
+            self,
+            Record::JobProgressed { .. }
+                | Record::Progressed { .. }
+                | Record::JobPaced { .. }
+                | Record::JobCheckpointed { .. }
+                | Record::JobSubmitted { .. }
+                | Record::RoundBegan { .. }
+                | Record::Planned { .. }
+                | Record::PlanOvertaken { .. }
+                | Record::Image { .. }
+        )
     }
 }
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use rota_core::allocation::GpuSet;
-use rota_core::ids::{Incarnation, JobId};
+use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::policy::Policy as _;
 use rota_core::resources::Host;
 use rota_core::round;
@@ -14,7 +14,7 @@ use rota_transport::session::Terms;
 use rota_transport::value::*;
 
 use super::{Moment, Past, State, StateSettings};
-use crate::cluster_state::ClusterState;
+use crate::cluster_state::{ClusterState, Standing};
 use crate::decider;
 use crate::record::Record;
 use crate::rules::{ProfileText, Rules};
@@ -31,9 +31,13 @@ enum Step {
     Round(Option<Box<Step>>),
     /// Time passes.
     Passes(i64),
+    /// A person or the head itself does something, by its number in [`World::happens`], to a job and a node.
+    Happens(u32, JobId, NodeId),
 }
 
 const AGENTS: [&str; 2] = ["node0", "node1"];
+/// How many things [`World::happens`] knows.
+const N_HAPPENINGS: u32 = 16;
 
 fn numbers() -> impl Strategy<Value = u64> {
     select(vec![0, 1, 2, 3, 63, 64, 1 << 32, u64::MAX - 1, u64::MAX])
@@ -151,6 +155,8 @@ fn step() -> impl Strategy<Value = Step> {
             8 => (0..AGENTS.len(), message()).prop_map(|(agent, message)| Step::Says(agent, message)),
             2 => select(vec![1, 2, 9]).prop_map(Step::Arrives),
             1 => select(vec![1, 5_000_000, 40_000_000]).prop_map(Step::Passes),
+            3 => (0..N_HAPPENINGS, 0_u32..4, 0_u32..2)
+                .prop_map(|(what, job, node)| Step::Happens(what, JobId(job), NodeId(node))),
         ]
     };
     let round = proptest::option::of(event()).prop_map(|meanwhile| Step::Round(meanwhile.map(Box::new)));
@@ -230,7 +236,9 @@ impl World {
                 let span = Span(span);
                 self.moment = Moment { now: self.moment.now + span, real: self.moment.real + span };
                 self.state.tick(self.moment);
+                self.state.end_over_time(self.moment);
             }
+            Step::Happens(what, job, node) => self.happens(what, job, node),
         }
         self.state.launch_what_can(self.moment);
         let writes = self.state.outbox.take_writes();
@@ -239,6 +247,7 @@ impl World {
         self.journal.extend(writes.into_iter().filter_map(|write| match write {
             Write::Record(time, record) => Some((time, record)),
             Write::Seen(..) | Write::Ended(_) | Write::Instance(..) | Write::Replaced(..) => None,
+            Write::Image(_) | Write::DropImage(_) | Write::Prune(_) => None,
         }));
         self.state.cluster.scheduler().assert_sane();
     }
@@ -275,6 +284,66 @@ impl World {
         let received = Record::JobReceived { job, user: "ada".into(), key: job.0.into(), request };
         self.state.record(self.moment, received);
         self.state.record(self.moment, Record::JobSubmitted { job });
+    }
+
+    /// Records that do not follow from what agents say, where a live head would write them.
+    fn happens(&mut self, what: u32, job: JobId, node: NodeId) {
+        let (user, reason) = ("ada".to_owned(), "because".to_owned());
+        let cluster = &self.state.cluster;
+        let standing = cluster.job(job).map(|job| job.standing);
+        let is_active = standing == Some(Standing::Active);
+        let is_open = standing.is_some_and(|standing| !standing.is_over());
+        let record = match what {
+            0 if is_open => Record::JobHeld { job, user, by_operator: true },
+            1 if is_open => Record::JobReleased { job, user },
+            2 if is_active => Record::JobSentBack { job, user },
+            3 if is_open => Record::JobPrioritized { job, priority: 7, user },
+            4 if is_open => Record::JobCancelled { job, user },
+            5 => Record::NodeClosed { node, user, reason },
+            6 => Record::NodeOpened { node, user },
+            7 => Record::NodeDrained { node, is_drained: true, user, reason },
+            8 => Record::NodeDrained { node, is_drained: false, user, reason },
+            9 => {
+                let text = |name: &str| vec![(name.to_owned(), "a text".to_owned())];
+                let (policy, set, digest) = ("mine.rhai".into(), Vec::new(), "0".into());
+                Record::PolicySet { policy, set, user, digest, texts: text("a"), files: text("b") }
+            }
+            10 => Record::PolicyRefused { reason },
+            11 => {
+                let first_job = JobId(cluster.next_job().0 + 2);
+                Record::NumbersSkipped { first_job, first_launch: Incarnation(5) }
+            }
+            12 => {
+                let quotas = vec![("tenant".to_owned(), 3), ("ada".to_owned(), 5)];
+                let rules = Rules { quotas, round: Span::from_secs(7), ..self.rules.clone() };
+                Record::HeadStarted { epoch: Epoch(1), version: "1".into(), rules: Some(Box::new(rules)) }
+            }
+            13 if is_open && self.state.launches.newest(job).is_none() => {
+                Record::JobRecalled { job, incarnation: Incarnation(1), end: JobEnd::Finished }
+            }
+            14 if is_active => {
+                let incarnation = cluster.incarnation(job).unwrap_or(Incarnation(1));
+                Record::TimeJumped { jobs: vec![(job, incarnation, 10.0)], user }
+            }
+            15 => {
+                let after = vec![Dependency { job, needs: Needs::Finished }];
+                let time_limit = Some(Wait::cut(Span::from_secs(5)));
+                let after = if is_open { after } else { Vec::new() };
+                let conditions = JobConditions { after, time_limit, is_held: !is_open };
+                let job = cluster.next_job();
+                let request = Box::new(JobRequest { conditions, ..JobRequest::emulated(1) });
+                Record::JobReceived { job, user, key: job.0.into(), request }
+            }
+            _ => return,
+        };
+        self.state.record(self.moment, record);
+        let (ready, broken) = self.state.cluster.settled();
+        for job in ready {
+            self.state.record(self.moment, Record::JobSubmitted { job });
+        }
+        for (job, reason) in broken {
+            self.state.record(self.moment, Record::JobDeclined { job, reason });
+        }
     }
 
     /// A round as the engine holds it; `meanwhile` happens while the policy decides.
@@ -326,6 +395,41 @@ proptest! {
         folded.snapshot(world.moment.now);
         world.state.snapshot(world.moment);
         prop_assert_eq!(format!("{folded:#?}"), format!("{:#?}", world.state.cluster));
+    }
+
+    #[test]
+    fn an_image_at_any_line_and_the_lines_after_it_add_up_to_the_same_state(
+        steps in proptest::collection::vec(step(), 1..60),
+        part in 0.0..1.0_f64,
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.take(step);
+        }
+        let at = (part * world.journal.len() as f64) as usize;
+        let mut first = ClusterState::new(&world.rules).expect("good rules");
+        for (time, record) in &world.journal[..at] {
+            first.apply(*time, record);
+        }
+        let body = crate::store::images::pack(&first.image()).expect("packed");
+        let image = crate::store::images::unpack(&body).expect("unpacked");
+        prop_assert_eq!(&image, &first.image());
+        let mut second = ClusterState::restore(image).expect("restored");
+        prop_assert_eq!(format!("{second:#?}"), format!("{first:#?}"), "at the image");
+        // A third one goes on without the jobs that have ended, as a head does.
+        let mut third = first.clone();
+        third.retire(|_| false);
+        for (time, record) in &world.journal[at..] {
+            let whole = second.apply(*time, record);
+            prop_assert!(whole.refused.is_none());
+            prop_assert_eq!(&third.apply(*time, record).orders, &whole.orders);
+        }
+        let mut folded = world.folded();
+        folded.snapshot(world.moment.now);
+        second.snapshot(world.moment.now);
+        third.snapshot(world.moment.now);
+        prop_assert_eq!(format!("{second:#?}"), format!("{folded:#?}"), "after the image");
+        prop_assert_eq!(third.image().without_ended(), folded.image().without_ended());
     }
 }
 

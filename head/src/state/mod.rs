@@ -26,7 +26,7 @@ pub(crate) use agents::{Agent, Agents};
 pub(crate) use launches::{Blame, LaunchPhase, Launches, LiveLaunch};
 pub(crate) use outbox::Outbox;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rota_core::allocation::Allocation;
 use rota_core::event::Command;
@@ -166,6 +166,12 @@ impl State {
         self.outbox.record(moment.now, record);
         self.note_ended(&applied.ended);
         self.follow(moment, applied.orders);
+    }
+
+    /// Forgets jobs that have ended and of which nothing is alive: the history has them.
+    pub(crate) fn retire_ended(&mut self) {
+        let alive: BTreeSet<_> = self.launches.iter().map(|(attempt, _)| attempt.job).collect();
+        self.cluster.retire(|job| alive.contains(&job));
     }
 
     /// Jobs have ended: the history gets a row for each.

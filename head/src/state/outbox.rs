@@ -59,6 +59,20 @@ impl Outbox {
         self.logs.push((name.clone(), order, answer));
     }
 
+    /// What the journal's upkeep wants written.
+    pub(crate) fn keep(&mut self, writes: Vec<Write>) {
+        self.writes.extend(writes);
+    }
+
+    /// Leaves out what the journal's upkeep wants written; whether there was something.
+    pub(crate) fn drop_upkeep(&mut self) -> bool {
+        let n_before = self.writes.len();
+        let is_upkeep =
+            |write: &Write| matches!(write, Write::Image(_) | Write::DropImage(_) | Write::Prune(_));
+        self.writes.retain(|write| !is_upkeep(write));
+        self.writes.len() < n_before
+    }
+
     pub(crate) fn writes(&self) -> &[Write] {
         &self.writes
     }

@@ -2,10 +2,14 @@
 //! profiles.
 
 use rota_core::allocation::WHOLE_GPU;
+use rota_core::ids::JobId;
 use rota_transport::message::Attempt;
 
 use super::{Moment, State};
 use crate::record::Record;
+
+/// Reports that differ from the estimate by a smaller part of the job's work are not written down.
+const SMALLEST_NEWS: f64 = 1e-3;
 
 impl State {
     /// What jobs reported since the last round, for the policy to see.
@@ -16,12 +20,25 @@ impl State {
                 reported.push((*attempt, done));
             }
         }
-        for (attempt @ Attempt { job, incarnation }, done) in reported {
-            if self.cluster.incarnation(job) == Some(incarnation) {
-                self.record(moment, Record::JobProgressed { job, incarnation, done });
-                self.note_pace(moment, attempt, done);
-            }
+        reported
+            .retain(|(Attempt { job, incarnation }, _)| self.cluster.incarnation(*job) == Some(*incarnation));
+        let news = reported.iter().filter(|(attempt, done)| self.is_news(moment, attempt.job, *done));
+        let jobs: Vec<_> = news.map(|(attempt, done)| (attempt.job, attempt.incarnation, *done)).collect();
+        if !jobs.is_empty() {
+            self.record(moment, Record::Progressed { jobs });
         }
+        for (attempt, done) in reported {
+            self.note_pace(moment, attempt, done);
+        }
+    }
+
+    /// Whether a report says something else than the estimate. A job that runs as it was thought to would otherwise cost a
+    /// record in every round.
+    fn is_news(&self, moment: Moment, job: JobId, done: f64) -> bool {
+        let jobs = self.cluster.scheduler().jobs();
+        let Some(row) = jobs.row(job) else { return false };
+        let (estimate, work) = (jobs.done_at(row, moment.now), jobs.spec(row).estimated_work);
+        (done - estimate).abs() > work * SMALLEST_NEWS
     }
 
     /// Compares what a job reports with its profile, and corrects the estimate that policies see.

@@ -10,12 +10,16 @@
 use std::path::{Path, PathBuf};
 
 use rota_core::ids::{Incarnation, JobId, NodeId};
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
-use super::StoreError;
+use super::{StoreError, images};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::record::Record;
+
+/// Lines that are read in one go.
+const LINES_AT_ONCE: usize = 1000;
 
 /// Tables of the history.
 pub(super) const SCHEMA: &str = "
@@ -23,7 +27,8 @@ pub(super) const SCHEMA: &str = "
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, tenant TEXT NOT NULL, model TEXT NOT NULL,
         state TEXT NOT NULL, reason TEXT NOT NULL, gpus INTEGER NOT NULL, arrival_us INTEGER NOT NULL, started_us INTEGER,
         ended_us INTEGER NOT NULL, deadline_us INTEGER, done REAL NOT NULL, work REAL NOT NULL, gpu_s REAL NOT NULL,
-        launches INTEGER NOT NULL, failures INTEGER NOT NULL, preemptions INTEGER NOT NULL, nodes TEXT NOT NULL
+        launches INTEGER NOT NULL, failures INTEGER NOT NULL, preemptions INTEGER NOT NULL, nodes TEXT NOT NULL,
+        priority INTEGER NOT NULL DEFAULT 0, time_limit_us INTEGER, exit_code INTEGER
     ) STRICT;
     CREATE INDEX IF NOT EXISTS ended_jobs_by_end ON ended_jobs (ended_us);
     CREATE INDEX IF NOT EXISTS ended_jobs_by_user ON ended_jobs (user, ended_us);
@@ -35,8 +40,12 @@ pub(super) const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS events_by_job ON events (job) WHERE job IS NOT NULL;
 ";
 
+/// Columns that the first version of the table did not have.
+const LATER_COLUMNS: [(&str, &str); 3] =
+    [("priority", "INTEGER NOT NULL DEFAULT 0"), ("time_limit_us", "INTEGER"), ("exit_code", "INTEGER")];
+
 const COLUMNS: &str = "id, name, user, tenant, model, state, reason, gpus, arrival_us, started_us, ended_us, deadline_us, \
-                       done, work, gpu_s, launches, failures, preemptions, nodes";
+                       done, work, gpu_s, launches, failures, preemptions, nodes, priority, time_limit_us, exit_code";
 
 /// A job that has ended, as the history has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +88,12 @@ pub struct EndedJob {
     pub n_preemptions: u32,
     /// Nodes of its last launch.
     pub nodes: Vec<NodeId>,
+    /// Its priority.
+    pub priority: i32,
+    /// How long it was allowed to run.
+    pub time_limit: Option<Span>,
+    /// What its last launch that failed by itself ended with: its exit code, or 128 and the number of the signal.
+    pub exit_code: Option<i32>,
 }
 
 impl EndedJob {
@@ -105,6 +120,9 @@ impl EndedJob {
             n_failures: job.n_failures,
             n_preemptions: job.n_preemptions,
             nodes: job.last_launch.1.clone(),
+            priority: job.spec.priority,
+            time_limit: job.request.conditions.time_limit.map(|most| most.span()),
+            exit_code: job.life.exit_code,
         })
     }
 
@@ -130,10 +148,14 @@ impl EndedJob {
             self.n_failures,
             self.n_preemptions,
             nodes.join(" "),
+            self.priority,
+            self.time_limit.map(|span| span.0),
+            self.exit_code,
         ];
         let statement = format!(
             "INSERT OR REPLACE INTO ended_jobs ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                     ?22)"
         );
         transaction.prepare_cached(&statement)?.execute(values).map(drop)
     }
@@ -161,6 +183,9 @@ impl EndedJob {
             n_failures: row.get(16)?,
             n_preemptions: row.get(17)?,
             nodes: nodes.split_whitespace().filter_map(|node| node.parse().ok()).map(NodeId).collect(),
+            priority: row.get(19)?,
+            time_limit: row.get::<_, Option<i64>>(20)?.map(Span),
+            exit_code: row.get(21)?,
         })
     }
 }
@@ -229,6 +254,46 @@ impl HistoryFilter {
     }
 }
 
+/// An event whose line left the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldEvent {
+    /// The number of its line.
+    pub line: u64,
+    /// When it happened.
+    pub time: Time,
+    /// Its kind in a word.
+    pub kind: String,
+    /// The job that it is about, if it is about one.
+    pub job: Option<JobId>,
+    /// The person it names; empty if it names none.
+    pub user: String,
+    /// What happened, in a sentence.
+    pub text: String,
+}
+
+/// Which old events are wanted. What is absent does not narrow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFilter {
+    /// From this line on.
+    pub from_line: u64,
+    /// At this time or later.
+    pub from: Option<Time>,
+    /// Before this time.
+    pub until: Option<Time>,
+    /// About this job.
+    pub job: Option<JobId>,
+    /// Of this user: what they did, and what happened to their jobs that have ended.
+    pub user: Option<String>,
+    /// The most rows.
+    pub most: usize,
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        EventFilter { from_line: 0, from: None, until: None, job: None, user: None, most: 1000 }
+    }
+}
+
 /// A connection of its own to a state directory, for reading in any thread while a head writes.
 #[derive(Debug)]
 pub struct Reader {
@@ -237,7 +302,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the state directory of a head, which may be running.
+    /// Opens the state directory of a head, which may be running. One that an earlier version made has no history.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("head.sqlite");
         if !path.exists() {
@@ -249,6 +314,7 @@ impl Reader {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(&path, flags).map_err(wrong)?;
         database.busy_timeout(std::time::Duration::from_secs(5)).map_err(wrong)?;
+        make_tables(&database).map_err(wrong)?;
         Ok(Reader { path, database })
     }
 
@@ -262,6 +328,79 @@ impl Reader {
         ended_job(&self.path, &self.database, id)
     }
 
+    /// Lines of the journal from one on, with their numbers; at most so many.
+    pub fn journal(&self, from: u64, most: usize) -> Result<Vec<(u64, Time, Record)>, StoreError> {
+        super::read_lines(&self.path, &self.database, from, most)
+    }
+
+    /// Hands out the journal record by record, with line numbers, until `take` returns false. Of a journal that was pruned, the
+    /// first record is the image that stands for what is gone. No lock is held while records are taken.
+    pub fn read_journal(&self, mut take: impl FnMut(u64, Time, Record) -> bool) -> Result<(), StoreError> {
+        let mut next = 0;
+        if images::first_line(&self.path, &self.database)? != Some(1)
+            && let Some(oldest) = images::usable(&self.path, &self.database)?.first()
+        {
+            let image = Box::new(images::image(&self.path, &self.database, oldest.line)?);
+            next = oldest.line + 1;
+            if !take(oldest.line, oldest.time, Record::Image { image }) {
+                return Ok(());
+            }
+        }
+        loop {
+            let lines = self.journal(next, LINES_AT_ONCE)?;
+            let Some((last, _, _)) = lines.last() else { return Ok(()) };
+            if next > 1 && lines.first().is_some_and(|(line, _, _)| *line > next) {
+                // What was next has left the journal while the lines before were taken.
+                return Err(StoreError::NoImage { path: self.path.clone(), line: next });
+            }
+            next = last + 1;
+            for (line, time, record) in lines {
+                if !take(line, time, record) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Events that left the journal, by line.
+    pub fn old_events(&self, from: u64, most: usize) -> Result<Vec<OldEvent>, StoreError> {
+        let filter = EventFilter { from_line: from, most, ..EventFilter::default() };
+        self.events(&filter)
+    }
+
+    /// Events that left the journal and pass a filter, by line. Those that are still in the journal are in
+    /// [`Reader::journal`].
+    pub fn events(&self, filter: &EventFilter) -> Result<Vec<OldEvent>, StoreError> {
+        let wrong = |error| StoreError::Database { path: self.path.clone(), error };
+        let integer = |value: Option<i64>| value.map_or(Value::Null, Value::Integer);
+        let values = [
+            Value::Integer(filter.from_line as i64),
+            integer(filter.from.map(|time| time.0)),
+            integer(filter.until.map(|time| time.0)),
+            integer(filter.job.map(|job| job.0.into())),
+            filter.user.clone().map_or(Value::Null, Value::Text),
+            Value::Integer(i64::try_from(filter.most).unwrap_or(i64::MAX)),
+        ];
+        // A job's events belong to its owner too.
+        let query = "SELECT line, time_us, kind, job, user, text FROM events
+            WHERE line >= ?1 AND (?2 IS NULL OR time_us >= ?2) AND (?3 IS NULL OR time_us < ?3)
+              AND (?4 IS NULL OR job = ?4)
+              AND (?5 IS NULL OR user = ?5 OR job IN (SELECT id FROM ended_jobs WHERE user = ?5))
+            ORDER BY line LIMIT ?6";
+        let mut query = self.database.prepare_cached(query).map_err(wrong)?;
+        let rows = query.query_map(params_from_iter(values), |row| {
+            Ok(OldEvent {
+                line: row.get::<_, i64>(0)? as u64,
+                time: Time(row.get(1)?),
+                kind: row.get(2)?,
+                job: row.get::<_, Option<u32>>(3)?.map(JobId),
+                user: row.get(4)?,
+                text: row.get(5)?,
+            })
+        });
+        rows.map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)
+    }
+
     /// Wall-clock time in microseconds since 1970 of a time of this head, which ran `scale` times as fast as the clock. It is
     /// wrong by the spans that `rota deploy --fast-forward` skipped.
     pub fn calendar_us(&self, time: Time, scale: f64) -> Result<i64, StoreError> {
@@ -269,6 +408,22 @@ impl Reader {
         let born_us = born.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
         Ok(born_us + (time.0 as f64 / scale) as i64)
     }
+}
+
+/// Makes the tables that are missing, as in a state of an earlier version, and columns that one did not have.
+pub(super) fn make_tables(database: &Connection) -> Result<(), rusqlite::Error> {
+    let count = |query: &str| database.query_row(query, [], |row| row.get::<_, i64>(0));
+    if count("SELECT count(*) FROM sqlite_master WHERE name IN ('ended_jobs', 'events', 'images')")? < 3 {
+        database.execute_batch(SCHEMA)?;
+        database.execute_batch(images::SCHEMA)?;
+    }
+    for (column, kind) in LATER_COLUMNS {
+        let query = format!("SELECT count(*) FROM pragma_table_info('ended_jobs') WHERE name = '{column}'");
+        if count(&query)? == 0 {
+            database.execute_batch(&format!("ALTER TABLE ended_jobs ADD COLUMN {column} {kind}"))?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn history(
@@ -322,6 +477,9 @@ mod tests {
             n_failures: 1,
             n_preemptions: 2,
             nodes: vec![NodeId(0), NodeId(7)],
+            priority: -3,
+            time_limit: Some(Span(5)),
+            exit_code: Some(137),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
 //!
-//! `cargo bench --bench live [-- latency starts grpc memory rounds]`; all sections together take about four minutes.
+//! `cargo bench --bench live [-- latency starts grpc memory rounds restart jobs year]`; the first six together take about six
+//! minutes, the last two write a past of a million jobs and of a year first.
 //! Promises are printed next to what was measured, and the reader judges: a busy machine fails no test here.
 
+mod age;
 #[path = "../../fleet/cluster.rs"]
 #[expect(dead_code, reason = "the tests' cluster can do more than is measured")]
 mod cluster;
@@ -16,16 +18,20 @@ mod memory;
 #[path = "../../fleet/relay.rs"]
 #[expect(dead_code, reason = "nothing is cut while it is measured")]
 mod relay;
+mod restart;
 mod rounds;
 mod starts;
 
 /// A section by its name.
-const SECTIONS: [(&str, fn()); 5] = [
+const SECTIONS: [(&str, fn()); 8] = [
     ("latency", latency::measure),
     ("starts", starts::measure),
     ("grpc", grpc::measure),
     ("memory", memory::measure),
     ("rounds", rounds::measure),
+    ("restart", restart::measure),
+    ("jobs", age::jobs),
+    ("year", age::year),
 ];
 
 fn main() {

@@ -58,14 +58,7 @@ pub(crate) async fn live(credentials: Credentials, head: Arc<str>) {
     let connector = Connector::new(&credentials).expect("a connector");
     let peer = connector.connect(&head).await.expect("connected");
     let mut channel = peer.open().await.expect("a stream");
-    let identity = AgentIdentity {
-        name: credentials.identity().name.clone(),
-        version: Text::cut("bench"),
-        address: Text::cut("127.0.0.1"),
-        boot: BootId(1),
-        instance: InstanceId(1),
-    };
-    let mut session = AgentSession::new(identity, AgentMemory::default());
+    let mut session = AgentSession::new(identity(&credentials), AgentMemory::default());
     let mut out = Vec::new();
     session.connected(now(), &mut out);
     loop {
@@ -96,7 +89,8 @@ async fn carry_out(session: &mut AgentSession, channel: &mut Channel, out: &mut 
     }
 }
 
-fn inventory() -> Inventory {
+/// What an agent says it has.
+pub(crate) fn inventory() -> Inventory {
     let gpu = |index| GpuInfo {
         index,
         uuid: Text::cut(&format!("GPU-{index}")),
@@ -111,5 +105,16 @@ fn inventory() -> Inventory {
         host: Some(HostAmount::new(host).expect("a host")),
         is_emulated: true,
         ..Inventory::default()
+    }
+}
+
+/// How the agents of these benchmarks introduce themselves.
+pub(crate) fn identity(credentials: &Credentials) -> AgentIdentity {
+    AgentIdentity {
+        name: credentials.identity().name.clone(),
+        version: Text::cut("bench"),
+        address: Text::cut("127.0.0.1"),
+        boot: BootId(1),
+        instance: InstanceId(1),
     }
 }

@@ -2,4 +2,5 @@
 
 pub mod accounts;
 pub mod need;
+pub mod ports;
 mod skips;
