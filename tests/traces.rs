@@ -50,9 +50,12 @@ fn a_check_lists_every_row_that_makes_no_sense() {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = found["findings"].as_array().expect("a list");
     let lines: Vec<_> = rows.iter().filter_map(|row| row["line"].as_u64()).collect();
-    assert_eq!((lines, found["jobs"].as_u64()), (vec![3, 5, 6], Some(2)), "{found:#}");
-    let severities: Vec<_> = rows.iter().filter_map(|row| row["severity"].as_str()).collect();
-    assert_eq!(severities, ["unreadable", "unreadable", "unreadable", "impossible"]);
+    assert_eq!((lines, found["jobs"].as_u64()), (vec![3, 5, 6, 7], Some(2)), "{found:#}");
+    let of = |key: &str| rows.iter().filter_map(|row| row[key].as_str()).collect::<Vec<_>>();
+    assert_eq!(of("severity"), ["error"; 4]);
+    assert_eq!(of("rule"), ["unreadable-row", "unreadable-row", "unreadable-row", "too-many-gpus"]);
+    assert_eq!(of("column"), ["job_id", "arrival_s", "duration_s", "gpus"]);
+    assert_eq!(of("value"), ["a", "-1", "1e18", "4000"]);
     fs::write(dir.path().join("empty.csv"), "job_id,arrival_s,gpus,duration_s\n").expect("written");
     let empty = rota(dir.path(), &["trace", "stats", "empty.csv"]);
     assert!(
@@ -60,6 +63,53 @@ fn a_check_lists_every_row_that_makes_no_sense() {
         "{}",
         text(&empty.stderr)
     );
+}
+
+#[test]
+fn a_fix_leaves_a_sound_trace_and_a_record_of_every_change() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let rows = "a,0,1,5,\na,1,1,5,\nd,1,4000,5,\ne,10,1,5,3\n";
+    fs::write(dir.path().join("t.csv"), format!("job_id,arrival_s,gpus,duration_s,deadline_s\n{rows}"))
+        .expect("written");
+    let fixed = rota(dir.path(), &["trace", "check", "t.csv", "--fix", "mended.csv"]);
+    assert!(fixed.status.success(), "{}", text(&fixed.stderr));
+    let said = text(&fixed.stderr);
+    assert!(said.contains("2 jobs written to mended.csv, 3 changes to mended.csv.changes.csv"), "{said}");
+    let record = fs::read_to_string(dir.path().join("mended.csv.changes.csv")).expect("a record");
+    assert_eq!(
+        record,
+        "line,job,column,from,to,why\n\
+         3,,row,a,(left out),unreadable-row: job_id: expected a name that no other job has (line 2 has it)\n\
+         4,d,row,4000,(left out),too-many-gpus: gpus: the cluster has 128 GPUs for it\n\
+         5,e,deadline_s,3,,deadline-before-arrival: the job arrives at 10\n"
+    );
+    let again = rota(dir.path(), &["trace", "check", "mended.csv", "--strict"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(text(&again.stdout).contains("2 jobs, 0 errors, 0 warnings, 0 notes"), "{}", text(&again.stdout));
+    let strict = "job_id,arrival_s,gpus,duration_s,deadline_s\ne,10,1,5,3\n";
+    fs::write(dir.path().join("warned.csv"), strict).expect("written");
+    assert!(rota(dir.path(), &["trace", "check", "warned.csv"]).status.success());
+    assert_eq!(rota(dir.path(), &["trace", "check", "warned.csv", "--strict"]).status.code(), Some(1));
+}
+
+#[test]
+fn two_traces_are_put_on_one_page() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for name in ["a.csv", "b.csv"] {
+        let text =
+            "job_id,arrival_s,gpus,duration_s,tenant,ended\na,0,1,500,x,passed\nb,4000,4,60,y,failed\n";
+        fs::write(dir.path().join(name), text).expect("written");
+    }
+    let args =
+        ["trace", "stats", "a.csv", "--against", "b.csv", "--page", "both.html", "--plots", "both", "--json"];
+    let output = rota(dir.path(), &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(found["traces"][1]["by_end"]["failed"]["jobs"], 1, "{found:#}");
+    assert_eq!(found["traces"][0]["curves"]["per_hour_by_hour"].as_array().map(Vec::len), Some(24));
+    let page = fs::read_to_string(dir.path().join("both.html")).expect("a page");
+    assert!(page.contains("a.csv and b.csv") && page.matches("<svg").count() == 7, "{}", page.len());
+    assert!(dir.path().join("both/plots/demand.pdf").is_file());
 }
 
 /// Every file below the public traces is read, or refused for a reason that says what it is.

@@ -13,8 +13,8 @@ mod running;
 mod state;
 mod verbs;
 
-pub use basics::{allocation, cluster, event, ids, job, profile, resources, time, workload};
+pub use basics::{allocation, cluster, event, fault, ids, job, profile, resources, time, workload};
 pub use decision::{check, guards, plan, policy, reconcile, round};
-pub use running::{cache, digest, ledger, queue, recorder, simulation, world};
+pub use running::{cache, digest, ledger, losses, queue, recorder, simulation, world};
 pub use state::{difference, scheduler, snapshot, table};
 pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline, turns};

@@ -10,6 +10,7 @@ use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::check::{PlanViolation, check};
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::event::{Command, Event, StopCause};
+use rota_core::fault::Fault;
 use rota_core::fill::Walk;
 use rota_core::ids::{DatasetId, Incarnation, JobId, NodeId};
 use rota_core::job::{Costs, JobSpec};
@@ -22,7 +23,7 @@ use rota_core::scheduler::Scheduler;
 use rota_core::simulation::{RunSettings, Simulation, SimulationError, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Dataset, Fault, Workload};
+use rota_core::workload::{Dataset, Workload};
 
 fn cluster(nodes: u32, gpus: u32) -> Arc<Cluster> {
     Arc::new(Cluster::new("test", &[group(nodes, gpus, f64::from(gpus) * 3.0)]).expect("a cluster"))
@@ -73,9 +74,13 @@ fn a_restart_costs_time_and_the_first_start_does_not() {
 fn a_gang_that_loses_a_node_is_stopped_whole_and_loses_what_came_after_its_checkpoint() {
     let costs = Costs { checkpoint_every: Span::from_secs(400), ..Costs::default() };
     let gang = JobSpec { costs: Some(costs), ..job(0, 0, 4, 1_000.0) };
-    let at = |s: i64, is_up| Fault { time: Time(s * 1_000_000), node: NodeId(1), is_up };
-    let ledger =
-        run(&cluster(2, 2), &workload(vec![gang]), &[at(500, false), at(2_900, true)], &mut by(Key::Arrival));
+    let at = |s: i64, change: fn(Time, NodeId) -> Fault| change(Time(s * 1_000_000), NodeId(1));
+    let ledger = run(
+        &cluster(2, 2),
+        &workload(vec![gang]),
+        &[at(500, Fault::down), at(2_900, Fault::up)],
+        &mut by(Key::Arrival),
+    );
     assert_eq!(
         ledger.timeline.iter().map(|s| (s.slice.node.0, s.to.as_secs_f64())).take(2).collect::<Vec<_>>(),
         [(0, 500.0), (1, 500.0)]

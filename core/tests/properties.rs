@@ -14,6 +14,7 @@ use rota_core::allocation::WHOLE_GPU;
 use rota_core::check::check;
 use rota_core::cluster::{Cluster, NodeGroup};
 use rota_core::event::{Command, Event, StopCause};
+use rota_core::fault::Fault;
 use rota_core::fill::{Demand, Sequence, Walk};
 use rota_core::ids::{DatasetId, TenantId};
 use rota_core::job::JobSpec;
@@ -23,7 +24,7 @@ use rota_core::scheduler::Scheduler;
 use rota_core::simulation::{RunSettings, simulate};
 use rota_core::snapshot::Guards;
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Dataset, Fault, Workload};
+use rota_core::workload::{Dataset, Workload};
 
 fn settings() -> RunSettings {
     RunSettings {
@@ -88,7 +89,6 @@ proptest! {
         prop_assert!((held - ledger.gpu_time).abs() <= ledger.outcomes.len() as i128 * 10, "GPU time is counted alike");
     }
 
-    /// Every stretch of the timeline is on a node that was up, and no two overlap on one GPU.
     /// Fetching takes several rounds here, so that jobs are stopped while they wait.
     #[test]
     fn no_job_waits_for_data_longer_than_it_holds_gpus_and_no_fetch_is_faster_than_its_rate(seed in any::<u64>()) {
@@ -117,6 +117,7 @@ proptest! {
         prop_assert!(data.fetched_bytes as f64 <= most, "{:?} in {} s", data, ran_s);
     }
 
+    /// No two stretches of the timeline overlap on one GPU.
     #[test]
     fn no_gpu_ever_runs_two_jobs(seed in any::<u64>()) {
         let dice = &mut Dice(seed);

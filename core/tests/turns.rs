@@ -16,7 +16,7 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{RunSettings, admit_all, simulate};
 use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
-use rota_core::turns::{TurnRules, take_turns};
+use rota_core::turns::{Together, TurnRules, take_turns};
 
 /// Slices time and looks at every plan.
 struct Sliced<K, F> {
@@ -34,7 +34,11 @@ where
         let mut rows: Vec<u32> = (0..snapshot.jobs.len() as u32).collect();
         rows.sort_unstable_by_key(|row| snapshot.jobs.id(*row as usize));
         let keys: Vec<f64> = (0..snapshot.jobs.len()).map(|row| (self.key)(snapshot, row)).collect();
-        let runs = take_turns(snapshot, &rows, &TurnRules { most: self.most, together: Some(&keys) });
+        let rules = |together| TurnRules { most: self.most, together };
+        let runs = take_turns(snapshot, &rows, &rules(Together::Keys(&keys)));
+        let suit = |a: u32, b: u32| keys[a as usize] == keys[b as usize];
+        let by_pairs = take_turns(snapshot, &rows, &rules(Together::Pairs(&suit)));
+        assert_eq!(runs, by_pairs, "asked about pairs, equal keys are the same rule");
         (self.look)(snapshot, &runs);
         let run = |(row, allocation): &(u32, Allocation)| Run {
             job: snapshot.jobs.id(*row as usize),

@@ -1,28 +1,38 @@
 //! Wall-clock dates of logs, as seconds since 1970. A date without a time zone counts in whatever zone the log was kept: a trace
 //! starts at 0 with its first submission, so only differences matter.
 
-use std::sync::LazyLock;
-
-use time::format_description::{BorrowedFormatItem, parse_borrowed};
-use time::{Date, PrimitiveDateTime, Time};
-
-type Pattern = Vec<BorrowedFormatItem<'static>>;
-
-static DATE: LazyLock<Pattern> = LazyLock::new(|| pattern("[year]-[month]-[day]"));
-static TIME: LazyLock<Pattern> = LazyLock::new(|| pattern("[hour]:[minute]:[second]"));
+use time::{Date, Month, PrimitiveDateTime, Time};
 
 /// Seconds of `YYYY-MM-DD HH:MM:SS` (or with a `T` between, and perhaps `Z` or `+08:00` behind it); `None` when it is not such a
 /// date. A leap second, which the time crate does not know, counts as the second after `:59`.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked(10)?;
-    let date = Date::parse(date, &*DATE).ok()?;
-    let time = time.strip_prefix([' ', 'T'])?;
-    let (time, offset_s) = zone(time)?;
-    let (time, leap_s) = match time.strip_suffix(":60") {
-        Some(minute) => (Time::parse(&format!("{minute}:59"), &*TIME).ok()?, 1),
-        None => (Time::parse(time, &*TIME).ok()?, 0),
-    };
+    let (time, offset_s) = zone(time.strip_prefix([' ', 'T'])?)?;
+    let [year, month, day] = numbers(date, b'-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, b':', [2, 2, 2])?;
+    let leap_s = i64::from(second == 60);
+    let month = Month::try_from(month as u8).ok()?;
+    let date = Date::from_calendar_date(i32::from(year), month, day as u8).ok()?;
+    let time = Time::from_hms(hour as u8, minute as u8, second as u8 - leap_s as u8).ok()?;
     Some(PrimitiveDateTime::new(date, time).assume_utc().unix_timestamp() + leap_s - offset_s)
+}
+
+/// Three numbers of so many digits with a sign between them. By hand, because a log has a million of these, and only numbers are wanted
+/// of them.
+fn numbers(text: &str, between: u8, digits: [usize; 3]) -> Option<[u16; 3]> {
+    let mut rest = text.as_bytes();
+    let mut numbers = [0; 3];
+    for (at, (number, n_digits)) in numbers.iter_mut().zip(digits).enumerate() {
+        if at > 0 {
+            rest = rest.strip_prefix(&[between])?;
+        }
+        let (own, behind) = rest.split_at_checked(n_digits)?;
+        for digit in own {
+            *number = *number * 10 + u16::from(digit.is_ascii_digit().then(|| digit - b'0')?);
+        }
+        rest = behind;
+    }
+    rest.is_empty().then_some(numbers)
 }
 
 /// A time of day, and how many seconds its zone is ahead of UTC.
@@ -37,10 +47,6 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     let ahead_s = (0..24).contains(&hours).then_some(hours * 3_600 + minutes * 60)?;
     Some((time, if zone.starts_with('-') { -ahead_s } else { ahead_s }))
         .filter(|_| (0..60).contains(&minutes))
-}
-
-fn pattern(text: &'static str) -> Pattern {
-    parse_borrowed::<2>(text).expect("a pattern")
 }
 
 #[cfg(test)]

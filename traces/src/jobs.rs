@@ -15,9 +15,16 @@ pub(crate) const NO_TENANT: &str = "default";
 /// A workload while it is read: jobs in the order of the file.
 #[derive(Default)]
 pub(crate) struct JobList {
-    jobs: Vec<(JobSpec, Truth)>,
+    jobs: Vec<ReadJob>,
+    line: u64,
     tenants: Names,
     datasets: Vec<Dataset>,
+}
+
+struct ReadJob {
+    spec: Arc<JobSpec>,
+    truth: Truth,
+    line: u64,
 }
 
 /// Names by order of appearance.
@@ -68,20 +75,30 @@ impl JobList {
         DatasetId::from(self.datasets.len() - 1)
     }
 
+    /// Says in which line of the file the jobs are that are added next.
+    pub(crate) fn at_line(&mut self, line: u64) {
+        self.line = line;
+    }
+
     /// Adds a job whose profile is right and whose estimate is as given.
     pub(crate) fn push(&mut self, spec: JobSpec, work: f64) {
-        self.push_with(spec, Truth { work, pace: 1.0 });
+        self.push_with(spec, Truth::of(work));
     }
 
     /// Adds a job with all that really happens to it.
     pub(crate) fn push_with(&mut self, spec: JobSpec, truth: Truth) {
-        self.jobs.push((spec, truth));
+        self.jobs.push(ReadJob { spec: Arc::new(spec), truth, line: self.line });
     }
 
     /// Orders by arrival (those of one instant stay in file order) and numbers through.
-    pub(crate) fn finish(mut self) -> Workload {
-        if !self.jobs.is_sorted_by_key(|(spec, _)| spec.arrival) {
-            self.jobs.sort_by_key(|(spec, _)| spec.arrival);
+    pub(crate) fn finish(self) -> Workload {
+        self.finish_with_lines().0
+    }
+
+    /// The same with the line of each job.
+    pub(crate) fn finish_with_lines(mut self) -> (Workload, Vec<u64>) {
+        if !self.jobs.is_sorted_by_key(|job| job.spec.arrival) {
+            self.jobs.sort_by_key(|job| job.spec.arrival);
         }
         if self.tenants.names.is_empty() {
             self.tenants.intern(NO_TENANT);
@@ -90,12 +107,15 @@ impl JobList {
             Workload { tenants: self.tenants.names, datasets: self.datasets, ..Workload::default() };
         workload.jobs.reserve_exact(self.jobs.len());
         workload.truths.reserve_exact(self.jobs.len());
-        for (index, (mut spec, truth)) in self.jobs.into_iter().enumerate() {
-            spec.id = JobId::from(index);
-            workload.jobs.push(Arc::new(spec));
+        let mut lines = Vec::with_capacity(self.jobs.len());
+        for (index, ReadJob { mut spec, truth, line }) in self.jobs.into_iter().enumerate() {
+            // Nobody else has it yet, so nothing is copied.
+            Arc::make_mut(&mut spec).id = JobId::from(index);
+            workload.jobs.push(spec);
             workload.truths.push(truth);
+            lines.push(line);
         }
-        workload
+        (workload, lines)
     }
 }
 

@@ -2,11 +2,18 @@
 //! file, line, column, value and what was expected. What the columns mean is known to the readers.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use csv::StringRecord;
 use rota_core::time::Time;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::InputError;
+use crate::format::{ColumnMap, in_seconds};
+use crate::plain_text::RowBytes;
 use crate::source::Source;
 
 /// What to do with a row that makes no sense.
@@ -31,9 +38,19 @@ pub struct DroppedRow {
 /// A table of which the headings are known.
 pub(crate) struct Rows<'s> {
     file: &'s str,
-    text: &'s str,
     header: StringRecord,
-    reader: csv::Reader<&'s [u8]>,
+    reader: csv::Reader<Box<dyn Read + 's>>,
+    row_bytes: RowBytes,
+    translation: Option<Translation<'s>>,
+}
+
+/// How a table of the user's own becomes Rota's.
+struct Translation<'s> {
+    columns: &'s ColumnMap,
+    /// Seconds in a unit of each column.
+    units: Vec<f64>,
+    first_date_s: Option<i64>,
+    original: StringRecord,
 }
 
 /// One row of a table, whose cells it turns into values.
@@ -47,6 +64,8 @@ pub(crate) struct Row<'r> {
     pub(crate) index: usize,
 }
 
+/// Bytes that are read from a file at once.
+const BUFFER_BYTES: usize = 64 << 10;
 /// Seconds beyond this (about 30,000 years) would not fit microseconds with room to add.
 const MOST_SECONDS: f64 = 1e12;
 /// A job that takes longer (100 years) is a mistake, most often one of units.
@@ -55,44 +74,56 @@ pub(crate) const MOST_RUN_S: f64 = 100.0 * 365.25 * 86_400.0;
 impl<'s> Rows<'s> {
     /// A table with headings.
     pub(crate) fn with_header(source: &'s Source) -> Result<Self, InputError> {
-        Self::separated(source, StringRecord::new(), source.separator(), true).headed()
+        Self::separated(source, StringRecord::new(), source.separator(), true)?.headed()
     }
 
     /// A table with headings whose cells stand between bars, without quotes.
     pub(crate) fn piped(source: &'s Source) -> Result<Self, InputError> {
-        Self::separated(source, StringRecord::new(), '|', false).headed()
+        Self::separated(source, StringRecord::new(), '|', false)?.headed()
     }
 
     /// A table whose columns are fixed.
-    pub(crate) fn without_header(source: &'s Source, header: StringRecord) -> Self {
+    pub(crate) fn without_header(source: &'s Source, header: StringRecord) -> Result<Self, InputError> {
         Self::separated(source, header, source.separator(), true)
     }
 
     /// A table whose columns are fixed and whose cells stand between tabs, without quotes.
-    pub(crate) fn tabbed(source: &'s Source, header: StringRecord) -> Self {
+    pub(crate) fn tabbed(source: &'s Source, header: StringRecord) -> Result<Self, InputError> {
         Self::separated(source, header, '\t', false)
     }
 
-    fn separated(source: &'s Source, header: StringRecord, separator: char, has_quotes: bool) -> Self {
+    fn separated(
+        source: &'s Source,
+        header: StringRecord,
+        separator: char,
+        has_quotes: bool,
+    ) -> Result<Self, InputError> {
+        let row_bytes = RowBytes::default();
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .delimiter(separator as u8)
+            .terminator(csv::Terminator::Any(b'\n'))
             .quoting(has_quotes)
-            .trim(csv::Trim::All)
-            .from_reader(source.text.as_bytes());
-        Rows { file: &source.name, text: &source.text, header, reader }
+            .buffer_capacity(BUFFER_BYTES)
+            .from_reader(source.lines(Rc::clone(&row_bytes))?);
+        let translation = source.columns().map(|columns| Translation {
+            columns,
+            units: Vec::new(),
+            first_date_s: None,
+            original: StringRecord::new(),
+        });
+        Ok(Rows { file: &source.name, header, reader, row_bytes, translation })
     }
 
     /// The same with its first line as headings.
     fn headed(mut self) -> Result<Self, InputError> {
         let mut header = StringRecord::new();
-        self.reader.read_record(&mut header).map_err(|e| csv_error(self.file, &e))?;
+        let line = self.next_record(&mut header)?.unwrap_or(1);
         header.trim();
         if header.is_empty() {
             return Err(InputError::expected(self.file, "a line of column headings").at_line(1));
         }
-        let line = line_of(self.text, &header);
         for (column, heading) in header.iter().enumerate() {
             if !heading.is_empty() && header.iter().take(column).any(|earlier| earlier == heading) {
                 let wrong = InputError::expected(self.file, "each column once").at_line(line);
@@ -100,7 +131,21 @@ impl<'s> Rows<'s> {
             }
         }
         self.header = header;
+        if let Some(translation) = &mut self.translation {
+            let named = translation.columns.headings(self.file, &self.header)?;
+            self.header = named.iter().map(|(heading, _)| heading.as_str()).collect();
+            translation.units = named.into_iter().map(|(_, unit_s)| unit_s).collect();
+        }
         Ok(self)
+    }
+
+    /// The next row and the line it begins in; `None` at the end. The library counts lines from where it looked for the row, empty
+    /// ones first, so the line follows from where it ended.
+    fn next_record(&mut self, record: &mut StringRecord) -> Result<Option<u64>, InputError> {
+        self.row_bytes.set(0);
+        let is_row = self.reader.read_record(record).map_err(|e| csv_error(self.file, &e))?;
+        let within = memchr::memchr_iter(b'\n', record.as_slice().as_bytes()).count() as u64;
+        Ok(is_row.then(|| self.reader.position().line().saturating_sub(within + 1).max(1)))
     }
 
     /// The column with one of these headings.
@@ -132,13 +177,26 @@ impl<'s> Rows<'s> {
         let mut record = StringRecord::new();
         let mut dropped = Vec::new();
         let mut index = 0;
-        while self.reader.read_record(&mut record).map_err(|e| csv_error(self.file, &e))? {
-            let line = line_of(self.text, &record);
+        while let Some(line) = self.next_record(&mut record)? {
+            if let Some(translation) = &mut self.translation {
+                translation.apply(&mut record);
+            }
             let row = Row { file: self.file, header: &self.header, record: &record, line, index };
             hand_over(&row, mode, &mut dropped, &mut take)?;
             index += 1;
         }
         Ok(dropped)
+    }
+}
+
+impl Translation<'_> {
+    fn apply(&mut self, record: &mut StringRecord) {
+        std::mem::swap(record, &mut self.original);
+        record.clear();
+        for (at, cell) in self.original.iter().enumerate() {
+            let unit_s = self.units.get(at).copied().unwrap_or(1.0);
+            record.push_field(&in_seconds(cell.trim(), unit_s, &mut self.first_date_s));
+        }
     }
 }
 
@@ -149,15 +207,30 @@ pub(crate) fn each_line(
     mode: BadRows,
     mut take: impl FnMut(&Row<'_>) -> Result<(), InputError>,
 ) -> Result<Vec<DroppedRow>, InputError> {
-    let mut dropped = Vec::new();
-    let lines = (1..).zip(source.text.lines().map(str::trim));
-    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(';'));
-    for (index, (line, text)) in lines.enumerate() {
-        let record: StringRecord = text.split_whitespace().collect();
+    let row_bytes = RowBytes::default();
+    let mut lines = BufReader::with_capacity(BUFFER_BYTES, source.lines(Rc::clone(&row_bytes))?);
+    let (mut dropped, mut record, mut text) = (Vec::new(), StringRecord::new(), String::new());
+    let (mut line, mut index) = (0, 0);
+    loop {
+        row_bytes.set(0);
+        text.clear();
+        line += 1;
+        let read = lines.read_line(&mut text);
+        let n_bytes = read
+            .map_err(|e| InputError::problem(&source.name, format!("cannot be read: {e}")).at_line(line))?;
+        if n_bytes == 0 {
+            return Ok(dropped);
+        }
+        let text = text.trim();
+        if text.is_empty() || text.starts_with(';') {
+            continue;
+        }
+        record.clear();
+        text.split_whitespace().for_each(|cell| record.push_field(cell));
         let row = Row { file: &source.name, header, record: &record, line, index };
         hand_over(&row, mode, &mut dropped, &mut take)?;
+        index += 1;
     }
-    Ok(dropped)
 }
 
 fn hand_over(
@@ -176,55 +249,76 @@ fn hand_over(
     }
 }
 
-/// The line that a record begins in. The reader counts from where it looked for the record: empty lines come first.
-fn line_of(text: &str, record: &StringRecord) -> u64 {
-    let Some(position) = record.position() else { return 0 };
-    let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or_default();
-    position.line() + rest.iter().take_while(|byte| **byte == b'\n').count() as u64
-}
-
-/// Names of jobs, each of which must be there once, with where they were first seen.
+/// Names of jobs, each of which must be there once, with where they were first seen. Names are kept as their 128-bit hashes: a
+/// million of them fit in 50 MB, however long they are.
 #[derive(Default)]
 pub(crate) struct UniqueNames {
-    seen: HashMap<String, u64>,
+    seen: HashMap<u128, u64, BuildHasherDefault<AsIs>>,
+}
+
+/// The hasher of what is a hash already.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, hash: u128) {
+        self.0 = hash as u64;
+    }
 }
 
 impl UniqueNames {
     /// The name in a cell.
     pub(crate) fn take<'r>(&mut self, row: &Row<'r>, column: usize) -> Result<&'r str, InputError> {
         let name = row.text(column);
-        self.take_text(row, column, name).map(|_| name)
+        self.take_text(row, column, name)?;
+        Ok(name)
+    }
+
+    /// The name in a cell, or the row's number where there is none.
+    pub(crate) fn take_or_number(
+        &mut self,
+        row: &Row<'_>,
+        column: Option<usize>,
+    ) -> Result<String, InputError> {
+        match row.maybe(column) {
+            Some((column, _)) => self.take(row, column).map(str::to_owned),
+            None => Ok(row.index.to_string()),
+        }
     }
 
     /// A name made of a cell and others.
-    pub(crate) fn take_text(
-        &mut self,
-        row: &Row<'_>,
-        column: usize,
-        name: &str,
-    ) -> Result<String, InputError> {
+    pub(crate) fn take_text(&mut self, row: &Row<'_>, column: usize, name: &str) -> Result<(), InputError> {
         if name.is_empty() {
             return Err(row.expected(column, "a name for the job"));
         }
-        match self.seen.insert(name.to_owned(), row.line) {
-            None => Ok(name.to_owned()),
-            Some(first) => {
-                let what = format!("a name that no other job has (line {first} has it)");
-                self.seen.insert(name.to_owned(), first);
-                Err(row.expected(column, what))
+        match self.seen.entry(xxh3_128(name.as_bytes())) {
+            Entry::Vacant(new) => {
+                new.insert(row.line);
+                Ok(())
+            }
+            Entry::Occupied(first) => {
+                Err(row
+                    .expected(column, format!("a name that no other job has (line {} has it)", first.get())))
             }
         }
     }
 
-    /// A name that is not from a table; the error is the number of the job that has it.
-    pub(crate) fn take_name(&mut self, name: &str) -> Result<String, u64> {
-        let number = self.seen.len() as u64 + 1;
-        match self.seen.get(name) {
-            Some(first) => Err(*first),
-            None => {
-                self.seen.insert(name.to_owned(), number);
-                Ok(name.to_owned())
+    /// A name that is not from a table, of job number `number`; the error is the number of the job that has it.
+    pub(crate) fn take_name(&mut self, name: &str, number: u64) -> Result<(), u64> {
+        match self.seen.entry(xxh3_128(name.as_bytes())) {
+            Entry::Vacant(new) => {
+                new.insert(number);
+                Ok(())
             }
+            Entry::Occupied(first) => Err(*first.get()),
         }
     }
 }
@@ -240,7 +334,7 @@ impl<'r> Row<'r> {
 
     /// The text of a cell.
     pub(crate) fn text(&self, column: usize) -> &'r str {
-        self.record.get(column).unwrap_or("")
+        self.record.get(column).unwrap_or("").trim()
     }
 
     /// The text of a cell that may be missing: no such column, or nothing in it.

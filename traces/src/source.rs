@@ -1,23 +1,45 @@
 //! Text with a name: what every reader takes. The only place of this crate that opens files.
 
+use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
 use crate::error::InputError;
+use crate::format::ColumnMap;
+use crate::pack::{self, Packing, read_all, unreadable};
+use crate::plain_text::{PlainText, RowBytes};
 
 /// A text and the name it goes by in messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// For messages and for detection by extension: a path, or the name of a built-in.
     pub name: String,
-    /// The whole content, unpacked, without a byte-order mark, with `\n` at the ends of lines.
+    /// The whole content, unpacked, without a byte-order mark, with `\n` at the ends of lines. Of a large table that
+    /// [`Source::open_trace`] opened, its beginning.
     pub text: String,
+    /// Where the rest is, if the text is only the beginning.
+    rest: Option<LargeTable>,
+    /// Which columns are which, where the user says so.
+    columns: Option<ColumnMap>,
 }
 
-/// Nothing larger is read: a file past this is a mistake, not a trace.
+/// A table that is read from its file row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LargeTable {
+    path: PathBuf,
+    packing: Packing,
+}
+
+/// Nothing larger is held in memory: a file past this is a mistake, not a trace.
 pub const MAX_BYTES: u64 = 4 << 30;
+
+/// Tables in files larger than this are read row by row.
+const LARGE_BYTES: u64 = 1 << 20;
+
+/// So much of a large table is looked at to recognise it.
+const BEGINNING_BYTES: u64 = 256 << 10;
 
 /// The path that means standard input.
 pub const STANDARD_INPUT_PATH: &str = "-";
@@ -25,41 +47,69 @@ pub const STANDARD_INPUT_PATH: &str = "-";
 /// What standard input is called in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
-/// The first bytes of whatever gzip packed.
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-
 impl Source {
     /// A text that is already here.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Source { name: name.into(), text: text.into() }
+        Source { name: name.into(), text: text.into(), rest: None, columns: None }
     }
 
-    /// Reads a file; one that ends in `.gz` is unpacked. `-` is standard input.
+    /// Reads a file and unpacks it (gzip, Zstandard, zip, Parquet). `-` is standard input, `a.zip/b.csv` a file of an archive.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         if path == Path::new(STANDARD_INPUT_PATH) {
-            return Self::of_standard_input();
+            let packed = read_all(STANDARD_INPUT, std::io::stdin().lock(), MAX_BYTES)?;
+            let (_, bytes) = pack::unpack(STANDARD_INPUT, packed, None, MAX_BYTES)?;
+            return Self::from_bytes(STANDARD_INPUT, bytes);
         }
+        let (path, entry) = archive_and_entry(path);
         let name = path.display().to_string();
-        let unreadable = |e: std::io::Error| InputError::problem(&name, format!("cannot be read: {e}"));
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        let is_packed = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-        let bytes = if is_packed {
-            read_all(&name, flate2::read::MultiGzDecoder::new(file))?
-        } else {
-            read_all(&name, file)?
-        };
-        Self::from_bytes(name, bytes)
+        let file = File::open(&path).map_err(|e| unreadable(&name, &e))?;
+        let packed = read_all(&name, file, MAX_BYTES)?;
+        let (entry, bytes) = pack::unpack(&name, packed, entry.as_deref(), MAX_BYTES)?;
+        Self::from_bytes(entry.map_or(name.clone(), |entry| format!("{name}/{entry}")), bytes)
     }
 
-    /// Reads standard input to its end. It has no name that could end in `.gz`: packed bytes are known by how they begin.
-    fn of_standard_input() -> Result<Self, InputError> {
-        let bytes = read_all(STANDARD_INPUT, std::io::stdin().lock())?;
-        let bytes = if bytes.starts_with(&GZIP_MAGIC) {
-            read_all(STANDARD_INPUT, flate2::read::MultiGzDecoder::new(bytes.as_slice()))?
-        } else {
-            bytes
-        };
-        Self::from_bytes(STANDARD_INPUT, bytes)
+    /// The same for a trace: a large table is not held in memory, but read from its file row by row. What can be read only once (a
+    /// pipe), JSON, archives and Parquet are held.
+    pub fn open_trace(path: &Path) -> Result<Self, InputError> {
+        let is_large = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > LARGE_BYTES);
+        let large = if is_large { Self::open_large(path)? } else { None };
+        large.map_or_else(|| Self::open(path), Ok)
+    }
+
+    fn open_large(path: &Path) -> Result<Option<Self>, InputError> {
+        let name = path.display().to_string();
+        let mut first = [0; 4];
+        let file = File::open(path).map_err(|e| unreadable(&name, &e))?;
+        file.take(4).read(&mut first).map_err(|e| unreadable(&name, &e))?;
+        let rest = LargeTable { path: path.to_owned(), packing: Packing::of(&first) };
+        if matches!(rest.packing, Packing::Zip | Packing::Parquet) {
+            return Ok(None);
+        }
+        let beginning = rest.open(&name, RowBytes::default())?;
+        let beginning = read_all(&name, beginning.take(BEGINNING_BYTES), BEGINNING_BYTES)?;
+        // The last line may be cut, within a character too.
+        let end = memchr::memrchr(b'\n', &beginning).map_or(beginning.len(), |at| at + 1);
+        let text = String::from_utf8_lossy(&beginning[..end]).into_owned();
+        let is_json = text.trim_start().starts_with(['[', '{']);
+        Ok((!is_json).then_some(Source { rest: Some(rest), ..Source::new(name, text) }))
+    }
+
+    /// The same as a table whose columns the user has named.
+    pub(crate) fn with_columns(self, columns: ColumnMap) -> Self {
+        Source { columns: Some(columns), ..self }
+    }
+
+    /// Which columns are which, where the user says so.
+    pub(crate) fn columns(&self) -> Option<&ColumnMap> {
+        self.columns.as_ref()
+    }
+
+    /// All of a table, with plain line ends.
+    pub(crate) fn lines(&self, row_bytes: RowBytes) -> Result<Box<dyn Read + '_>, InputError> {
+        match &self.rest {
+            Some(large) => large.open(&self.name, row_bytes),
+            None => Ok(Box::new(PlainText::new(self.text.as_bytes(), row_bytes))),
+        }
     }
 
     /// A built-in by its name, or a file. The last three only word the error: `expected a FILE file or one of the built-in
@@ -108,13 +158,14 @@ impl Source {
             Some(rest) => rest.to_owned(),
             None => text,
         };
-        Ok(Source { name, text: with_plain_line_ends(text) })
+        Ok(Source::new(name, with_plain_line_ends(text)))
     }
 
     /// Whether the name ends in `extension`, packed or not.
     pub(crate) fn has_extension(&self, extension: &str) -> bool {
         let lower = self.name.to_ascii_lowercase();
-        lower.trim_end_matches(".gz").ends_with(&format!(".{extension}"))
+        let packed = pack::EXTENSIONS.iter().find_map(|packed| lower.strip_suffix(packed));
+        packed.unwrap_or(&lower).ends_with(&format!(".{extension}"))
     }
 
     /// What stands between the cells of a table: blanks in `.txt` files, commas in all others. Standard input has no extension, so
@@ -140,15 +191,23 @@ fn with_plain_line_ends(text: String) -> String {
     }
 }
 
-fn read_all(name: &str, reader: impl Read) -> Result<Vec<u8>, InputError> {
-    let mut bytes = Vec::new();
-    let read = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|e| InputError::problem(name, format!("cannot be read: {e}")))?;
-    match bytes.len() as u64 {
-        too_many if too_many > MAX_BYTES => {
-            Err(InputError::expected(name, format!("at most {MAX_BYTES} bytes")))
-        }
-        _ => Ok(bytes),
+impl LargeTable {
+    fn open(&self, name: &str, row_bytes: RowBytes) -> Result<Box<dyn Read>, InputError> {
+        let file = File::open(&self.path).map_err(|e| unreadable(name, &e))?;
+        let unpacked =
+            self.packing.stream(file).ok_or_else(|| InputError::problem(name, "cannot be read by rows"))?;
+        let unpacked = unpacked.map_err(|e| unreadable(name, &e))?;
+        Ok(Box::new(PlainText::new(unpacked, row_bytes)))
+    }
+}
+
+/// A file, or an archive on the way to it and what is to be found there.
+fn archive_and_entry(path: &Path) -> (PathBuf, Option<String>) {
+    let archive = path.ancestors().skip(1).find(|parent| parent.is_file());
+    let entry = archive.and_then(|archive| path.strip_prefix(archive).ok()?.to_str().map(str::to_owned));
+    match (archive, entry) {
+        (Some(archive), Some(entry)) => (archive.to_owned(), Some(entry)),
+        _ => (path.to_owned(), None),
     }
 }
 
@@ -186,11 +245,45 @@ mod tests {
         assert_eq!(Source::new(STANDARD_INPUT, "a,b c\n1,2\n").separator(), ',');
         assert_eq!(Source::new("t.csv", "a b\n1 2\n").separator(), ',');
         assert_eq!(Source::new("t.txt.gz", "a,b\n").separator(), ' ');
+        assert_eq!(Source::new("t.txt.zst", "a,b\n").separator(), ' ');
     }
 
     #[test]
     fn a_stem_is_the_bare_name() {
         assert_eq!(Source::new("a/b/philly.csv.gz", "").stem(), "philly");
         assert_eq!(Source::new("default", "").stem(), "default");
+    }
+
+    #[test]
+    fn a_large_table_is_the_same_by_rows_as_in_memory() {
+        let folder = std::env::temp_dir().join(format!("rota-large-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let rows: String = (0..100_000).map(|n| format!("{n},\"x, y\",{}\r\n", n * 7)).collect();
+        let text = format!("\u{feff}id,what,more\r\n{rows}");
+        let (plain, packed) = (folder.join("t.csv"), folder.join("t.csv.zst"));
+        std::fs::write(&plain, &text).expect("written");
+        let mut noise = text.clone();
+        noise.extend(
+            (0..40_000u64)
+                .map(|n| format!("{n},{:x},{:x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15), n * n * n)),
+        );
+        std::fs::write(&packed, zstd::stream::encode_all(noise.as_bytes(), 1).expect("packed"))
+            .expect("written");
+        let all = |source: &Source| {
+            let mut all = String::new();
+            let mut lines = std::io::BufReader::new(source.lines(RowBytes::default()).expect("opened"));
+            let mut n_rows = 0;
+            while std::io::BufRead::read_line(&mut lines, &mut all).is_ok_and(|n| n > 0) && n_rows < 90_000 {
+                n_rows += 1;
+            }
+            all
+        };
+        let (held, by_rows) = (Source::open(&plain), Source::open_trace(&plain));
+        let by_rows = by_rows.expect("readable");
+        assert!(by_rows.rest.is_some() && by_rows.text.len() < 300_000 && by_rows.text.starts_with("id,"));
+        assert_eq!(all(&by_rows), all(&held.expect("readable")));
+        let of_packed = Source::open_trace(&packed).expect("readable");
+        assert_eq!(all(&of_packed), all(&by_rows));
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rota_traces::check::check;
+use rota_traces::check::{Severity, check};
 use rota_traces::format::{self, Setting, write_rota};
 use rota_traces::generate::{DeadlineOptions, Recipe, WorkloadOptions, generate};
 use rota_traces::source::Source;
@@ -66,9 +66,9 @@ fn every_canonical_trace_can_run_on_its_cluster() {
         let read =
             format::read(&Source::open(&path(name)).expect(name), None, &Setting::new(&cluster, &profiles))
                 .expect(name);
-        let odd: Vec<String> = check(&read.workload, &cluster)
+        let odd: Vec<String> = check(&read.workload, &read.dropped, &read.lines, &cluster)
             .iter()
-            .filter(|f| f.oddity.is_impossible())
+            .filter(|f| f.severity() == Severity::Error)
             .map(ToString::to_string)
             .collect();
         assert_eq!(odd, Vec::<String>::new(), "{name}");

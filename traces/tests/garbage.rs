@@ -1,6 +1,9 @@
 //! No input makes a reader panic, and what it accepts the engine can take.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
+use rota_core::job::JobSpec;
 use rota_traces::format::{self, ColumnMap, Format, Setting};
 use rota_traces::generate::{self, WorkloadOptions};
 use rota_traces::rows::BadRows;
@@ -120,7 +123,9 @@ fn read_everything(name: &str, text: &str) {
     }
     drop(format::detect(&source));
     if let Ok(mapped) = "job_id=id,arrival_s=submit_time:min,gpus=num_gpu".parse::<ColumnMap>() {
-        drop(mapped.apply(&source));
+        let mapped = mapped.apply(source.clone());
+        let setting = Setting { bad_rows: BadRows::Skip, ..Setting::new(&cluster, &synergy) };
+        drop(format::read(&mapped, None, &setting));
     }
     drop(cluster::toml::read(&source));
     drop(cluster::ini::read(&source));
@@ -148,6 +153,63 @@ fn the_sound_texts_are_sound() {
     }
     profile::read(&Source::new(SOUND[N_TRACES + 3].0, SOUND[N_TRACES + 3].1)).expect("a profile");
     generate::read(&Source::new(SOUND[N_TRACES + 4].0, SOUND[N_TRACES + 4].1)).expect("a workload");
+}
+
+/// All but the names: some formats have none, and the line is the name.
+fn facts(jobs: &[Arc<JobSpec>]) -> Vec<JobSpec> {
+    jobs.iter().map(|job| JobSpec { name: "".into(), ..JobSpec::clone(job) }).collect()
+}
+
+/// A byte-order mark, any line ends, a last line without one, empty lines: the same jobs, and a bad row is found where it stands.
+#[test]
+fn line_ends_marks_and_empty_lines_change_nothing_and_lines_are_counted_right() {
+    let (cluster, synergy) =
+        (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
+    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    for (name, sound) in SOUND[..N_TRACES].iter().filter(|(name, _)| !name.ends_with(".json")) {
+        let setting = Setting::new(&cluster, if *name == "ef.csv" { &elastic } else { &synergy });
+        let read = |text: &str| {
+            let source = Source::from_bytes(*name, text.as_bytes().to_vec()).expect("text");
+            format::read(&source, None, &setting)
+        };
+        let plain = read(sound).expect(name).workload;
+        for end in ["\n", "\r\n", "\r"] {
+            let lines: Vec<&str> = sound.trim_end().lines().collect();
+            let variant = format!("\u{feff}{}", lines.join(&format!("{end}{end}")));
+            let read_again = read(&variant).expect(name).workload;
+            assert_eq!(
+                (read_again.truths, facts(&read_again.jobs)),
+                (plain.truths.clone(), facts(&plain.jobs)),
+                "{name} {end:?}"
+            );
+            // After n lines and as many empty ones comes one that makes no sense.
+            let spoilt = format!("{variant}{end}{end}what is this{end}");
+            let error = read(&spoilt).expect_err(name);
+            assert_eq!(error.location.line, 2 * lines.len() as u64 + 1, "{name} {end:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn cells_in_quotes_may_hold_commas_and_line_ends() {
+    let (cluster, synergy) =
+        (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
+    let text = "job_id,arrival_s,gpus,iterations,tenant\r\n\"a, b\",0,1,10,\"x\r\ny\"\r\nc,1,many,10,z\r\n";
+    let source = Source::from_bytes("t.csv", text.into()).expect("text");
+    let setting = Setting { bad_rows: BadRows::Skip, ..Setting::new(&cluster, &synergy) };
+    let read = format::read(&source, None, &setting).expect("one row is sound");
+    assert_eq!((&*read.workload.jobs[0].name, read.workload.tenants[0].as_str()), ("a, b", "x\ny"));
+    assert_eq!((read.lines.of(read.workload.jobs[0].id), read.dropped[0].line), (Some(2), 4));
+}
+
+#[test]
+fn a_quote_that_is_left_open_ends_the_reading_not_the_memory() {
+    let (cluster, synergy) =
+        (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
+    let text = format!("job_id,arrival_s,gpus,iterations\n\"a,0,1,10\n{}", "b,0,1,10\n".repeat(2_000_000));
+    let error = format::read(&Source::new("t.csv", text), None, &Setting::new(&cluster, &synergy))
+        .expect_err("no end");
+    assert!(error.to_string().contains("is a quote left open?"), "{error}");
 }
 
 proptest! {

@@ -133,15 +133,25 @@ impl Cluster {
 
     /// The same cluster with one more node at its end: the first of the group, under a name and in a rack.
     pub fn join(&self, name: &str, rack: u32, group: &NodeGroup) -> Result<Self, ClusterError> {
-        if group.n_gpus > MAX_GPUS_PER_NODE {
-            return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
-        }
+        self.join_all([(name, rack, group)])
+    }
+
+    /// The same cluster with more nodes at its end, each as in [`Cluster::join`].
+    pub fn join_all<'a>(
+        &self,
+        nodes: impl IntoIterator<Item = (&'a str, u32, &'a NodeGroup)>,
+    ) -> Result<Self, ClusterError> {
         let mut cluster = self.clone();
-        cluster.add_group(&NodeGroup { count: 1, racks: 1, ..group.clone() }, rack);
-        if let Some(node) = cluster.nodes.last_mut() {
-            node.name = name.to_owned();
+        for (name, rack, group) in nodes {
+            if group.n_gpus > MAX_GPUS_PER_NODE {
+                return Err(ClusterError::TooManyGpus { n_gpus: group.n_gpus });
+            }
+            cluster.add_group(&NodeGroup { count: 1, racks: 1, ..group.clone() }, rack);
+            if let Some(node) = cluster.nodes.last_mut() {
+                node.name = name.to_owned();
+            }
+            cluster.n_gpus += group.n_gpus;
         }
-        cluster.n_gpus += group.n_gpus;
         cluster.note_extremes();
         Ok(cluster)
     }

@@ -6,6 +6,7 @@ use crate::allocation::Allocation;
 use crate::cluster::NodeGroup;
 use crate::ids::{DatasetId, Incarnation, JobId, NodeId};
 use crate::job::JobSpec;
+use crate::workload::RecordedEnd;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +39,15 @@ pub enum Event {
         job: JobId,
         /// Which launch of it.
         incarnation: Incarnation,
+    },
+    /// A job ended without having done what it was to do, for good: with an error of its own, or killed.
+    JobFailed {
+        /// The job that failed; it leaves the table.
+        job: JobId,
+        /// Which launch of it.
+        incarnation: Incarnation,
+        /// How it ended.
+        end: RecordedEnd,
     },
     /// A launch ended before its work was done, without an order to stop: the job waits again.
     JobRequeued {

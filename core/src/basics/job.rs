@@ -9,7 +9,7 @@ use crate::profile::{Profile, Shape};
 use crate::resources::Host;
 use crate::time::{Span, Time};
 
-/// What a user submitted.
+/// What a user submitted. Written down, it is without its profile.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct JobSpec {
     /// Its number, in the order of submission.

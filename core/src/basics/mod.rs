@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod cluster;
 pub mod event;
+pub mod fault;
 pub mod ids;
 pub mod job;
 pub mod profile;

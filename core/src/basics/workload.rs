@@ -26,6 +26,47 @@ pub struct Truth {
     pub work: f64,
     /// Its real speed relative to its profile: 1 when the profile is right.
     pub pace: f64,
+    /// How it ended where it was recorded; its work is what it had done until then.
+    pub end: RecordedEnd,
+    /// How often it was started where it was recorded; 0 when nobody counted.
+    pub attempts: u32,
+}
+
+/// How a job ended in the cluster whose log a trace is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordedEnd {
+    /// The trace does not say, or the job still ran when the log was taken.
+    #[default]
+    Unknown,
+    /// It did what it was to do.
+    Passed,
+    /// It ended with an error of its own, or its node failed.
+    Failed,
+    /// Its owner, a time limit or the cluster ended it.
+    Killed,
+}
+
+impl Truth {
+    /// So much work, at the speed of the profile; how it ends is not recorded.
+    pub fn of(work: f64) -> Self {
+        Truth { work, pace: 1.0, end: RecordedEnd::Unknown, attempts: 0 }
+    }
+}
+
+impl RecordedEnd {
+    /// Every end with its word in Rota's traces.
+    pub const WORDS: [(RecordedEnd, &'static str); 3] =
+        [(RecordedEnd::Passed, "passed"), (RecordedEnd::Failed, "failed"), (RecordedEnd::Killed, "killed")];
+
+    /// Whether the job came to its end without having done what it was to do.
+    pub fn is_premature(self) -> bool {
+        matches!(self, RecordedEnd::Failed | RecordedEnd::Killed)
+    }
+
+    /// Its word in Rota's traces; nothing for the unknown.
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(end, _)| *end == self).map_or("", |(_, word)| word)
+    }
 }
 
 /// Data that jobs read.
@@ -37,17 +78,6 @@ pub struct Dataset {
     pub bytes: u64,
     /// The node it lives on; `None` is the remote store.
     pub home: Option<NodeId>,
-}
-
-/// A failure or a recovery of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// When the node fails or recovers.
-    pub time: Time,
-    /// Index of the node in the cluster.
-    pub node: NodeId,
-    /// Whether it recovers (otherwise it fails).
-    pub is_up: bool,
 }
 
 /// A workload that cannot be simulated.

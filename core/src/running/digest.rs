@@ -29,6 +29,7 @@ enum Tag {
     JobReturned = 16,
     NodeClosed = 17,
     NodeOpened = 18,
+    JobFailed = 19,
     Admit = 20,
     Decline = 21,
     Stop = 22,
@@ -58,6 +59,9 @@ impl Digest {
             }
             Event::JobFinished { job, incarnation } => {
                 self.line(Tag::JobFinished, now, job.0, incarnation.0.into())
+            }
+            Event::JobFailed { job, incarnation, end } => {
+                self.line(Tag::JobFailed, now, job.0, u64::from(incarnation.0) << 2 | *end as u64);
             }
             Event::JobCancelled { job } => self.line(Tag::JobCancelled, now, job.0, 0),
             Event::JobRequeued { job, done, .. } => self.line(Tag::JobRequeued, now, job.0, done.to_bits()),
@@ -156,6 +160,7 @@ mod tests {
     use crate::job::{Deadline, GpuRequest, JobSpec};
     use crate::profile::Profile;
     use crate::resources::Host;
+    use crate::workload::RecordedEnd;
 
     fn spec() -> Arc<JobSpec> {
         Arc::new(JobSpec {
@@ -196,6 +201,7 @@ mod tests {
             Event::JobCorrected(spec()),
             Event::JobStopped { job, incarnation, done },
             Event::JobFinished { job, incarnation },
+            Event::JobFailed { job, incarnation, end: RecordedEnd::Unknown },
             Event::JobRequeued { job, incarnation, done },
             Event::JobCancelled { job },
             Event::NodeJoined { name: "".into(), rack: 0, group: Arc::new(group) },

@@ -121,6 +121,32 @@ pub struct DataUse {
     pub waited: Span,
 }
 
+/// What failed, and what that cost. GPU time is in GPU-microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultUse {
+    /// Failures of nodes.
+    pub node_failures: u64,
+    /// Failures of single GPUs.
+    pub gpu_failures: u64,
+    /// How often a node became slow.
+    pub slowdowns: u64,
+    /// Launches that a failure ended.
+    pub stops: u64,
+    /// GPU time whose work was lost, because it came after the last checkpoint or the checkpoint was lost too.
+    pub lost: i128,
+    /// GPU time in which jobs held GPUs and did not work yet: restarts and waiting for data.
+    pub overhead: i128,
+    /// GPU time of work by jobs that ended without having done what they were to do.
+    pub premature: i128,
+    /// GPU time that nodes and GPUs were down.
+    pub down: i128,
+    /// How long jobs took from a failure until they had again what they had done before it. A job that is hit again before
+    /// that counts once, from the first failure on.
+    pub recoveries: Vec<Span>,
+    /// Failures from which a job had not recovered when the run ended.
+    pub unrecovered: u64,
+}
+
 /// A stretch of time in which a job held the same on one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
@@ -157,14 +183,16 @@ pub struct Ledger {
     pub worth_time_s: f64,
     /// Integral of CPUs held over time, CPU-seconds.
     pub cpu_time_s: f64,
-    /// First arrival and last end.
+    /// When the first job arrived.
     pub first: Option<Time>,
-    /// See `first`.
+    /// When the last job ended, of those that did.
     pub last: Option<Time>,
     /// The last arrival, with the integral of GPUs held up to it; `None` where arrivals were not recorded.
     pub loaded: Option<(Time, i128)>,
-    /// How jobs came to their data; `None` when no job reads a data set.
+    /// How jobs got their data; `None` when no job reads a data set.
     pub data: Option<DataUse>,
+    /// What failures cost; `None` when nothing can fail.
+    pub faults: Option<FaultUse>,
     /// Digest over all events and commands.
     pub digest: String,
 }

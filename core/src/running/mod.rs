@@ -3,7 +3,9 @@
 pub mod cache;
 pub mod digest;
 pub mod ledger;
+pub mod losses;
 pub mod queue;
 pub mod recorder;
 pub mod simulation;
+mod slow_nodes;
 pub mod world;

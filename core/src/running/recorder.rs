@@ -10,6 +10,7 @@ use crate::ledger::{Ledger, Outcome, Sample, Share, Status, Stretch, Use};
 use crate::resources::Host;
 use crate::table::JobTable;
 use crate::time::{Span, Time};
+use crate::workload::RecordedEnd;
 
 /// The ledger of a run so far, and what is needed to go on with it.
 #[derive(Debug)]
@@ -79,6 +80,16 @@ impl Recorder {
                 self.release(now, *job);
                 let outcome = &mut self.ledger.outcomes[job.index()];
                 (outcome.status, outcome.finish) = (Status::Finished, Some(now));
+                self.ledger.last = Some(now);
+            }
+            Event::JobFailed { job, end, .. } => {
+                self.release(now, *job);
+                let outcome = &mut self.ledger.outcomes[job.index()];
+                (outcome.status, outcome.finish) = (Status::Failed, Some(now));
+                outcome.reason = match end {
+                    RecordedEnd::Killed => "killed as recorded".to_owned(),
+                    _ => "failed as recorded".to_owned(),
+                };
                 self.ledger.last = Some(now);
             }
             Event::JobRequeued { job, .. } => {

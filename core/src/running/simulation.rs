@@ -9,7 +9,8 @@ use crate::check::PlanViolation;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::event::{Command, Event};
-use crate::ledger::Ledger;
+use crate::fault::Fault;
+use crate::ledger::{FaultUse, Ledger};
 use crate::plan::{Plan, Verdict, Wake};
 use crate::policy::{Policy, PolicyError};
 use crate::recorder::Recorder;
@@ -18,7 +19,7 @@ use crate::scheduler::{Impact, Scheduler};
 use crate::snapshot::{Guards, Snapshot};
 use crate::table::JobPhase;
 use crate::time::{Span, Time};
-use crate::workload::{Fault, Workload};
+use crate::workload::Workload;
 use crate::world::World;
 
 /// Settings of a run.
@@ -36,6 +37,8 @@ pub struct RunSettings {
     pub keeps_timeline: bool,
     /// Whether the scheduler's state is checked for contradictions after every round.
     pub is_paranoid: bool,
+    /// Whether jobs that failed or were killed where they were recorded do so here too; otherwise they finish at that point.
+    pub ends_as_recorded: bool,
     /// The run ends when all jobs with these ids (first, one past the last) have ended; `None` waits for all.
     pub window: Option<(u32, u32)>,
     /// After this many rounds in a row in which nothing runs, starts or is still to arrive, the run is given up.
@@ -54,6 +57,7 @@ impl Default for RunSettings {
             guards: Guards::default(),
             keeps_timeline: false,
             is_paranoid: false,
+            ends_as_recorded: false,
             window: None,
             max_idle_rounds: 10_000,
             max_stalled_rounds: 1_000_000,
@@ -119,6 +123,9 @@ pub struct Simulation<'a> {
     n_idle: u32,
     n_stalled: u32,
     gpus_up: u32,
+    /// GPU time that was down, in GPU-microseconds, until `down_since`.
+    down: i128,
+    down_since: Time,
     reports: Vec<Event>,
     orders: Vec<Command>,
 }
@@ -161,10 +168,12 @@ impl<'a> Simulation<'a> {
             n_window_left: (past as usize).min(n_jobs).saturating_sub(first as usize),
             gpus_up: cluster.n_gpus(),
             scheduler,
-            world: World::new(cluster, Arc::clone(&workload), faults),
+            world: World::new(cluster, Arc::clone(&workload), faults, settings.ends_as_recorded),
             recorder: Recorder::new(n_jobs, settings.keeps_timeline),
             digest: Digest::default(),
             now: Time(i64::MIN),
+            down: 0,
+            down_since: Time(i64::MIN),
             wake: Wake::NextRound,
             is_changed: false,
             last_decision: None,
@@ -243,12 +252,14 @@ impl<'a> Simulation<'a> {
         }
         self.recorder.event(self.now, event);
         match event {
-            Event::JobFinished { job, .. } => self.count_end(job.0),
+            Event::JobFinished { job, .. } | Event::JobFailed { job, .. } => self.count_end(job.0),
             Event::NodeLost { .. }
             | Event::NodeReturned { .. }
             | Event::GpuLost { .. }
             | Event::GpuReturned { .. } => {
                 let (nodes, states) = (self.scheduler.cluster().nodes(), self.scheduler.nodes());
+                self.down += self.gpu_time_down();
+                self.down_since = self.now;
                 self.gpus_up = nodes.iter().map(|node| states.usable(node).len()).sum();
             }
             _ => {}
@@ -256,6 +267,12 @@ impl<'a> Simulation<'a> {
         self.carry_out(&orders);
         orders.clear();
         self.orders = orders;
+    }
+
+    /// GPU time that was down since the last time it was counted.
+    fn gpu_time_down(&self) -> i128 {
+        let n_down = self.scheduler.cluster().n_gpus().saturating_sub(self.gpus_up);
+        i128::from(n_down) * i128::from((self.now.0).saturating_sub(self.down_since.0))
     }
 
     fn count_end(&mut self, job: u32) {
@@ -328,8 +345,10 @@ impl<'a> Simulation<'a> {
             Some(JobPhase::Asking) => "was never admitted".to_owned(),
             Some(JobPhase::Waiting) => "was waiting when the run ended".to_owned(),
         };
+        let down = self.down + self.gpu_time_down();
         Ledger {
             data: self.world.data_use(self.now),
+            faults: self.world.fault_use(self.now).map(|found| FaultUse { down, ..found }),
             ..self.recorder.close(self.now, self.digest.hex(), why)
         }
     }

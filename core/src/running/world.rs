@@ -4,15 +4,19 @@
 
 use std::sync::Arc;
 
+use crate::allocation::Allocation;
 use crate::cache::Caches;
 use crate::cluster::Cluster;
 use crate::event::{Command, Event, StopCause};
+use crate::fault::{Change, Fault};
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
-use crate::ledger::DataUse;
+use crate::ledger::{DataUse, FaultUse};
+use crate::losses::{Losses, Stopped};
 use crate::queue::EventQueue;
+use crate::running::slow_nodes::SlowNodes;
 use crate::time::{Span, Time};
-use crate::workload::{Fault, Workload};
+use crate::workload::Workload;
 
 /// What really happens.
 #[derive(Debug)]
@@ -24,6 +28,13 @@ pub struct World {
     n_arrived: usize,
     faults: Vec<Fault>,
     n_faults: usize,
+    /// Whether the last failure took the checkpoints of the jobs it hit.
+    loses_checkpoints: bool,
+    ends_as_recorded: bool,
+    /// Kept where something can fail.
+    losses: Option<Losses>,
+    /// Kept where nodes become slow.
+    slow_nodes: Option<SlowNodes>,
     caches: Caches,
 }
 
@@ -44,10 +55,21 @@ struct Life {
 
 impl World {
     /// A world in which nothing has happened. Faults must ascend in time.
-    pub fn new(cluster: Arc<Cluster>, workload: Arc<Workload>, faults: Vec<Fault>) -> Self {
+    pub fn new(
+        cluster: Arc<Cluster>,
+        workload: Arc<Workload>,
+        faults: Vec<Fault>,
+        ends_as_recorded: bool,
+    ) -> Self {
+        let slows = faults.iter().any(|fault| matches!(fault.change, Change::Slows { .. }));
+        let can_fail = !faults.is_empty() || ends_as_recorded;
         let caches = Caches::new(&cluster, &workload.datasets);
         let lives = vec![Life::default(); workload.jobs.len()];
         World {
+            losses: can_fail.then(|| Losses::new(workload.jobs.len())),
+            slow_nodes: slows.then(|| SlowNodes::new(cluster.nodes().len())),
+            loses_checkpoints: false,
+            ends_as_recorded,
             cluster,
             workload,
             lives,
@@ -62,6 +84,11 @@ impl World {
     /// How jobs got their data until `now`; nothing when no job reads a data set.
     pub fn data_use(&self, now: Time) -> Option<DataUse> {
         self.caches.data_use(now)
+    }
+
+    /// What failures cost until `now`; nothing when nothing can fail. How long nodes were down is not known here.
+    pub fn fault_use(&self, now: Time) -> Option<FaultUse> {
+        self.losses.as_ref().map(|losses| losses.close(now))
     }
 
     /// When the next thing happens by itself.
@@ -80,20 +107,65 @@ impl World {
             && time <= now
         {
             self.ends.pop();
-            let work = self.workload.truths[job.index()].work;
-            let life = &mut self.lives[job.index()];
-            (life.done, life.rate, life.version) = (work, 0.0, life.version + 1);
-            self.caches.end(job, time);
-            return Some(Event::JobFinished { job, incarnation: life.incarnation });
+            return Some(self.end(job, time));
         }
-        if let Some(fault) = self.faults.get(self.n_faults).filter(|f| f.time <= now) {
+        while let Some(fault) = self.faults.get(self.n_faults).filter(|f| f.time <= now).copied() {
             self.n_faults += 1;
-            let node = fault.node;
-            return Some(if fault.is_up { Event::NodeReturned { node } } else { Event::NodeLost { node } });
+            if let Some(event) = self.fail(&fault) {
+                return Some(event);
+            }
         }
         let job = self.workload.jobs.get(self.n_arrived).filter(|j| j.arrival <= now)?;
         self.n_arrived += 1;
         Some(Event::JobSubmitted(Arc::clone(job)))
+    }
+
+    fn end(&mut self, job: JobId, time: Time) -> Event {
+        let truth = self.workload.truths[job.index()];
+        let life = &mut self.lives[job.index()];
+        (life.done, life.rate, life.version) = (truth.work, 0.0, life.version + 1);
+        let incarnation = life.incarnation;
+        self.caches.end(job, time);
+        let is_premature = self.ends_as_recorded && truth.end.is_premature();
+        if let Some(losses) = &mut self.losses {
+            losses.ended(job, time, life.launched.1, is_premature);
+        }
+        if let Some(slow_nodes) = &mut self.slow_nodes {
+            slow_nodes.leave(job);
+        }
+        match is_premature {
+            true => Event::JobFailed { job, incarnation, end: truth.end },
+            false => Event::JobFinished { job, incarnation },
+        }
+    }
+
+    /// Something fails or recovers; the scheduler learns of it unless a node only becomes slow or fast.
+    fn fail(&mut self, fault: &Fault) -> Option<Event> {
+        let node = fault.node;
+        let losses = self.losses.as_mut()?;
+        match fault.change {
+            Change::NodeFails { loses_checkpoints } => {
+                self.loses_checkpoints = loses_checkpoints;
+                losses.count(|found| found.node_failures += 1);
+                Some(Event::NodeLost { node })
+            }
+            Change::GpuFails { gpu, loses_checkpoints } => {
+                self.loses_checkpoints = loses_checkpoints;
+                losses.count(|found| found.gpu_failures += 1);
+                Some(Event::GpuLost { node, gpu })
+            }
+            Change::NodeReturns => Some(Event::NodeReturned { node }),
+            Change::GpuReturns { gpu } => Some(Event::GpuReturned { node, gpu }),
+            Change::Slows { to } => {
+                losses.count(|found| found.slowdowns += u64::from(to < 1.0));
+                let hit = self.slow_nodes.as_mut().map(|slow| slow.change(node, to)).unwrap_or_default();
+                for (job, rate) in hit {
+                    self.count(job, fault.time);
+                    self.set_rate(job, rate);
+                }
+                None
+            }
+        }
     }
 
     /// Carries out a command at once; what is reported back right away is appended to `reports`.
@@ -109,10 +181,15 @@ impl World {
                 life.incarnation = *incarnation;
                 life.works_from = now + again + fetch;
                 life.launched = (life.done, life.works_from);
-                self.set_rate(*job, spec.rate(allocation, &self.cluster));
+                if let Some(losses) = &mut self.losses {
+                    losses.started(*job, now, allocation);
+                }
+                let rate = self.slowed(*job, allocation, spec.rate(allocation, &self.cluster));
+                self.set_rate(*job, rate);
             }
             Command::Resize { job, allocation, .. } => {
                 let rate = self.workload.jobs[job.index()].rate(allocation, &self.cluster);
+                let rate = self.slowed(*job, allocation, rate);
                 let pace = self.workload.truths[job.index()].pace;
                 if rate * pace != self.lives[job.index()].rate {
                     self.count(*job, now);
@@ -124,13 +201,30 @@ impl World {
                 self.count(*job, now);
                 let spec = Arc::clone(&self.workload.jobs[job.index()]);
                 let life = &mut self.lives[job.index()];
-                if *cause == StopCause::NodeLost {
-                    life.done = surviving(life, &spec, now);
+                let (had, is_failure) = (life.done, *cause == StopCause::NodeLost);
+                let mut survives = Span((now - life.launched.1).0.max(0));
+                if is_failure {
+                    (life.done, survives) = match self.loses_checkpoints {
+                        true => (0.0, Span::ZERO),
+                        false => surviving(life, &spec, now),
+                    };
                 }
                 (life.rate, life.version) = (0.0, life.version + 1);
+                if let Some(losses) = &mut self.losses {
+                    let (works_from, left) = (life.launched.1, life.done);
+                    losses.stopped(*job, &Stopped { now, works_from, survives, had, left, is_failure });
+                }
+                if let Some(slow_nodes) = &mut self.slow_nodes {
+                    slow_nodes.leave(*job);
+                }
                 reports.push(Event::JobStopped { job: *job, incarnation: *incarnation, done: life.done });
             }
         }
+    }
+
+    /// The rate on nodes that may be slow.
+    fn slowed(&mut self, job: JobId, allocation: &Allocation, rate: f64) -> f64 {
+        self.slow_nodes.as_mut().map_or(rate, |slow_nodes| slow_nodes.take(job, allocation, rate))
     }
 
     /// Adds the work done up to `now` at the rate so far.
@@ -152,20 +246,23 @@ impl World {
             let left_micros = ((truth.work - life.done).max(0.0) / life.rate * 1e6).ceil();
             self.ends.push(life.works_from + Span(left_micros as i64), job, life.version);
         }
+        if let Some(losses) = &mut self.losses {
+            losses.works(job, life.works_from, life.done, life.rate);
+        }
     }
 }
 
-/// Iterations that survive a failure: those at the last checkpoint of this launch.
-fn surviving(life: &Life, spec: &JobSpec, now: Time) -> f64 {
+/// Iterations and working time that survive a failure: those at the last checkpoint of this launch.
+fn surviving(life: &Life, spec: &JobSpec, now: Time) -> (f64, Span) {
     let every = spec.costs().checkpoint_every;
-    if every <= Span::ZERO {
-        return life.done;
-    }
     let (done_before, from) = life.launched;
     let ran = (now - from).0.max(0);
+    if every <= Span::ZERO {
+        return (life.done, Span(ran));
+    }
     if ran == 0 {
-        return done_before;
+        return (done_before, Span::ZERO);
     }
     let kept = ran / every.0 * every.0;
-    done_before + (life.done - done_before) * kept as f64 / ran as f64
+    (done_before + (life.done - done_before) * kept as f64 / ran as f64, Span(kept))
 }

@@ -12,12 +12,13 @@ use crate::job::JobSpec;
 use crate::plan::{Hold, Plan, Run, Verdict};
 use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
-use crate::table::{JobPhase, JobTable};
+use crate::table::{JobPhase, JobTable, RevisedRates};
 use crate::time::{Span, Time};
 use crate::workload::Dataset;
 
-/// What is known about the cluster and about every job that has not ended.
-#[derive(Debug)]
+/// What is known about the cluster and about every job that has not ended. A copy shares everything until one of the two
+/// changes.
+#[derive(Clone, Debug)]
 pub struct Scheduler {
     cluster: Arc<Cluster>,
     nodes: Arc<NodeStates>,
@@ -51,6 +52,40 @@ impl Scheduler {
             round,
             tenants: Arc::default(),
         }
+    }
+
+    /// A scheduler that goes on from tables that were written down, of its jobs and of those put aside, with the nodes as they
+    /// were.
+    pub fn restored(self, jobs: JobTable, parked: JobTable, nodes: NodeStates) -> Self {
+        Scheduler { jobs: Arc::new(jobs), parked, nodes: Arc::new(nodes), ..self }
+    }
+
+    /// Other rules hold from now on: guards and the time between rounds. `spec_of` is what is known from now on of a job.
+    pub fn revise(
+        &mut self,
+        now: Time,
+        guards: Guards,
+        round: Span,
+        spec_of: impl Fn(JobId) -> Option<Arc<JobSpec>>,
+    ) {
+        (self.guards, self.round) = (Arc::new(guards), round);
+        for jobs in [Arc::make_mut(&mut self.jobs), &mut self.parked] {
+            for row in 0..jobs.len() {
+                let Some(spec) = spec_of(jobs.id(row)) else { continue };
+                let demand = spec.demand_per_gpu(&self.cluster);
+                let rates = RevisedRates {
+                    fair_rate: spec.fair_rate(&self.cluster),
+                    rate: spec.rate(jobs.allocation(row), &self.cluster),
+                    best_speed: spec.best_speed(&demand, &self.cluster),
+                };
+                jobs.revise(row, now, spec, demand, rates);
+            }
+        }
+    }
+
+    /// A job that has run for less is not preempted, as it was last set.
+    pub fn min_run(&self) -> Span {
+        self.guards.min_run
     }
 
     /// Tells it what the tenants are called, by number; policies may ask.
@@ -122,15 +157,17 @@ impl Scheduler {
                 }
                 Impact::Same
             }
-            Event::JobFinished { job, incarnation } => match self.current(*job, *incarnation) {
-                // Even if it was told to stop meanwhile: its work is done.
-                Some(row) if self.jobs.phase(row) != JobPhase::Asking => {
-                    Arc::make_mut(&mut self.jobs).remove(row);
-                    Impact::Changed
+            Event::JobFinished { job, incarnation } | Event::JobFailed { job, incarnation, .. } => {
+                match self.current(*job, *incarnation) {
+                    // Even if it was told to stop meanwhile: it is over.
+                    Some(row) if self.jobs.phase(row) != JobPhase::Asking => {
+                        Arc::make_mut(&mut self.jobs).remove(row);
+                        Impact::Changed
+                    }
+                    Some(_) => Impact::Same,
+                    None => self.end_parked(*job),
                 }
-                Some(_) => Impact::Same,
-                None => self.end_parked(*job),
-            },
+            }
             Event::JobRequeued { job, incarnation, done } => match self.current(*job, *incarnation) {
                 Some(row) if self.jobs.phase(row) == JobPhase::Running => {
                     let jobs = Arc::make_mut(&mut self.jobs);

@@ -1,19 +1,27 @@
 //! The jobs a policy can decide about, as columns: one row for each job that has arrived and not ended.
 //!
 //! Columns are what scripts compute with, so that a key over all jobs is one pass over an array. Rows have no
-//! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id.
+//! meaningful order (the last row replaces a job that ends); code that sorts must break ties by id. `index` is where each job is,
+//! `aside` what is kept of one that leaves for a while, `saved` how a table is written down, `revised` what other rules change about its jobs.
 
+mod aside;
+mod index;
+mod revised;
 pub(crate) mod rows;
+mod saved;
+
+pub(crate) use revised::RevisedRates;
+pub use saved::{RestoreError, SavedRow, SavedTable};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::allocation::Allocation;
-use crate::event::KeptJob;
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
 use crate::resources::Host;
 use crate::time::{Span, Time};
+use index::RowIndex;
 
 /// The phase of a job that has arrived and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -152,10 +160,12 @@ struct Pace {
     /// it again. All are looked at for every running job in every round; here they are in the CPU cache already.
     started: Time,
     fetch: Span,
+    #[serde(skip)]
     restart: Span,
     /// Estimated iterations per second.
     rate: f64,
     /// Seconds at the proportional share for one iteration.
+    #[serde(with = "saved::perhaps_infinite")]
     fair_s_per_iteration: f64,
     gpus: f64,
 }
@@ -176,7 +186,7 @@ pub struct JobTable {
     /// Launches have at least this number.
     first_launch: Incarnation,
     paces: Vec<Pace>,
-    row_of: Vec<u32>,
+    row_of: RowIndex,
     n_asking: usize,
     n_running: usize,
     refreshed: Option<Time>,
@@ -192,8 +202,6 @@ impl Clone for Looked {
         Looked(AtomicBool::new(self.0.load(Ordering::Relaxed)))
     }
 }
-
-const NO_ROW: u32 = u32::MAX;
 
 impl JobTable {
     /// How many rows.
@@ -231,7 +239,7 @@ impl JobTable {
 
     /// The row of a job that has not ended.
     pub fn row(&self, job: JobId) -> Option<usize> {
-        self.row_of.get(job.index()).filter(|r| **r != NO_ROW).map(|r| *r as usize)
+        self.row_of.get(job)
     }
 
     /// The job of a row.
@@ -308,17 +316,30 @@ impl JobTable {
         }
     }
 
+    /// Iterations that the job of a row is thought to have done by `now`.
+    pub fn done_at(&self, row: usize, now: Time) -> f64 {
+        let pace = &self.paces[row];
+        match self.phases[row] {
+            JobPhase::Running => {
+                let worked = (now - pace.works_from).as_secs_f64().max(0.0);
+                (pace.done + worked * pace.rate).min(self.columns.work[row].max(pace.done))
+            }
+            JobPhase::Asking | JobPhase::Waiting => self.columns.done[row],
+        }
+    }
+
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
+        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
+        self.push(spec, demand_per_gpu, fair_s_per_iteration, best_speed);
+    }
+
+    fn push(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_s_per_iteration: f64, best_speed: f64) {
         let row = self.len();
         let id = spec.id;
-        if self.row_of.len() <= id.index() {
-            self.row_of.resize(id.index() + 1, NO_ROW);
-        }
-        assert!(self.row_of[id.index()] == NO_ROW, "job {id} was submitted twice");
-        self.row_of[id.index()] = row as u32;
+        assert!(self.row(id).is_none(), "job {id} was submitted twice");
+        self.row_of.set(id, row);
         let demand = demand_per_gpu.times(spec.gpus.asked);
-        let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
         let duration = spec.estimated_work * fair_s_per_iteration;
         self.columns.push_zeros();
         let c = &mut self.columns;
@@ -361,46 +382,11 @@ impl JobTable {
         self.phases.swap_remove(row);
         self.ids.swap_remove(row);
         let spec = self.specs.swap_remove(row);
-        self.row_of[spec.id.index()] = NO_ROW;
+        self.row_of.clear(spec.id);
         if let Some(moved) = self.ids.get(row) {
-            self.row_of[moved.index()] = row as u32;
+            self.row_of.set(*moved, row);
         }
         spec
-    }
-
-    /// Moves a job to another table, with everything that is known of it.
-    pub(crate) fn move_to(&mut self, row: usize, to: &mut JobTable) {
-        let (id, phase) = (self.ids[row], self.phases[row]);
-        self.leave_phase(row);
-        self.columns.move_row(row, &mut to.columns);
-        to.gpus.push(self.gpus.swap_remove(row));
-        to.demand_per_gpu.push(self.demand_per_gpu.swap_remove(row));
-        to.sizes.push(self.sizes.swap_remove(row));
-        to.allocations.push(self.allocations.swap_remove(row));
-        to.incarnations.push(self.incarnations.swap_remove(row));
-        to.paces.push(self.paces.swap_remove(row));
-        to.phases.push(self.phases.swap_remove(row));
-        to.ids.push(self.ids.swap_remove(row));
-        to.specs.push(self.specs.swap_remove(row));
-        if to.row_of.len() <= id.index() {
-            to.row_of.resize(id.index() + 1, NO_ROW);
-        }
-        to.row_of[id.index()] = to.ids.len() as u32 - 1;
-        to.n_asking += usize::from(phase == JobPhase::Asking);
-        to.n_running += usize::from(phase == JobPhase::Running);
-        self.row_of[id.index()] = NO_ROW;
-        if let Some(moved) = self.ids.get(row) {
-            self.row_of[moved.index()] = row as u32;
-        }
-        (self.refreshed, to.refreshed) = (None, None);
-    }
-
-    /// Notes where a job is.
-    fn set_row(&mut self, id: JobId, row: u32) {
-        if self.row_of.len() <= id.index() {
-            self.row_of.resize(id.index() + 1, NO_ROW);
-        }
-        self.row_of[id.index()] = row;
     }
 
     fn leave_phase(&mut self, row: usize) {
@@ -433,9 +419,8 @@ impl JobTable {
     fn refresh_row(&mut self, row: usize, now: Time) {
         let pace = &self.paces[row];
         let ran = (now - pace.from).as_secs_f64().max(0.0);
-        let worked = (now - pace.works_from).as_secs_f64().max(0.0);
         let work = self.columns.work[row];
-        let done = (pace.done + worked * pace.rate).min(work.max(pace.done));
+        let done = self.done_at(row, now);
         self.columns.attained[row] = pace.attained + ran;
         self.columns.service[row] = pace.service + ran * pace.gpus;
         self.columns.done[row] = done;
@@ -521,28 +506,6 @@ impl JobTable {
         self.columns.held[row] = 0.0;
         self.columns.preemptions[row] += 1.0;
         std::mem::take(&mut self.allocations[row])
-    }
-
-    /// What is to be kept of a job that is about to leave and may come back.
-    pub(crate) fn kept(&mut self, row: usize, now: Time) -> KeptJob {
-        self.count_row(row, now);
-        KeptJob {
-            incarnation: self.incarnations[row],
-            done: self.columns.done[row],
-            attained_s: self.columns.attained[row],
-            service_s: self.columns.service[row],
-            preemptions: self.columns.preemptions[row],
-        }
-    }
-
-    /// The job of a row, just inserted, was here before.
-    pub(crate) fn restore(&mut self, row: usize, now: Time, kept: &KeptJob) {
-        self.incarnations[row] = kept.incarnation;
-        self.columns.attained[row] = kept.attained_s;
-        self.columns.service[row] = kept.service_s;
-        self.columns.preemptions[row] = kept.preemptions;
-        self.columns.since[row] = now.as_secs_f64();
-        self.report_done(row, now, kept.done);
     }
 
     /// Reported progress replaces the estimate.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rota_core::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use rota_core::artifact::{self, Givers, Kept};
 use rota_core::cluster::{Cluster, NodeGroup};
+use rota_core::fault::Fault;
 use rota_core::fill::{Answer, Counts, Demand, Fill, Misfit, Sequence, Walk, plan_of};
 use rota_core::ids::{DatasetId, GpuTypeId, JobId, NodeId, TenantId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
@@ -20,7 +21,7 @@ use rota_core::simulation::admit_all;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::{Field, JobPhase};
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Dataset, Fault, Truth, Workload};
+use rota_core::workload::{Dataset, Truth, Workload};
 
 /// SplitMix64: small, seedable, the same everywhere.
 pub(crate) struct Dice(pub(crate) u64);
@@ -101,7 +102,7 @@ pub(crate) fn job(id: u32, arrival_s: i64, gpus: u32, work_s: f64) -> JobSpec {
 }
 
 pub(crate) fn workload(jobs: Vec<JobSpec>) -> Arc<Workload> {
-    let truths = jobs.iter().map(|j| Truth { work: j.estimated_work, pace: 1.0 }).collect();
+    let truths = jobs.iter().map(|j| Truth::of(j.estimated_work)).collect();
     Arc::new(Workload {
         jobs: jobs.into_iter().map(Arc::new).collect(),
         truths,
@@ -151,8 +152,8 @@ pub(crate) fn random_faults(dice: &mut Dice, cluster: &Cluster) -> Vec<Fault> {
     for _ in 0..dice.roll(6) {
         let node = NodeId(dice.roll(cluster.nodes().len() as u64) as u32);
         let down = dice.roll(20_000) as i64 * 1_000_000;
-        faults.push(Fault { time: Time(down), node, is_up: false });
-        faults.push(Fault { time: Time(down + 1 + dice.roll(5_000) as i64 * 1_000_000), node, is_up: true });
+        faults.push(Fault::down(Time(down), node));
+        faults.push(Fault::up(Time(down + 1 + dice.roll(5_000) as i64 * 1_000_000), node));
     }
     faults.sort_by_key(|f| f.time);
     faults

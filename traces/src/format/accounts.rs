@@ -6,6 +6,7 @@
 
 use rota_core::ids::{GpuTypeId, TenantId};
 use rota_core::time::Time;
+use rota_core::workload::{RecordedEnd, Truth};
 
 use super::{Imported, LeftOut, Setting};
 use crate::error::InputError;
@@ -28,8 +29,8 @@ pub(crate) struct Account<'t> {
     pub(crate) gpus: f64,
     /// The only GPU type of the cluster that it may use.
     pub(crate) gpu_type: Option<GpuTypeId>,
-    /// Whether it came to its end by itself.
-    pub(crate) is_completed: bool,
+    /// How it ended.
+    pub(crate) ended: RecordedEnd,
     /// Its line, from 1.
     pub(crate) line: u64,
 }
@@ -38,10 +39,13 @@ pub(crate) struct Account<'t> {
 #[derive(Default)]
 pub(crate) struct Accounts {
     list: JobList,
+    /// Whether the log has dates, not seconds from some moment.
+    has_dates: bool,
     jobs: Vec<Kept>,
     filtered: LeftOut,
     n_rounded: u64,
-    n_not_completed: u64,
+    /// GPU-hours that rounding adds.
+    added_hours: f64,
 }
 
 struct Kept {
@@ -51,9 +55,35 @@ struct Kept {
     duration_s: f64,
     gpus: u32,
     gpu_type: Option<GpuTypeId>,
+    ended: RecordedEnd,
+    line: u64,
+}
+
+/// How a job ended, by the state that Slurm gives it; Helios and Acme use the same words.
+pub(crate) fn end_in_slurm(state: &str) -> RecordedEnd {
+    // `CANCELLED by 1000` says by whom.
+    match state.split_whitespace().next().unwrap_or("") {
+        "COMPLETED" => RecordedEnd::Passed,
+        "FAILED" | "NODE_FAIL" | "OUT_OF_MEMORY" | "BOOT_FAIL" | "LAUNCH_FAILED" => RecordedEnd::Failed,
+        "CANCELLED" | "TIMEOUT" | "PREEMPTED" | "DEADLINE" | "REVOKED" => RecordedEnd::Killed,
+        _ => RecordedEnd::Unknown,
+    }
+}
+
+/// What to say of jobs that did not do what they were to do, if there are any.
+pub(crate) fn premature(truths: &[Truth]) -> Option<String> {
+    let n = truths.iter().filter(|truth| truth.end.is_premature()).count();
+    let said =
+        || format!("{n} of {} jobs failed or were killed: they take as long as they ran", truths.len());
+    (n > 0).then(said)
 }
 
 impl Accounts {
+    /// A log whose times are dates.
+    pub(crate) fn with_dates() -> Self {
+        Accounts { has_dates: true, ..Accounts::default() }
+    }
+
     /// Adds a job, or counts the rule that leaves it out.
     pub(crate) fn add(&mut self, account: &Account<'_>) {
         if account.gpus <= 0.0 {
@@ -65,7 +95,7 @@ impl Accounts {
             return;
         }
         self.n_rounded += u64::from(account.gpus.fract() != 0.0);
-        self.n_not_completed += u64::from(!account.is_completed);
+        self.added_hours += (account.gpus.ceil() - account.gpus) * account.duration_s / 3_600.0;
         self.jobs.push(Kept {
             name: account.name.into(),
             tenant: self.list.tenant(account.tenant),
@@ -73,6 +103,8 @@ impl Accounts {
             duration_s: account.duration_s,
             gpus: account.gpus.ceil() as u32,
             gpu_type: account.gpu_type,
+            ended: account.ended,
+            line: account.line,
         });
     }
 
@@ -98,22 +130,25 @@ impl Accounts {
             spec.gpu_type = job.gpu_type;
             let work = speeds.iterations(&spec, job.duration_s)?;
             spec.estimated_work = work;
-            self.list.push(spec, work);
+            self.list.at_line(job.line);
+            self.list.push_with(spec, Truth { end: job.ended, ..Truth::of(work) });
         }
         let remarks = self.remarks(setting.options.seed);
-        Ok(Imported { dropped, filtered: self.filtered, remarks, ..Imported::of(self.list) })
+        let has_dates = self.has_dates;
+        let mut imported = Imported { dropped, filtered: self.filtered, remarks, ..Imported::of(self.list) };
+        imported.begins_s = has_dates.then_some(first_s as i64);
+        imported.remarks.extend(premature(&imported.workload.truths));
+        Ok(imported)
     }
 
     fn remarks(&self, seed: u64) -> Vec<String> {
         let mut remarks = vec![format!("models were drawn with seed {seed}")];
         if self.n_rounded > 0 {
-            remarks.push(format!("{} jobs ask for a part of a GPU and get a whole one", self.n_rounded));
-        }
-        if self.n_not_completed > 0 {
             remarks.push(format!(
-                "{} of {} jobs failed or were cancelled: they take as long as they ran",
-                self.n_not_completed,
-                self.jobs.len()
+                "{} of {} jobs ask for a part of a GPU and get a whole one, which adds {:.0} GPU-hours",
+                self.n_rounded,
+                self.jobs.len(),
+                self.added_hours
             ));
         }
         remarks

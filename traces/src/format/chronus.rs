@@ -8,7 +8,7 @@ use rota_core::time::Time;
 use super::{Head, Imported, LeftOut, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
-use crate::rows::{Row, Rows, parse_time};
+use crate::rows::{Row, Rows, UniqueNames, parse_time};
 use crate::source::Source;
 
 /// Strict and soft deadlines in a column of their own.
@@ -37,6 +37,7 @@ pub fn read_in_units(source: &Source, setting: &Setting<'_>, unit_s: f64) -> Res
     let (user, model, best_effort) =
         (rows.find(&["user"]), rows.find(&["model_name"]), rows.need(&["best_effort"])?);
     let mut models = Models::new(setting);
+    let mut names = UniqueNames::default();
     let mut list = JobList::default();
     let mut filtered = LeftOut::default();
     let dropped = rows.each(setting.bad_rows, |row| {
@@ -46,11 +47,12 @@ pub fn read_in_units(source: &Source, setting: &Setting<'_>, unit_s: f64) -> Res
         }
         let profile = models.plain(row.maybe(model).map_or("", |(_, name)| name));
         let (arrival, work) = (row.time(submit, unit_s)?, row.run_time(duration)? * unit_s);
-        let mut spec = JobList::plain(row.text(job_id), profile, row.gpus(gpus)?, work, arrival);
+        let mut spec = JobList::plain(names.take(row, job_id)?, profile, row.gpus(gpus)?, work, arrival);
         if row.text(best_effort) != "1" {
             spec.deadline = deadline(row, times, values, arrival, unit_s)?;
         }
         spec.tenant = list.tenant(row.maybe(user).map_or("", |(_, name)| name));
+        list.at_line(row.line);
         list.push(spec, work);
         Ok(())
     })?;

@@ -11,7 +11,7 @@ use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
 use crate::originals::{self, ForOriginals};
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, Rows, UniqueNames};
 use crate::source::Source;
 
 /// Models with batch sizes and iterations.
@@ -38,10 +38,11 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
     let (deadline, best_effort) = (rows.find(&["ddl", "deadline"]), rows.find(&["best_effort"]));
     let duration = rows.find(&["duration"]);
     let mut models = Models::new(setting);
+    let mut names = UniqueNames::default();
     let mut list = JobList::default();
     let mut run_times: Vec<(Time, Option<Span>)> = Vec::new();
     let dropped = rows.each(setting.bad_rows, |row| {
-        let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
+        let name = names.take_or_number(row, job_id)?;
         let entry = models.find(row, model)?;
         let work = row.positive(iterations)?;
         let arrival = not_negative(row, submit)?;
@@ -56,6 +57,7 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
         }
         let run_time = row.maybe(duration).map(|(column, _)| row.seconds(column)).transpose()?;
         run_times.push((arrival, run_time.map(Span::from_secs_f64)));
+        list.at_line(row.line);
         list.push(spec, work);
         Ok(())
     })?;

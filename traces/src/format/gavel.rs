@@ -54,7 +54,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
     let (weight, slo) = (at("priority weight"), at("SLO"));
     let mut speeds = Speeds::new(setting.cluster);
     let mut list = JobList::default();
-    let rows = Rows::tabbed(source, StringRecord::from(fields.clone()));
+    let rows = Rows::tabbed(source, StringRecord::from(fields.clone()))?;
     let dropped = rows.each(setting.bad_rows, |row| {
         let (model, batch) = job_type(row.text(0)).ok_or_else(|| row.expected(0, "a job type such as LM (batch size 10)"))?;
         let profile = setting.profiles.get(model).ok_or_else(|| {
@@ -76,6 +76,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
             spec.priority = row.number(weight)?.round().clamp(-1e6, 1e6) as i32;
             spec.deadline = deadline(row, slo, arrival)?;
         }
+        list.at_line(row.line);
         list.push(spec, work);
         Ok(())
     })?;

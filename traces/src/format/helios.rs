@@ -9,7 +9,7 @@
 //! | `submit_time` | date, with a time zone in Acme's |
 //! | `duration` | seconds; empty or 0 for jobs that never ran |
 
-use super::accounts::{Account, Accounts};
+use super::accounts::{Account, Accounts, end_in_slurm};
 use super::{Head, Imported, Setting};
 use crate::dates;
 use crate::error::InputError;
@@ -35,7 +35,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
     let (state, submit, duration) = (state?, submit?, duration?);
     let tenant = rows.find(&["vc"]).unwrap_or(user);
     let mut names = UniqueNames::default();
-    let mut accounts = Accounts::default();
+    let mut accounts = Accounts::with_dates();
     let dropped = rows.each(setting.bad_rows, |row| {
         let date = dates::parse(row.text(submit));
         let submitted_s = date.ok_or_else(|| row.expected(submit, "a date such as 2020-04-01 00:04:37"))?;
@@ -46,7 +46,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
             duration_s: row.maybe(Some(duration)).map_or(Ok(0.0), |(column, _)| row.seconds(column))?,
             gpus: row.number_of_gpus(gpus)?,
             gpu_type: None,
-            is_completed: row.text(state) == "COMPLETED",
+            ended: end_in_slurm(row.text(state)),
             line: row.line,
         });
         Ok(())
@@ -59,6 +59,7 @@ mod tests {
     use super::*;
     use crate::format::tests::{built_in, message};
     use rota_core::time::Time;
+    use rota_core::workload::RecordedEnd;
 
     #[test]
     fn both_dialects_are_read() {
@@ -77,6 +78,8 @@ mod tests {
         assert_eq!(jobs.workload.jobs[1].arrival, Time::from_secs_f64(10.0), "the first that runs is at 0");
         assert_eq!((jobs.workload.tenants, jobs.filtered.n_rows()), (vec!["vcA".into(), "vcB".into()], 2));
         assert!(jobs.remarks.iter().any(|said| said.starts_with("1 of 2 jobs failed")), "{:?}", jobs.remarks);
+        let ends: Vec<_> = jobs.workload.truths.iter().map(|truth| truth.end).collect();
+        assert_eq!(ends, [RecordedEnd::Passed, RecordedEnd::Killed]);
         let jobs = read(&Source::new("a.csv", acme), &setting).expect("sound").workload;
         assert!((jobs.truths[0].work / jobs.jobs[0].fair_rate(&cluster) - 117.0).abs() < 1e-6);
     }

@@ -8,7 +8,7 @@ use crate::error::InputError;
 use crate::generate::elasticflow::{Deadlines, Templates};
 use crate::jobs::JobList;
 use crate::originals::{self, ForOriginals};
-use crate::rows::Rows;
+use crate::rows::{Rows, UniqueNames};
 use crate::source::Source;
 use crate::speeds::Speeds;
 
@@ -47,6 +47,7 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
     let mut templates = Templates::new(setting.profiles, setting.cluster, setting.options.seed)?;
     let mut deadlines = Deadlines::new(&setting.options);
     let mut speeds = Speeds::new(setting.cluster);
+    let mut names = UniqueNames::default();
     let mut list = JobList::default();
     let mut filtered = LeftOut::default();
     let mut run_times: Vec<(Time, Span)> = Vec::new();
@@ -64,11 +65,12 @@ pub(crate) fn read_for_originals(source: &Source, setting: &Setting<'_>) -> Resu
                 row.expected(gpus, format!("at most {n_gpus_in_all} GPUs: cluster {cluster} has no more"))
             );
         }
-        let name = row.maybe(job_id).map_or_else(|| row.index.to_string(), |(_, name)| name.to_owned());
+        let name = names.take_or_number(row, job_id)?;
         let mut spec = templates.draw_job(&name, n_gpus, arrival);
         let work = speeds.whole_iterations(&spec, duration_s)?;
         spec.estimated_work = work;
         spec.deadline = deadlines.draw(arrival, duration_s);
+        list.at_line(row.line);
         list.push(spec, work);
         run_times.push((arrival, Span::from_secs_f64(duration_s)));
         Ok(())

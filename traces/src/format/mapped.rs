@@ -2,6 +2,8 @@
 //!
 //! Lines and columns keep their places, so that errors name those of the file. Columns that are not named become remarks (`#name`).
 
+use std::borrow::Cow;
+
 use csv::StringRecord;
 
 use super::rota::COLUMNS;
@@ -67,42 +69,32 @@ impl MappedColumn {
 }
 
 impl ColumnMap {
-    /// The table in Rota's words.
-    pub fn apply(&self, source: &Source) -> Result<Source, InputError> {
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(source.separator() as u8)
-            .trim(csv::Trim::All)
-            .from_reader(source.text.as_bytes());
-        let mut header = StringRecord::new();
-        let wrong =
-            |e: csv::Error| InputError::problem(&source.name, format!("cannot be read as a table: {e}"));
-        reader.read_record(&mut header).map_err(wrong)?;
-        let named = self.headings(source, &header)?;
-        let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-        writer.write_record(named.iter().map(|column| &column.0)).map_err(wrong)?;
-        let mut record = StringRecord::new();
-        let mut first_date_s = None;
-        while reader.read_record(&mut record).map_err(wrong)? {
-            let cells = record.iter().enumerate().map(|(at, cell)| match named.get(at) {
-                Some((_, unit_s)) => in_seconds(cell, *unit_s, &mut first_date_s),
-                None => cell.to_owned(),
-            });
-            writer.write_record(cells).map_err(wrong)?;
-        }
-        let bytes = writer.into_inner().map_err(|_| InputError::problem(&source.name, "cannot be mapped"))?;
-        Source::from_bytes(source.name.clone(), bytes)
+    /// The table in Rota's words: its rows are translated as they are read.
+    pub fn apply(self, source: Source) -> Source {
+        source.with_columns(self)
     }
 
     /// The new headings, each with the unit of its column.
-    fn headings(&self, source: &Source, header: &StringRecord) -> Result<Vec<(String, f64)>, InputError> {
+    pub(crate) fn headings(
+        &self,
+        file: &str,
+        header: &StringRecord,
+    ) -> Result<Vec<(String, f64)>, InputError> {
         if let Some(missing) = self.columns.iter().find(|c| !header.iter().any(|theirs| theirs == c.theirs)) {
             let near = header.iter().find(|theirs| strsim::damerau_levenshtein(theirs, &missing.theirs) <= 2);
-            let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+            let unit = missing
+                .theirs
+                .rsplit_once(':')
+                .filter(|(name, _)| header.iter().any(|theirs| theirs == *name));
+            let units = || UNITS.map(|(name, _)| name).join(", ");
+            let hint = match (unit, near) {
+                (Some((_, unit)), _) => format!(" ({unit} is no unit; units are {})", units()),
+                (None, Some(near)) => format!(" (did you mean {near}?)"),
+                (None, None) => String::new(),
+            };
             let what = format!("a column {} as {OPTION} says{hint}", missing.theirs);
             let got = header.iter().collect::<Vec<_>>().join(",");
-            return Err(InputError::expected(&source.name, what).at_line(1).got(got));
+            return Err(InputError::expected(file, what).at_line(1).got(got));
         }
         let is_taken = |name: &str| self.columns.iter().any(|column| column.own == name);
         let heading = |theirs: &str| match self.columns.iter().find(|column| column.theirs == theirs) {
@@ -116,17 +108,17 @@ impl ColumnMap {
 }
 
 /// A cell in seconds; one that is not a number stays as it is, for the reader to refuse. Dates count from the first of the table.
-fn in_seconds(cell: &str, unit_s: f64, first_date_s: &mut Option<i64>) -> String {
+pub(crate) fn in_seconds<'c>(cell: &'c str, unit_s: f64, first_date_s: &mut Option<i64>) -> Cow<'c, str> {
     if unit_s == 1.0 || cell.is_empty() {
-        return cell.to_owned();
+        return Cow::Borrowed(cell);
     }
     if unit_s == 0.0 {
         return match dates::parse(cell) {
-            Some(date_s) => (date_s - *first_date_s.get_or_insert(date_s)).to_string(),
-            None => cell.to_owned(),
+            Some(date_s) => Cow::Owned((date_s - *first_date_s.get_or_insert(date_s)).to_string()),
+            None => Cow::Borrowed(cell),
         };
     }
-    cell.parse::<f64>().map_or_else(|_| cell.to_owned(), |number| (number * unit_s).to_string())
+    cell.parse::<f64>().map_or(Cow::Borrowed(cell), |number| Cow::Owned((number * unit_s).to_string()))
 }
 
 #[cfg(test)]
@@ -135,9 +127,15 @@ mod tests {
     use crate::format::tests::built_in;
     use crate::format::{Setting, read};
     use rota_core::time::Time;
+    use rota_core::workload::Workload;
 
     fn mapped(map: &str, text: &str) -> Result<Source, InputError> {
-        map.parse::<ColumnMap>()?.apply(&Source::new("t.csv", text))
+        Ok(map.parse::<ColumnMap>()?.apply(Source::new("t.csv", text)))
+    }
+
+    fn read_mapped(map: &str, text: &str) -> Result<Workload, InputError> {
+        let (cluster, profiles) = built_in("default", "synergy");
+        Ok(read(&mapped(map, text)?, None, &Setting::new(&cluster, &profiles))?.workload)
     }
 
     #[test]
@@ -156,21 +154,30 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_in_the_file() {
-        let (cluster, profiles) = built_in("default", "synergy");
-        let text = "x,id,submit,gpu,hours\n-,a,2,one,1.5\n";
-        let source =
-            mapped("job_id=id,arrival_s=submit:min,gpus=gpu,duration_s=hours:h", text).expect("sound");
-        let error = read(&source, None, &Setting::new(&cluster, &profiles)).expect_err("one").to_string();
+        let map = "job_id=id,arrival_s=submit:min,gpus=gpu,duration_s=hours:h";
+        let error =
+            read_mapped(map, "x,id,submit,gpu,hours\n\n\n-,a,2,one,1.5\n").expect_err("one").to_string();
         assert_eq!(
             error,
-            "t.csv:2, column 4 (gpus): got \"one\", expected a whole number of GPUs, at least 1"
+            "t.csv:4, column 4 (gpus): got \"one\", expected a whole number of GPUs, at least 1"
         );
-        let error = mapped("job_id=id,gpus=gpus", text).expect_err("gpus").to_string();
+        let text = "x,id,submit,gpu,hours\n-,a,2,1,1.5\n";
+        let error = read_mapped("job_id=id,gpus=gpus", text).expect_err("gpus").to_string();
         assert!(error.contains("expected a column gpus as --map says (did you mean gpu?)"), "{error}");
+        let error = read_mapped("job_id=id,arrival_s=submit:hours", text).expect_err("hours").to_string();
+        assert!(error.ends_with("(hours is no unit; units are ms, s, min, h, d, date)"), "{error}");
         for (map, what) in
             [("when=x", "one of Rota's columns"), ("gpus=gpu:h", "a unit only"), ("gpus", "pairs such as")]
         {
             assert!(mapped(map, text).expect_err(map).to_string().contains(what), "{map}");
         }
+    }
+
+    #[test]
+    fn dates_and_short_units_are_read_too() {
+        let map = "job_id=id,arrival_s=at:date,gpus=gpu,duration_s=took:ms";
+        let text = "id,at,gpu,took\na,2026-01-31 07:00:00,1,1500\nb,2026-01-31 07:10:00,1,2000\n";
+        let jobs = read_mapped(map, text).expect("sound");
+        assert_eq!((jobs.jobs[1].arrival, jobs.truths[0].work), (Time::from_secs_f64(600.0), 1.5));
     }
 }

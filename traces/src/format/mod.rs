@@ -28,7 +28,7 @@ pub mod write_elasticflow;
 mod write_rota;
 
 use rota_core::cluster::Cluster;
-
+use rota_core::ids::JobId;
 use rota_core::workload::Workload;
 
 use crate::error::InputError;
@@ -38,11 +38,13 @@ use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
 
+pub(crate) use accounts::{Account, Accounts};
 pub(crate) use detect::Head;
 pub use detect::detect;
 pub use home::{Home, home};
 pub use left_out::{LeftOut, RuleCount};
 pub use mapped::ColumnMap;
+pub(crate) use mapped::in_seconds;
 pub(crate) use models::Models;
 pub use models::PLAIN;
 pub use write_rota::write as write_rota;
@@ -67,11 +69,27 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// The lines of a file that jobs come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines(pub(crate) Vec<u64>);
+
+impl Lines {
+    /// The line of a job (for JSON, its number in the list), from 1. A job that was repeated comes from the line of the first.
+    pub fn of(&self, job: JobId) -> Option<u64> {
+        let n = self.0.len().max(1);
+        self.0.get(job.index() % n).copied().filter(|line| *line > 0)
+    }
+}
+
 /// What a reader made of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// The jobs in the order of their arrival, with tenants and data sets.
     pub workload: Workload,
+    /// The date of time 0 in seconds since 1970, by the clock of the log, where the trace has dates.
+    pub begins_s: Option<i64>,
+    /// The line that each job comes from.
+    pub lines: Lines,
     /// Rows left out because they made no sense, when that was asked for.
     pub dropped: Vec<DroppedRow>,
     /// Rows left out by the rules of the format.
@@ -82,7 +100,8 @@ pub struct Imported {
 
 impl Imported {
     fn of(list: JobList) -> Self {
-        Imported { workload: list.finish(), ..Imported::default() }
+        let (workload, lines) = list.finish_with_lines();
+        Imported { workload, lines: Lines(lines), ..Imported::default() }
     }
 
     /// The error for a file of which no job is left, with the reasons.

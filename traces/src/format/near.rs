@@ -57,13 +57,24 @@ const SYNONYMS: [(&str, &[&str]); 7] = [
 ];
 
 /// Files that come with public traces and hold no jobs, known by their headings.
-const NO_TRACES: [(&[&str], &str); 6] = [
+const NO_TRACES: [(&[&str], &str); 14] = [
     (&["job_num", "avg_run_time_gpu"], "a summary of clusters (Helios, Acme)"),
     (&["vc", "node num"], "a list of virtual clusters and their nodes"),
     (&["worker", "gpu", "batch_time_norm"], "measured mini-batch times"),
     (&["num_switch", "num_node_p_switch"], "a cluster: give it to --cluster"),
     (&["sn", "cpu_milli", "gpu"], "a list of nodes of a cluster (Alibaba openb)"),
     (&["num_nodes", "step_time"], "a profile of step times"),
+    (&["placement", "step_time"], "a profile of step times"),
+    (
+        &["job_name", "inst_id", "start_time"],
+        "PAI's table of jobs, which has no GPUs: its table of tasks has them",
+    ),
+    (&["inst_name", "worker_name", "inst_id"], "PAI's table of instances: its table of tasks has the GPUs"),
+    (&["worker_name", "machine_cpu_usr"], "PAI's measurements of machines"),
+    (&["worker_name", "gpu_wrk_util"], "PAI's measurements of instances"),
+    (&["machine", "cap_gpu"], "a list of nodes of a cluster (PAI)"),
+    (&["inst_id", "gpu_type_spec"], "PAI's groups of jobs"),
+    (&["name", "num_gpu", "gpu_milli"], "a list of pods without times (Alibaba openb)"),
 ];
 
 /// The error for a file in no known format.
@@ -75,11 +86,22 @@ pub(super) fn unknown(source: &Source, head: &Head<'_>) -> InputError {
     if head.cells().len() == 1 && head.has_any(&["duration", "runtime"]) {
         return wrong("expected a trace: this seems to be a list of run times without arrivals".into());
     }
+    if head.first.is_empty() {
+        return InputError::problem(&source.name, "expected a trace: the first line is empty").at_line(1);
+    }
+    if head.cells().len() == 1 && head.first.contains(';') {
+        return wrong("expected commas between columns, not semicolons".into());
+    }
+    if head.is_json {
+        let what = "expected a list of jobs (Philly's log) or an object with \"jobs\" (sacct --json); throughputs are for `rota profile import`";
+        return InputError::problem(&source.name, what).at_line(1);
+    }
     let close = close_headings(head);
-    if close.len() >= 2 {
-        let pairs: Vec<String> = close.iter().map(|(own, theirs)| format!("{own}={theirs}")).collect();
+    let differing = || close.iter().filter(|(own, theirs)| own != theirs);
+    if close.len() >= 2 && differing().next().is_some() {
+        let pairs: Vec<String> = differing().map(|(own, theirs)| format!("{own}={theirs}")).collect();
         let renames: Vec<String> =
-            close.iter().map(|(own, theirs)| format!("`{theirs}` may be its `{own}`")).collect();
+            differing().map(|(own, theirs)| format!("`{theirs}` may be its `{own}`")).collect();
         return wrong(format!(
             "is not in a known format, but close to Rota's own table: {}. If so, say --map {}",
             renames.join(", "),
@@ -132,6 +154,8 @@ mod tests {
     fn files_that_are_no_traces_are_told_apart() {
         assert!(message("vc,node num\na,5\n").contains("a list of virtual clusters"));
         assert!(message("duration\n121\n").contains("run times without arrivals"));
+        assert!(message("").contains("the first line is empty"));
+        assert!(message("job_id;gpus\na;1\n").contains("not semicolons"));
         assert!(message("sn,cpu_milli,memory_mib,gpu,model\na,1,2,3,V100\n").contains("a list of nodes"));
     }
 }

@@ -9,6 +9,8 @@
 //! | `pod_phase` | `Succeeded`, `Running`, `Failed`, `Pending` |
 //! | `creation_time`, `scheduled_time`, `deletion_time` | seconds; it ran from the second to the third |
 
+use rota_core::workload::RecordedEnd;
+
 use super::accounts::{Account, Accounts};
 use super::{Head, Imported, Setting};
 use crate::error::InputError;
@@ -46,9 +48,11 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
             duration_s: ended_s - began_s,
             gpus: parts_of_gpus(row, gpus, milli)?,
             gpu_type,
-            is_completed: row
-                .maybe(phase)
-                .is_none_or(|(_, phase)| phase == "Succeeded" || phase == "Running"),
+            ended: match row.maybe(phase) {
+                Some((_, "Succeeded")) => RecordedEnd::Passed,
+                Some((_, "Failed")) => RecordedEnd::Failed,
+                _ => RecordedEnd::Unknown,
+            },
             line: row.line,
         });
         Ok(())

@@ -9,6 +9,11 @@
 //! | `num_inst` | `inst_num` | instances |
 //! | `user` | – | the tenant |
 //! | `gpu_type` | `gpu_type` | kept where the cluster has that type |
+//! | `status` | `status` | `Terminated` is passed, `Failed`, `Interrupted`; others still ran |
+
+use std::borrow::Cow;
+
+use rota_core::workload::RecordedEnd;
 
 use super::accounts::{Account, Accounts};
 use super::{Head, Imported, Setting};
@@ -92,8 +97,12 @@ impl Columns {
             (None, None) => 0.0,
         };
         let name = match row.maybe(self.task) {
-            Some((_, task)) => names.take_text(row, self.name, &format!("{}/{task}", row.text(self.name)))?,
-            None => names.take(row, self.name)?.to_owned(),
+            Some((_, task)) => {
+                let name = format!("{}/{task}", row.text(self.name));
+                names.take_text(row, self.name, &name)?;
+                Cow::Owned(name)
+            }
+            None => Cow::Borrowed(names.take(row, self.name)?),
         };
         let gpu_type = row.maybe(self.gpu_type).and_then(|(_, name)| setting.cluster.gpu_type_id(name));
         accounts.add(&Account {
@@ -103,7 +112,12 @@ impl Columns {
             duration_s,
             gpus: number(self.gpus, 0.0)? * self.unit * number(self.instances, 1.0)?,
             gpu_type,
-            is_completed: row.maybe(self.status).is_none_or(|(_, status)| status == "Terminated"),
+            ended: match row.maybe(self.status) {
+                Some((_, "Terminated")) => RecordedEnd::Passed,
+                Some((_, "Failed")) => RecordedEnd::Failed,
+                Some((_, "Interrupted")) => RecordedEnd::Killed,
+                _ => RecordedEnd::Unknown,
+            },
             line: row.line,
         });
         Ok(())

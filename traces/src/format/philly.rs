@@ -6,8 +6,10 @@
 use std::borrow::Cow;
 
 use rota_core::time::Time;
+use rota_core::workload::{RecordedEnd, Truth};
 use serde::Deserialize;
 
+use super::accounts::premature;
 use super::{Head, Imported, LeftOut, Setting};
 use crate::dates;
 use crate::error::InputError;
@@ -26,6 +28,8 @@ struct LoggedJob<'t> {
     jobid: Cow<'t, str>,
     #[serde(borrow)]
     submitted_time: Cow<'t, str>,
+    #[serde(borrow, default)]
+    status: Cow<'t, str>,
     attempts: Vec<Attempt<'t>>,
 }
 
@@ -86,10 +90,14 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     });
     jobs.sort_by_key(|(_, submitted_s, _)| *submitted_s);
     let first_s = jobs.first().map_or(0, |(_, submitted_s, _)| *submitted_s);
-    imported.workload = keep(source, setting, &jobs, first_s, &mut imported.filtered)?.finish();
+    let list = keep(source, setting, &jobs, first_s, &mut imported.filtered)?;
+    (imported.workload, imported.lines.0) = list.finish_with_lines();
+    // With hours cut out, time 0 is that of the first job that is kept.
+    imported.begins_s = setting.options.philly.hours.is_none().then_some(first_s);
     imported
         .remarks
         .push(format!("models were drawn by the split of classes with seed {}", setting.options.seed));
+    imported.remarks.extend(premature(&imported.workload.truths));
     Ok(imported)
 }
 
@@ -156,11 +164,23 @@ fn keep(
                 let work = speeds.whole_iterations(&spec, kept.duration_s)?;
                 spec.estimated_work = work;
                 spec.tenant = list.tenant(&job.vc);
-                list.push(spec, work);
+                let truth =
+                    Truth { end: end_of(job), attempts: job.attempts.len() as u32, ..Truth::of(work) };
+                list.at_line(*line);
+                list.push_with(spec, truth);
             }
         }
     }
     Ok(list)
+}
+
+fn end_of(job: &LoggedJob<'_>) -> RecordedEnd {
+    match &*job.status {
+        "Pass" => RecordedEnd::Passed,
+        "Failed" => RecordedEnd::Failed,
+        "Killed" => RecordedEnd::Killed,
+        _ => RecordedEnd::Unknown,
+    }
 }
 
 /// Adds up a job's attempts. The last attempt decides the job's GPUs, and whether it is kept at all.
@@ -236,7 +256,7 @@ mod tests {
             })
             .collect();
         format!(
-            "{{\"vc\": \"v\", \"jobid\": \"{id}\", \"submitted_time\": \"{submitted}\", \"attempts\": [{}]}}",
+            "{{\"vc\": \"v\", \"jobid\": \"{id}\", \"submitted_time\": \"{submitted}\", \"status\": \"Killed\", \"attempts\": [{}]}}",
             attempts.join(",")
         )
     }
@@ -269,6 +289,8 @@ mod tests {
             (2, Time::from_secs_f64(10.0)),
             "time counts from the first job with attempts"
         );
+        let truth = &read.workload.truths[0];
+        assert_eq!((truth.end, truth.attempts), (RecordedEnd::Killed, 2));
         assert_eq!(only.estimated_work, (7_200.0f64 / 0.6).floor(), "alexnet comes first");
         let drawn = read_log(&jobs, WorkloadOptions { durations: Origin::Drawn, ..multi });
         assert_eq!(

@@ -58,10 +58,11 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
         spec.tenant = submission.tenant;
         let work = speeds.iterations(&spec, submission.duration_s)?;
         spec.estimated_work = work;
+        list.at_line(submission.line);
         list.push(spec, work);
     }
     let remarks = vec![format!("models were drawn with seed {}", setting.options.seed)];
-    Ok(Imported { dropped, remarks, ..Imported::of(list) })
+    Ok(Imported { dropped, remarks, begins_s: Some(first_s), ..Imported::of(list) })
 }
 
 #[cfg(test)]

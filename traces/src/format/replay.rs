@@ -10,7 +10,7 @@ use rota_core::workload::Workload;
 use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
 use crate::jobs::JobList;
-use crate::rows::Rows;
+use crate::rows::{Rows, UniqueNames};
 use crate::source::Source;
 
 /// Five cells, of which the last three are numbers.
@@ -24,11 +24,13 @@ pub(crate) fn recognises(head: &Head<'_>) -> bool {
 pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
     let header = StringRecord::from(vec!["id", "model", "arrival", "iterations", "gpus"]);
     let models = Models::new(setting);
+    let mut names = UniqueNames::default();
     let mut list = JobList::default();
-    let dropped = Rows::without_header(source, header).each(setting.bad_rows, |row| {
+    let dropped = Rows::without_header(source, header)?.each(setting.bad_rows, |row| {
         let profile = &models.find(row, 1)?.profile;
         let (arrival, work, gpus) = (row.arrival(2)?, row.positive(3)?, row.gpus(4)?);
-        list.push(JobList::plain(row.text(0), profile.clone(), gpus, work, arrival), work);
+        list.at_line(row.line);
+        list.push(JobList::plain(names.take(row, 0)?, profile.clone(), gpus, work, arrival), work);
         Ok(())
     })?;
     Ok(Imported { dropped, ..Imported::of(list) })

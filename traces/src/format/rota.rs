@@ -10,7 +10,7 @@ use rota_core::ids::{DatasetId, NodeId};
 use rota_core::job::{Costs, Deadline, GpuRequest, JobSpec};
 use rota_core::profile::Profile;
 use rota_core::time::Span;
-use rota_core::workload::{Dataset, Truth};
+use rota_core::workload::{Dataset, RecordedEnd, Truth};
 
 use super::{Head, Imported, Models, Setting};
 use crate::error::InputError;
@@ -41,7 +41,7 @@ macro_rules! columns {
 columns!(
     needed: job_id, arrival_s, gpus;
     optional: iterations, duration_s, estimate, pace, model, batch, tenant, priority, gpu_levels, gpu_type, deadline_s,
-        dataset, restart_s, checkpoint_s, checkpoint_every_s
+        dataset, restart_s, checkpoint_s, checkpoint_every_s, ended, attempts
 );
 
 /// The two headings that no other table has together.
@@ -114,6 +114,7 @@ impl Reader<'_> {
         spec.dataset = self.dataset(row, columns.dataset)?;
         let truth = self.truth(row, columns, &mut spec)?;
         spec.tenant = self.list.tenant(row.maybe(columns.tenant).map_or("", |(_, name)| name));
+        self.list.at_line(row.line);
         self.list.push_with(spec, truth);
         Ok(())
     }
@@ -155,7 +156,11 @@ impl Reader<'_> {
             Some((column, _)) => row.positive(column)?,
             None => 1.0,
         };
-        Ok(Truth { work, pace })
+        let attempts = match row.maybe(columns.attempts) {
+            Some((column, _)) => row.whole(column)?,
+            None => 0,
+        };
+        Ok(Truth { work, pace, end: ended(row, columns.ended)?, attempts })
     }
 
     /// `name:size@node`, where a data set named before needs only its name and one in the remote store no node.
@@ -216,6 +221,13 @@ fn deadline(row: &Row<'_>, column: Option<usize>) -> Result<Deadline, InputError
     let steps: Option<Vec<_>> = text.split('|').map(step).collect();
     let steps = steps.filter(|s| s.windows(2).all(|pair| pair[0].0 < pair[1].0)).ok_or_else(wrong)?;
     Ok(Deadline::Soft(steps))
+}
+
+/// How the job ended, in a word.
+fn ended(row: &Row<'_>, column: Option<usize>) -> Result<RecordedEnd, InputError> {
+    let Some((column, text)) = row.maybe(column) else { return Ok(RecordedEnd::Unknown) };
+    let known = RecordedEnd::WORDS.iter().find(|(_, word)| *word == text);
+    known.map(|(end, _)| *end).ok_or_else(|| row.expected(column, "passed, failed or killed"))
 }
 
 /// Costs of its own where one is given; those left out are the profile's.
@@ -284,6 +296,8 @@ mod tests {
             ),
             ("dataset", "images:1GB@99", "expected a node of the cluster after the @"),
             ("priority", "high", "expected a whole number"),
+            ("ended", "badly", "expected passed, failed or killed"),
+            ("attempts", "-1", "expected a whole number"),
             ("restart_s", "-1", "expected a length of time, not negative"),
         ];
         for (heading, cell, problem) in cases {

@@ -47,7 +47,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
     let mut models = Models::new(setting);
     let mut list = JobList::default();
     let mut n_dynamic = 0_u64;
-    let rows = Rows::tabbed(source, StringRecord::from(FIELDS.to_vec()));
+    let rows = Rows::tabbed(source, StringRecord::from(FIELDS.to_vec()))?;
     let dropped = rows.each(setting.bad_rows, |row| {
         let (model, _) =
             job_type(row.text(0)).ok_or_else(|| row.expected(0, "a job type such as LM (batch size 10)"))?;
@@ -62,6 +62,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
             let after = parse_time(row.text(9), 1.0).ok_or_else(|| row.expected(9, "seconds"))?;
             spec.deadline = Deadline::Strict(arrival + (after - Time::ZERO));
         }
+        list.at_line(row.line);
         list.push(spec, work);
         n_dynamic += u64::from(row.text(7) != "static");
         Ok(())

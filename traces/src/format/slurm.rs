@@ -15,9 +15,10 @@
 
 use std::borrow::Cow;
 
+use rota_core::workload::RecordedEnd;
 use serde_json::Value;
 
-use super::accounts::{Account, Accounts};
+use super::accounts::{Account, Accounts, end_in_slurm};
 use super::{Head, Imported, Setting};
 use crate::dates;
 use crate::error::InputError;
@@ -51,7 +52,7 @@ fn read_table(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputE
     rows.need(&["AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES"])?;
     let tres = ["AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES"].map(|name| rows.find(&[name]));
     let mut names = UniqueNames::default();
-    let mut accounts = Accounts::default();
+    let mut accounts = Accounts::with_dates();
     let dropped = rows.each(setting.bad_rows, |row| {
         if row.text(id).contains('.') {
             accounts.leave_out("is a step of a job", row.line);
@@ -72,7 +73,7 @@ fn read_table(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputE
             duration_s,
             gpus: held.find(|gpus| *gpus > 0.0).unwrap_or(0.0),
             gpu_type: None,
-            is_completed: row.maybe(state).is_none_or(|(_, state)| state == "COMPLETED"),
+            ended: row.maybe(state).map_or(RecordedEnd::Unknown, |(_, state)| end_in_slurm(state)),
             line: row.line,
         });
         Ok(())
@@ -116,7 +117,7 @@ fn read_json(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputEr
     let jobs = value.get("jobs").and_then(Value::as_array);
     let jobs = jobs.ok_or_else(|| InputError::expected(&source.name, "a list of jobs under \"jobs\""))?;
     let mut names = UniqueNames::default();
-    let mut accounts = Accounts::default();
+    let mut accounts = Accounts::with_dates();
     let mut dropped = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         let line = index as u64 + 1;
@@ -139,8 +140,9 @@ fn add_json(
     let wrong = |what: &str| InputError::expected(&source.name, what).at_name(format!("job number {line}"));
     let id = number(job.get("job_id")).ok_or_else(|| wrong("a number as job_id"))?;
     let time = |name: &str| number(job.get("time").and_then(|time| time.get(name)));
-    let name = names.take_name(&format!("{id}")).map_err(|first| {
-        wrong(&format!("a job_id that no other job has (job number {first} has it)")).got(format!("{id}"))
+    let name = id.to_string();
+    names.take_name(&name, line).map_err(|first| {
+        wrong(&format!("a job_id that no other job has (job number {first} has it)")).got(&name)
     })?;
     let text = |name: &str| job.get(name).and_then(Value::as_str).unwrap_or("");
     accounts.add(&Account {
@@ -150,7 +152,7 @@ fn add_json(
         duration_s: time("elapsed").ok_or_else(|| wrong("seconds as time.elapsed"))?,
         gpus: gpus_of(job),
         gpu_type: None,
-        is_completed: state(job) == "COMPLETED",
+        ended: end_in_slurm(&state(job)),
         line,
     });
     Ok(())
@@ -222,6 +224,9 @@ mod tests {
         let table = read(&Source::new("sacct.txt", table), &setting).expect("sound");
         let json = read(&Source::new("sacct.json", json), &setting).expect("sound");
         assert_eq!(table.workload.jobs, json.workload.jobs);
+        let ends: Vec<_> = table.workload.truths.iter().map(|truth| truth.end).collect();
+        assert_eq!(ends, [RecordedEnd::Passed, RecordedEnd::Killed]);
+        assert_eq!(table.workload.truths, json.workload.truths);
         assert_eq!(table.workload.tenants, ["vision", "nlp"]);
         assert_eq!(table.filtered.n_rows(), 2, "a step, and a job that never ran");
     }

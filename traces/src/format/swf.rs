@@ -10,6 +10,7 @@
 //! | 12 | user, the tenant |
 
 use csv::StringRecord;
+use rota_core::workload::RecordedEnd;
 
 use super::accounts::{Account, Accounts};
 use super::{Head, Imported, Setting};
@@ -62,7 +63,12 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
             duration_s: run_s?,
             gpus: if used > 0.0 { used } else { asked },
             gpu_type: None,
-            is_completed: !matches!(row.text(10), "0" | "5"),
+            ended: match row.text(10) {
+                "0" => RecordedEnd::Failed,
+                "1" => RecordedEnd::Passed,
+                "5" => RecordedEnd::Killed,
+                _ => RecordedEnd::Unknown,
+            },
             line: row.line,
         });
         Ok(())

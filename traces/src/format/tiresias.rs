@@ -33,6 +33,7 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
     let dropped = rows.each(setting.bad_rows, |row| {
         let (arrival, work) = (row.arrival(submit)?, row.run_time(duration)?);
         let name = names.take(row, job_id)?;
+        list.at_line(row.line);
         list.push(JobList::plain(name, models.plain(row.text(model)), row.gpus(gpus)?, work, arrival), work);
         Ok(())
     })?;

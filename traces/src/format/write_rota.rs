@@ -58,6 +58,8 @@ fn cell(workload: &Workload, cluster: &Cluster, column: &str, job: &JobSpec, tru
         "restart_s" => job.costs.map(|c| c.restart.to_string()).unwrap_or_default(),
         "checkpoint_s" => job.costs.map(|c| c.checkpoint.to_string()).unwrap_or_default(),
         "checkpoint_every_s" => job.costs.map(|c| c.checkpoint_every.to_string()).unwrap_or_default(),
+        "ended" => truth.end.word().to_owned(),
+        "attempts" => unless(truth.attempts == 0, truth.attempts.to_string()),
         // Durations are written as the iterations they came to.
         _ => String::new(),
     }
@@ -109,10 +111,10 @@ mod tests {
 
     #[test]
     fn a_trace_that_uses_every_column_reads_back_the_same() {
-        let text = "job_id,arrival_s,gpus,iterations,estimate,pace,model,batch,tenant,priority,gpu_levels,gpu_type,deadline_s,dataset,restart_s,checkpoint_s,checkpoint_every_s\n\
-            \"a,b\",0.000001,4,1000.5,900,0.9,bert,64,\"team \"\"x\"\"\",-3,1-2-4-8,A100,99.5,images:150GB@3,30,5.5,600\n\
-            c,7,1,10,,,,,,,,,100:10|200:5.5|300:-1,images,,,\n\
-            d,7,1,10,,,plain:mine,,,,,T4,,text:1MB,,0,\n";
+        let text = "job_id,arrival_s,gpus,iterations,estimate,pace,model,batch,tenant,priority,gpu_levels,gpu_type,deadline_s,dataset,restart_s,checkpoint_s,checkpoint_every_s,ended,attempts\n\
+            \"a,b\",0.000001,4,1000.5,900,0.9,bert,64,\"team \"\"x\"\"\",-3,1-2-4-8,A100,99.5,images:150GB@3,30,5.5,600,failed,3\n\
+            c,7,1,10,,,,,,,,,100:10|200:5.5|300:-1,images,,,,killed,\n\
+            d,7,1,10,,,plain:mine,,,,,T4,,text:1MB,,0,,,1\n";
         let (first, again) = round_trip(text, "mixed", "elasticflow-a100");
         assert_same(&first, &again);
         assert_eq!(

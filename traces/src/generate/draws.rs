@@ -32,6 +32,13 @@ pub(crate) fn numbered_stream(seed: u64, purpose: Purpose, number: u32) -> ChaCh
     rng
 }
 
+/// One of many streams in each of many branches of one purpose; branch 0 is that of `numbered_stream`.
+pub(crate) fn branched_stream(seed: u64, purpose: Purpose, branch: u16, number: u32) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream((u64::from(branch) << 40) | ((purpose as u64) << 32) | u64::from(number));
+    rng
+}
+
 /// Time between arrivals of a Poisson process, seconds.
 pub(crate) fn gap_s(rng: &mut ChaCha8Rng, jobs_per_hour: f64) -> f64 {
     let unit: f64 = Exp1.sample(rng);

@@ -1,10 +1,12 @@
 //! Workloads from distributions: the published generators, seeded, and the files that describe them.
 
+mod arrivals;
 mod artifact;
 mod data;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;
+mod like;
 mod options;
 mod python;
 mod redraw;
@@ -16,10 +18,13 @@ use rota_core::workload::Workload;
 use crate::error::InputError;
 use crate::profile::ProfileSet;
 
+pub use arrivals::Pattern;
 pub use file::{BUILT_IN, WorkloadFile, load, read};
+pub use like::{Distance, Fit, LikeOptions, distance};
 pub use options::{
     DataOptions, DeadlineOptions, Lengths, Origin, PhillyRules, Recipe, Split, WorkloadOptions,
 };
+pub use python::PythonRandom;
 pub use redraw::redraw;
 
 /// Draws a workload for a cluster.

@@ -1,6 +1,6 @@
 //! Python's random numbers (`random.Random(seed)`): the Mersenne Twister MT19937 of Matsumoto and Nishimura (1998).
 //!
-//! Used only to draw a published run again number by number: see [`super::artifact`].
+//! Used only to draw a published run again number by number: see `artifact` next to it, and the golden cases of Gavel.
 
 const N: usize = 624;
 const M: usize = 397;
@@ -8,14 +8,15 @@ const UPPER: u32 = 0x8000_0000;
 
 /// A generator in the state that Python's is in after `seed(n)`.
 #[derive(Clone, Debug)]
-pub(super) struct PythonRandom {
+pub struct PythonRandom {
     state: [u32; N],
     next: usize,
 }
 
 impl PythonRandom {
     /// Seeds it as Python does: by the 32-bit words of the number.
-    pub(super) fn new(seed: u64) -> Self {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         let words = [seed as u32, (seed >> 32) as u32];
         let key = if words[1] == 0 { &words[..1] } else { &words[..] };
         let mut state = [0; N];
@@ -51,11 +52,16 @@ impl PythonRandom {
         low + (high - low) * self.random()
     }
 
-    /// `randint(0, 9)`: four bits, again until they are below ten.
+    /// `randint(0, 9)`.
     pub(super) fn digit(&mut self) -> u32 {
+        self.below(10)
+    }
+
+    /// `randrange(n)`: as many bits as `n` has, again until they are below it. `n` is at least 1.
+    pub fn below(&mut self, n: u32) -> u32 {
         loop {
-            let bits = self.word() >> 28;
-            if bits < 10 {
+            let bits = self.word() >> n.leading_zeros();
+            if bits < n {
                 return bits;
             }
         }

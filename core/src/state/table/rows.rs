@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Columns, Field, JobPhase, JobTable, NO_ROW, Pace, Size};
+use super::{Columns, Field, JobPhase, JobTable, Pace, Size};
 use crate::allocation::Allocation;
 use crate::ids::{Incarnation, JobId};
 use crate::job::JobSpec;
@@ -87,7 +87,7 @@ impl JobTable {
         }
         let gone = found.iter().map(|(at, ..)| *at).filter(|at| *at < self.len()).chain(len..self.len());
         for at in gone.collect::<Vec<_>>() {
-            self.set_row(self.ids[at], NO_ROW);
+            self.row_of.clear(self.ids[at]);
         }
         self.cut(len);
         for (at, row, spec) in found {
@@ -105,7 +105,7 @@ impl JobTable {
     }
 
     fn put_row(&mut self, at: usize, row: Row, spec: Arc<JobSpec>) {
-        self.set_row(row.id, at as u32);
+        self.row_of.set(row.id, at);
         for ((field, ..), value) in Field::ALL.iter().zip(row.columns) {
             self.columns.get_mut(*field)[at] = value;
         }

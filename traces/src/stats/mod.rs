@@ -1,12 +1,19 @@
 //! What a workload is like, in numbers: as data, not as text.
 
+mod demand;
+mod look;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rota_core::cluster::Cluster;
-use rota_core::job::Deadline;
-use rota_core::workload::Workload;
+use rota_core::job::{Deadline, JobSpec};
+use rota_core::workload::{RecordedEnd, Truth, Workload};
 
 use crate::speeds::Speeds;
+
+pub use demand::{Above, Demand};
+pub use look::Look;
 
 /// A workload in numbers.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -38,6 +45,8 @@ pub struct Stats {
     pub n_soft: usize,
     /// Data sets that the jobs read.
     pub n_datasets: usize,
+    /// Jobs by how they ended where the trace comes from; empty where it does not say.
+    pub by_end: BTreeMap<String, Group>,
 }
 
 /// Count and size of a part of the jobs.
@@ -68,21 +77,20 @@ pub struct Summary {
 
 /// Counts and measures a workload for a cluster.
 pub fn stats(workload: &Workload, cluster: &Cluster) -> Stats {
-    let mut speeds = Speeds::new(cluster);
     let mut stats =
         Stats { n_jobs: workload.jobs.len(), n_datasets: workload.datasets.len(), ..Stats::default() };
-    let mut durations = Vec::with_capacity(workload.jobs.len());
-    for (job, truth) in workload.jobs.iter().zip(&workload.truths) {
-        let rate = speeds.fair_rate(job) * truth.pace;
-        let duration_s = if rate > 0.0 { truth.work / rate } else { f64::INFINITY };
+    let durations = durations_s(workload, cluster);
+    for ((job, truth), duration_s) in workload.jobs.iter().zip(&workload.truths).zip(&durations) {
         let gpu_hours = duration_s * f64::from(job.gpus.asked) / 3_600.0;
-        durations.push(duration_s);
         stats.gpu_hours += gpu_hours;
         stats.by_gpus.entry(job.gpus.asked).or_default().add(gpu_hours);
         let tenant = workload.tenants.get(job.tenant.index()).map_or("?", String::as_str);
-        for (groups, name) in
-            [(&mut stats.by_model, job.profile.name.as_str()), (&mut stats.by_tenant, tenant)]
-        {
+        let end = if truth.end == RecordedEnd::Unknown { "not known" } else { truth.end.word() };
+        for (groups, name) in [
+            (&mut stats.by_model, job.profile.name.as_str()),
+            (&mut stats.by_tenant, tenant),
+            (&mut stats.by_end, end),
+        ] {
             match groups.get_mut(name) {
                 Some(group) => group.add(gpu_hours),
                 None => groups.entry(name.to_owned()).or_default().add(gpu_hours),
@@ -92,12 +100,26 @@ pub fn stats(workload: &Workload, cluster: &Cluster) -> Stats {
         stats.n_strict += usize::from(matches!(job.deadline, Deadline::Strict(_)));
         stats.n_soft += usize::from(matches!(job.deadline, Deadline::Soft(_)));
     }
+    if workload.truths.iter().all(|truth| truth.end == RecordedEnd::Unknown) {
+        stats.by_end.clear();
+    }
     let arrivals: Vec<f64> = workload.jobs.iter().map(|j| j.arrival.as_secs_f64()).collect();
     stats.span_s = arrivals.last().zip(arrivals.first()).map_or(0.0, |(last, first)| last - first);
     stats.offered_load = stats.gpu_hours / (f64::from(cluster.n_gpus()) * stats.span_s / 3_600.0);
     stats.duration_s = Summary::of(durations);
     stats.gap_s = Summary::of(arrivals.windows(2).map(|pair| pair[1] - pair[0]).collect());
     stats
+}
+
+/// Run times at the proportional share, seconds, by job; infinite for a job that cannot run.
+pub fn durations_s(workload: &Workload, cluster: &Cluster) -> Vec<f64> {
+    let mut speeds = Speeds::new(cluster);
+    let jobs = workload.jobs.iter().zip(&workload.truths);
+    let duration_s = |(job, truth): (&Arc<JobSpec>, &Truth)| {
+        let rate = speeds.fair_rate(job) * truth.pace;
+        if rate > 0.0 { truth.work / rate } else { f64::INFINITY }
+    };
+    jobs.map(duration_s).collect()
 }
 
 impl Group {
