@@ -1,0 +1,78 @@
+//! The page: what `npm run build` made of `web/`, built into the program. Users need no Node.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use include_dir::{Dir, include_dir};
+
+static PAGE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/dist");
+
+/// A file of the page by its path; the palette comes from the report's.
+pub(crate) fn file(path: &str) -> Response {
+    let name = path.trim_start_matches('/');
+    let name = if name.is_empty() { "index.html" } else { name };
+    if name == "colours.css" {
+        return ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], rota_lab::report::colour_variables())
+            .into_response();
+    }
+    let kind = match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    };
+    match PAGE.get_file(name) {
+        Some(file) => ([(header::CONTENT_TYPE, kind)], file.contents()).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    /// The files that the bundle is made of, as `web/build.mjs` lists them.
+    fn sources(web: &Path) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"]
+            .map(|name| web.join(name))
+            .into();
+        let entries = fs::read_dir(web.join("src")).expect("sources");
+        found.extend(entries.map(|entry| entry.expect("an entry").path()));
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn the_bundle_is_made_of_the_sources_that_are_there() {
+        let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+        let mut hash = Sha256::new();
+        for file in sources(&web) {
+            let name = file.strip_prefix(&web).expect("below web").to_string_lossy().replace('\\', "/");
+            hash.update(name.as_bytes());
+            hash.update([0]);
+            hash.update(fs::read(&file).expect("a source"));
+            hash.update([0]);
+        }
+        let now: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let built = PAGE.get_file("sources.sha256").and_then(|file| file.contents_utf8()).unwrap_or("");
+        assert_eq!(
+            built.trim(),
+            now,
+            "web/dist is older than its sources: run `npm ci && npm run build` in web/ and commit web/dist"
+        );
+    }
+
+    #[test]
+    fn the_page_loads_nothing_from_elsewhere_and_lists_licences() {
+        let text = |name: &str| PAGE.get_file(name).and_then(|file| file.contents_utf8()).expect("a text");
+        let page = text("index.html");
+        assert!(!page.contains("http") && !page.contains("<style") && !page.contains("onclick"), "{page}");
+        for package in ["@codemirror/view", "uplot"] {
+            assert!(text("LICENSES.txt").contains(package), "{package} has no licence");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One decision of a run that is shown: who was given what, who was not and for want of what, what was admitted or declined, what
+//! was printed. The run is simulated again up to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rota_core::allocation::Allocation;
+use rota_core::guards;
+use rota_core::ids::JobId;
+use rota_core::plan::{Hold, Plan, Verdict};
+use rota_core::policy::{Policy, PolicyError};
+use rota_core::simulation::Simulation;
+use rota_core::snapshot::Snapshot;
+use rota_core::table::JobPhase;
+use rota_core::time::Time;
+use rota_lab::explain::{Limit, Shortage, Watch};
+use rota_lab::results::RunResult;
+use rota_scripts::ScriptPolicy;
+use serde_json::{Value, json};
+
+use crate::session::Shown;
+
+/// Jobs that are listed; the rest are counted.
+const MAX_JOBS: usize = 300;
+
+/// The decision with a number, from 0, of one of the runs.
+pub(crate) fn at(shown: &Shown, policy: usize, decision: usize) -> Result<Value, String> {
+    let (contender, result) = shown.run(policy)?;
+    let mut script = contender.compile().map_err(|failure| failure.to_string())?;
+    let mut until = Until { inner: &mut script, n_before: decision, seen: None };
+    let prepared = &shown.prepared;
+    let (cluster, workload) = (Arc::clone(&prepared.cluster), Arc::clone(&prepared.workload));
+    let mut simulation =
+        Simulation::new(cluster, workload, prepared.faults.clone(), &mut until, &prepared.settings);
+    while simulation.progress().n_decisions as usize <= decision
+        && simulation.step().map_err(|error| error.to_string())?
+    {}
+    drop(simulation);
+    let seen = until.seen.ok_or_else(|| format!("the run has no decision {decision}"))?;
+    Ok(seen.told(result, decision))
+}
+
+/// The decision after a time at which a job is given something or loses something.
+pub(crate) fn next_change(shown: &Shown, policy: usize, decision: usize, job: &str) -> Result<usize, String> {
+    let (_, result) = shown.run(policy)?;
+    let at = result.jobs.iter().position(|row| &*row.job_id == job);
+    let id = at.map(JobId::from).ok_or_else(|| format!("the run has no job `{job}`"))?;
+    let now = result.samples.get(decision).map_or(Time::ZERO, |sample| sample.time);
+    let times = result.timeline.iter().filter(|stretch| stretch.job == id).flat_map(|s| [s.from, s.to]);
+    let next = times.filter(|time| *time > now).min();
+    let next = next.ok_or_else(|| format!("nothing changes for job {job} any more"))?;
+    // It may end between rounds: the next one is the first to see that.
+    let found = result.samples.iter().position(|sample| sample.time >= next);
+    found.ok_or_else(|| format!("nothing is decided any more after job {job} has ended"))
+}
+
+/// Keeps the decision after so many others.
+struct Until<'a> {
+    inner: &'a mut ScriptPolicy,
+    n_before: usize,
+    seen: Option<Seen>,
+}
+
+/// One decision.
+struct Seen {
+    snapshot: Snapshot,
+    plan: Plan,
+    operations: u64,
+    took: Duration,
+}
+
+impl Policy for Until<'_> {
+    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
+        let started = Instant::now();
+        let plan = self.inner.decide(snapshot)?;
+        let took = started.elapsed();
+        match (self.n_before, &self.seen) {
+            (0, None) => {
+                // What is shown is what the cluster is given, after the guards.
+                let mut mended = plan.clone();
+                guards::mend(snapshot, &mut mended);
+                let operations = self.inner.operations();
+                self.seen = Some(Seen { snapshot: snapshot.clone(), plan: mended, operations, took });
+            }
+            _ => self.n_before = self.n_before.saturating_sub(1),
+        }
+        Ok(plan)
+    }
+
+    fn memory(&self) -> String {
+        self.inner.memory()
+    }
+}
+
+impl Seen {
+    fn told(&self, result: &RunResult, decision: usize) -> Value {
+        let jobs = &self.snapshot.jobs;
+        // Those that run in the order of the plan, which is the order in which they were served; then the others by arrival.
+        let place: BTreeMap<JobId, usize> = self.plan.run.iter().map(|run| run.job).zip(0..).collect();
+        let mut rows: Vec<usize> = (0..jobs.len()).collect();
+        rows.sort_by_key(|row| {
+            let id = jobs.id(*row);
+            (place.get(&id).copied().unwrap_or(usize::MAX), id)
+        });
+        let listed: Vec<Value> =
+            rows.iter().take(MAX_JOBS).map(|row| self.job(*row, &place, result)).collect();
+        let sample = result.samples.get(decision);
+        json!({
+            "decision": decision,
+            "time_s": self.snapshot.now.as_secs_f64(),
+            "waiting": sample.map(|sample| sample.waiting),
+            "running": sample.map(|sample| sample.running),
+            "gpus_held": sample.map(|sample| sample.gpus_held),
+            "gpus_up": sample.map(|sample| sample.gpus_up),
+            "operations": self.operations,
+            "took_us": self.took.as_micros() as u64,
+            "printed": self.plan.notes,
+            "jobs": listed,
+            "n_more": rows.len().saturating_sub(MAX_JOBS),
+        })
+    }
+
+    fn job(&self, row: usize, place: &BTreeMap<JobId, usize>, result: &RunResult) -> Value {
+        let (jobs, cluster) = (&self.snapshot.jobs, &self.snapshot.cluster);
+        let (id, spec, phase) = (jobs.id(row), jobs.spec(row), jobs.phase(row));
+        let hold = place.get(&id).map(|at| &self.plan.run[*at].what);
+        let given: Option<&Allocation> = hold.map(|hold| match hold {
+            Hold::Keep => jobs.allocation(row),
+            Hold::Take(allocation) => allocation,
+        });
+        let node = |slice: &rota_core::allocation::Slice| {
+            cluster
+                .nodes()
+                .get(slice.node.index())
+                .map_or_else(|| slice.node.index().to_string(), |node| node.name.clone())
+        };
+        let named = result.jobs.get(id.index());
+        json!({
+            "job": named.map(|row| &*row.job_id),
+            "model": named.map(|row| &*row.model),
+            "asked": spec.gpus.asked,
+            "becomes": self.becomes(row, phase, hold),
+            "gpus": given.map(Allocation::n_gpus),
+            "nodes": given.map(|given| given.slices.iter().map(node).collect::<Vec<_>>()),
+            "of_best": given.map(|given| spec.part_of_best(given, jobs.demand_per_gpu(row), cluster)),
+            "why": given.is_none().then(|| self.lack(id, result)).flatten(),
+        })
+    }
+
+    fn becomes(&self, row: usize, phase: JobPhase, hold: Option<&Hold>) -> String {
+        let jobs = &self.snapshot.jobs;
+        let verdict =
+            self.plan.verdicts.iter().find(|(job, _)| *job == jobs.id(row)).map(|(_, verdict)| verdict);
+        match (phase, hold, verdict) {
+            (_, _, Some(Verdict::Decline(reason))) => format!("is declined: {reason}"),
+            (JobPhase::Running, Some(Hold::Keep), _) => "goes on".to_owned(),
+            (JobPhase::Running, Some(Hold::Take(given)), _) => {
+                let (was, is) = (jobs.allocation(row).n_gpus(), given.n_gpus());
+                if was == is { "is moved".to_owned() } else { format!("is resized from {was} GPUs") }
+            }
+            (JobPhase::Running, None, _) => "is stopped".to_owned(),
+            (_, Some(_), _) => "starts".to_owned(),
+            (JobPhase::Asking, None, None) => "waits for admission".to_owned(),
+            (JobPhase::Asking, None, Some(Verdict::Admit)) => "is admitted, and waits".to_owned(),
+            (JobPhase::Waiting, None, _) => "waits".to_owned(),
+        }
+    }
+
+    /// For want of what a job does not run, as `rota explain` finds it.
+    fn lack(&self, id: JobId, result: &RunResult) -> Option<String> {
+        let mut watch = Watch::new(&result.jobs, id);
+        // Only this decision is watched: whether it would end the watch does not matter.
+        let _ = watch.see(&self.snapshot, &self.plan);
+        let seen = watch.close(self.snapshot.now);
+        seen.shortages.first().map(lack)
+    }
+}
+
+fn lack(of: &Shortage) -> String {
+    let free = of.gpus_free.1;
+    match (of.limit, of.gpus_needed) {
+        (Limit::Gpus, Some(needed)) => format!("needs {needed} GPUs, {free} are free"),
+        (Limit::Gpus, None) => format!("{free} GPUs are free"),
+        (Limit::Places, _) => format!("{free} GPUs are free, at most {} on one node", of.most_on_one_node),
+        (Limit::Cpus, _) => "too few CPUs beside the free GPUs".to_owned(),
+        (Limit::Memory, _) => "too little memory beside the free GPUs".to_owned(),
+        (Limit::Time, _) => "no number of GPUs meets its deadline any more".to_owned(),
+        (Limit::Quota, _) => match &of.quota {
+            Some((tenant, gpus)) => format!("the quota of {tenant}, {gpus} GPUs"),
+            None => "its tenant's quota".to_owned(),
+        },
+        (Limit::Policy, _) => "what it needs is free: the policy did not use it".to_owned(),
+    }
+}
