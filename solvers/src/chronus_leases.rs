@@ -1,4 +1,4 @@
-//! Chronus' lease MILP (SoCC'21; spec/chronus.md §5): which deadline level each job is held to, and in which
+//! Chronus' lease MILP (SoCC'21): which deadline level each job is held to, and in which
 //! leases it runs.
 //!
 //! A row is one job at one deadline level; the rows of a job are adjacent, the first has level 0.

@@ -1,7 +1,7 @@
 //! Optimal allocation in plain numbers: the model type, HiGHS behind it, and the formulations of the field.
 //!
 //! ```text
-//!  numbers ─▶ synergy_opt | chronus_leases | elasticflow_shares ─▶ Model ─▶ Solver ─▶ Solution ─▶ decoded plan
+//!  numbers ─▶ synergy_opt | chronus_leases | elasticflow_shares | gavel_shares ─▶ Model ─▶ Solver ─▶ Solution ─▶ decoded plan
 //!  files, scripts ───────────────────────────────────────────────┘       ├ Highs      (highs.rs, the only file that knows HiGHS)
 //!                                                                        └ Recorded   (recorded.rs)
 //! ```
@@ -17,6 +17,7 @@ pub mod exchange;
 pub mod expression;
 pub mod files;
 pub mod format;
+pub mod gavel_shares;
 pub mod highs;
 pub mod model;
 mod names;

@@ -19,7 +19,7 @@ pub struct Limits {
     pub seed: u32,
     /// Solver threads. One thread and one seed give one answer.
     pub threads: u32,
-    /// Wall clock. HiGHS can overrun it: see tech.md §3.
+    /// Wall clock. HiGHS can overrun it, because it does not look at the clock inside a step of its presolve.
     pub wall: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Synergy-OPT (OSDI'22 §4.1 and appendix; formulation as in the published code, spec/synergy-opt.md).
+//! Synergy-OPT (OSDI'22 §4.1 and appendix; formulation as in the published code).
 //!
 //! ```text
 //!  LevelProblem ──▶ a CPU/memory level per job: multiple-choice knapsack over the whole cluster
@@ -18,6 +18,7 @@ mod classes;
 mod eject;
 mod joint;
 mod levels;
+mod offer;
 mod pack;
 mod placement;
 mod relaxed;

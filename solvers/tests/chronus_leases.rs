@@ -120,7 +120,7 @@ fn row(gpus: u32, need: u32, horizon: i64, value: f64, level: u32) -> LeaseRow {
 
 #[test]
 fn an_expired_level_does_not_disturb_its_neighbours() {
-    // spec/chronus.md §5, "LATENT BUG": the original is infeasible here
+    // a mistake of the original, whose model is infeasible here
     let rows =
         vec![row(8, 1, 4, 10.0, 0), row(8, 1, -2, 10.0, 0), row(8, 1, 4, 8.0, 1), row(8, 2, 2, 10.0, 0)];
     let problem = LeaseProblem { rows, capacity: vec![8; 4], goal: LeaseGoal::Minimize };

@@ -52,6 +52,6 @@ pub(super) fn job(
 /// A workload of jobs whose estimates are exact.
 pub(super) fn workload(jobs: impl IntoIterator<Item = JobSpec>) -> Workload {
     let jobs: Vec<Arc<JobSpec>> = jobs.into_iter().map(Arc::new).collect();
-    let truths = jobs.iter().map(|job| Truth { work: job.estimated_work, pace: 1.0 }).collect();
+    let truths = jobs.iter().map(|job| Truth::of(job.estimated_work)).collect();
     Workload { jobs, truths, ..Workload::default() }
 }

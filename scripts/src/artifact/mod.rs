@@ -12,6 +12,7 @@ mod defects;
 pub mod elasticflow;
 #[cfg(test)]
 mod fixtures;
+pub mod gavel;
 pub mod synergy;
 mod track;
 

@@ -3,6 +3,7 @@
 //! Jobs of one model and one GPU count are interchangeable, and a model that tells them apart makes the solver prove
 //! so. Counting them instead has the same optimum and, for 128 jobs of ten models, a tenth of the variables.
 
+use super::offer::{limit, offer};
 use super::{Level, amount, check_levels, undominated};
 use crate::error::FormulationError;
 use crate::model::{Model, Sense, Variable};
@@ -53,25 +54,13 @@ impl ClassProblem {
         let mut model = Model::new(Sense::Maximize);
         let mut offered = Vec::with_capacity(self.classes.len());
         for (k, class) in self.classes.iter().enumerate() {
-            let mut variables = Vec::new();
-            for level in undominated(&class.levels) {
-                let throughput = class.levels[level].throughput;
-                if throughput >= class.floor {
-                    let variable = model.integer(&format!("n_{k}_{level}"), 0.0, f64::from(class.count))?;
-                    model.set_cost(variable, throughput)?;
-                    variables.push((level, variable));
-                }
-            }
-            offered.push(variables);
+            offered.push(offer(&mut model, &class.levels, class.floor, |model, level| {
+                model.integer(&format!("n_{k}_{level}"), 0.0, f64::from(class.count))
+            })?);
         }
-        let all = |amount: fn(&Level) -> f64| {
-            let offered = &offered;
-            self.classes.iter().zip(offered).flat_map(move |(class, variables)| {
-                variables.iter().map(move |&(level, variable)| (variable, amount(&class.levels[level])))
-            })
-        };
-        model.row("cpus", f64::NEG_INFINITY, self.cpus, all(|level| level.cpus))?;
-        model.row("memory", f64::NEG_INFINITY, self.memory, all(|level| level.memory))?;
+        limit(&mut model, (self.cpus, self.memory), || {
+            self.classes.iter().map(|class| class.levels.as_slice()).zip(&offered)
+        })?;
         for (k, (class, variables)) in self.classes.iter().zip(&offered).enumerate() {
             let count = f64::from(class.count);
             let every = variables.iter().map(|&(_, variable)| (variable, 1.0));

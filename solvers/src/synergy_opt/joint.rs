@@ -2,7 +2,7 @@
 //!
 //! A job that fits on a server has one binary per undominated level and server it fits on at that level. A
 //! larger gang has a binary per level, and GPUs per level and server, on as few servers as its GPUs allow.
-//! Size grows as jobs x levels x servers: bound it before calling (tech.md §3).
+//! Size grows as jobs x levels x servers: bound it before calling.
 
 use super::{Demand, LeftOut, Level, Part, PlacementProblem, Server, check_levels, undominated};
 use crate::error::FormulationError;

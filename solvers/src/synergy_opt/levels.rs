@@ -1,9 +1,10 @@
-//! Phase 1: a CPU and memory level for every job, cluster-wide (spec/synergy-opt.md, "Phase 1").
+//! Phase 1: a CPU and memory level for every job, cluster-wide.
 //!
 //! Only undominated levels become variables, and in the whole-number model only those that reach the floor,
 //! which makes the floor rows unnecessary: typically 5 to 10 binaries per job instead of 45.
 
-use super::{Level, amount, check_levels, undominated};
+use super::offer::{limit, offer};
+use super::{Level, amount, check_levels};
 use crate::error::FormulationError;
 use crate::model::{Kind, Model, Sense, Variable};
 use crate::solution::Solution;
@@ -54,25 +55,14 @@ impl LevelProblem {
         let kind = if shape == Shape::Whole { Kind::Integer } else { Kind::Continuous };
         let mut offered = Vec::with_capacity(self.jobs.len());
         for (j, job) in self.jobs.iter().enumerate() {
-            let mut variables = Vec::new();
-            for level in undominated(&job.levels) {
-                let throughput = job.levels[level].throughput;
-                if shape == Shape::Relaxed || throughput >= job.floor {
-                    let variable = model.variable(&format!("y_{j}_{level}"), kind, 0.0, 1.0)?;
-                    model.set_cost(variable, throughput)?;
-                    variables.push((level, variable));
-                }
-            }
-            offered.push(variables);
+            let floor = if shape == Shape::Relaxed { f64::NEG_INFINITY } else { job.floor };
+            offered.push(offer(&mut model, &job.levels, floor, |model, level| {
+                model.variable(&format!("y_{j}_{level}"), kind, 0.0, 1.0)
+            })?);
         }
-        let all = |amount: fn(&Level) -> f64| {
-            let offered = &offered;
-            self.jobs.iter().zip(offered).flat_map(move |(job, variables)| {
-                variables.iter().map(move |&(level, variable)| (variable, amount(&job.levels[level])))
-            })
-        };
-        model.row("cpus", f64::NEG_INFINITY, self.cpus, all(|level| level.cpus))?;
-        model.row("memory", f64::NEG_INFINITY, self.memory, all(|level| level.memory))?;
+        limit(&mut model, (self.cpus, self.memory), || {
+            self.jobs.iter().map(|job| job.levels.as_slice()).zip(&offered)
+        })?;
         for (j, (job, variables)) in self.jobs.iter().zip(&offered).enumerate() {
             model.row(
                 &format!("one_{j}"),

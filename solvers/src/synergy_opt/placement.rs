@@ -1,4 +1,4 @@
-//! Phase 2: jobs onto servers (spec/synergy-opt.md, "Phase 2"), with what the original lacks: gangs larger
+//! Phase 2: jobs onto servers, with what the original lacks: gangs larger
 //! than a server, spreading over as few servers as possible, and jobs left out instead of a crash.
 //!
 //! A job kept whole is one binary per server it fits on. A spread job has GPUs per server (integer) and a

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rota_scripts::artifact::{chronus, elasticflow, synergy};
+use rota_scripts::artifact::{chronus, elasticflow, gavel, synergy};
 use rota_solvers::{FileError, FormulationError, SolveStatus};
 use rota_traces::error::InputError;
 
@@ -54,6 +54,9 @@ pub enum CaseError {
     /// Chronus' driver refused the case.
     #[error(transparent)]
     Chronus(#[from] chronus::ArtifactError),
+    /// Gavel's driver refused the case.
+    #[error(transparent)]
+    Gavel(#[from] gavel::ArtifactError),
     /// A job set of the log that makes no model.
     #[error(transparent)]
     Formulation(#[from] FormulationError),

@@ -15,6 +15,7 @@ mod chronus;
 mod compare;
 mod elasticflow;
 mod error;
+mod gavel;
 mod milp;
 mod opt;
 mod report;
@@ -58,7 +59,7 @@ pub struct System {
 }
 
 /// Every system, in the order in which it is reported.
-pub const SYSTEMS: [System; 4] = [
+pub const SYSTEMS: [System; 5] = [
     System {
         name: "synergy",
         about: "per-job start and finish of Synergy's simulator",
@@ -70,6 +71,11 @@ pub const SYSTEMS: [System; 4] = [
         cases: elasticflow::cases,
     },
     System { name: "chronus", about: "admission, leases and outcomes of Chronus", cases: chronus::cases },
+    System {
+        name: "gavel",
+        about: "answers of Gavel's policies, and start and finish of every job of its simulator",
+        cases: gavel::cases,
+    },
     System { name: "milp", about: "objectives of optimisation models", cases: milp::cases },
 ];
 
