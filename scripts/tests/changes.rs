@@ -228,7 +228,7 @@ job small gpus=1 work=900
         ),
         (
             "fair-share",
-            ["param(\"weights\", \"\",", "param(\"weights\", \"b:9\","],
+            ["param(\"weights\", #{},", "param(\"weights\", #{ b: 9 },"],
             "cluster 1 nodes, 3 gpus, 9 cpus, 150 GB\njob a1 tenant=a\njob a2 tenant=a\njob b1 tenant=b\njob b2 tenant=b\n",
             0,
             [

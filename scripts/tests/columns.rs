@@ -1,15 +1,14 @@
 //! What can be asked of columns: functions of one number, sums along a queue, the job with the least, quantiles, groups
 //! and names of tenants.
 
+mod common;
+
 use rota_core::policy::Policy;
+use rota_scripts::Limits;
 use rota_scripts::sample::{Size, snapshot};
 use rota_scripts::scenario::{parse, run};
-use rota_scripts::{Limits, ScriptPolicy, Source};
 
-fn policy(text: &str) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    ScriptPolicy::from_sources("mine", &[source], Limits::default()).unwrap_or_else(|error| panic!("{error}"))
-}
+use common::policy;
 
 /// What an expression over four jobs is: a (1 GPU, tenant x), b (2, y), c (4, x), d (2, y).
 #[track_caller]
@@ -22,7 +21,7 @@ fn gives(expression: &str, expected: &str) {
         "fn order(jobs, now) {{\n    let all = jobs;\n    print({expression});\n    rank(jobs.arrival)\n}}\n\
          fn list(column, jobs) {{ let list = []; for job in jobs {{ list.push(column.of(job)); }} list }}"
     );
-    let report = run(&scenario, &mut policy(&text));
+    let report = run(&scenario, &mut policy(&text, Limits::default()));
     let notes = report.actual.iter().map(|line| line.split("| notes ").nth(1).unwrap_or(line)).next();
     assert_eq!(notes, Some(expected), "{expression}\n{:?}", report.actual);
 }
@@ -48,6 +47,17 @@ fn the_job_with_the_least_and_the_most() {
     gives("[jobs.remaining.argmin().name, jobs.remaining.argmax().name]", "[\"d\", \"a\"]");
     gives("(jobs.gpus == 2).argmax().name", "b");
     gives("jobs.filter(jobs.gpus > 9).gpus.argmin() == ()", "true");
+}
+
+#[test]
+fn sums_by_group_are_maps_and_maps_are_looked_up_by_text() {
+    gives("jobs.gpus.sum_by(jobs.tenant_name)", "#{\"x\": 5.0, \"y\": 4.0}");
+    gives("jobs.remaining.sum_by(jobs.gpus)", "#{\"1\": 400.0, \"2\": 400.0, \"4\": 200.0}");
+    gives("list(jobs.tenant_name.recall(#{ x: 3, z: 9.0 }, 0.5), all)", "[3.0, 0.5, 3.0, 0.5]");
+    gives(
+        "list(jobs.tenant_name.recall(jobs.gpus.sum_by(jobs.tenant_name), 0.0), all)",
+        "[5.0, 4.0, 5.0, 4.0]",
+    );
 }
 
 #[test]
@@ -91,8 +101,10 @@ fn whole_numbers_are_keys_of_maps() {
 fn what_they_cost_counts() {
     let instant = snapshot(Size { n_nodes: 16, n_old: 3_000, n_new: 0 });
     let cost = |line: &str| {
-        let mut policy =
-            policy(&format!("fn order(jobs, now) {{ let all = jobs; {line}\n rank(jobs.arrival) }}"));
+        let mut policy = policy(
+            &format!("fn order(jobs, now) {{ let all = jobs; {line}\n rank(jobs.arrival) }}"),
+            Limits::default(),
+        );
         policy.decide(&instant).unwrap_or_else(|error| panic!("{error:?}"));
         policy.operations()
     };
@@ -126,7 +138,7 @@ fn what_cannot_be_is_an_error() {
         ("let m = #{}; m[jobs[0].id] = 1;", "expected String, got int"),
     ] {
         let text = format!("fn order(jobs, now) {{\n let all = jobs;\n {line}\n rank(jobs.arrival)\n}}");
-        let error = policy(&text).decide(&instant).expect_err(line);
+        let error = policy(&text, Limits::default()).decide(&instant).expect_err(line);
         assert!(
             error.message.contains(expected) && error.message.starts_with("mine.rhai:3:"),
             "{line}\n{}",

@@ -1,13 +1,17 @@
 //! Scripts that mean harm, or were written in a hurry: each ends in a clear error within its limits, and memory stays
 //! bounded. The counting allocator is installed, as in the programs that run scripts of others.
 
+mod common;
+
 use std::time::{Duration, Instant};
 
 use rota_core::check::check;
 use rota_core::policy::Policy;
+use rota_scripts::Limits;
 use rota_scripts::memory::{CountingAllocator, bytes_held_by_this_thread, peak_of_this_thread, reset_peak};
 use rota_scripts::sample::{Size, snapshot};
-use rota_scripts::{Limits, ScriptPolicy, Source};
+
+use common::policy;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -15,14 +19,6 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const MEMORY_BYTES: u64 = 16 << 20;
 /// One value may be in the making when the limit is noticed; none is larger than this.
 const ONE_VALUE_BYTES: i64 = 8 << 20;
-
-fn policy(text: &str, limits: Limits) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    match ScriptPolicy::from_sources("mine", &[source], limits) {
-        Ok(policy) => policy,
-        Err(error) => panic!("{error}"),
-    }
-}
 
 /// The first line of the error, after checking that memory stayed within the limit.
 #[track_caller]

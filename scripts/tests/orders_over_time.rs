@@ -108,8 +108,16 @@ fn jobs_shorter_than_a_round_are_not_free() {
 
 #[test]
 fn weights_that_cannot_be_read_are_an_error() {
-    let said = rounds(&busy(&[("ann", 300)], 2), "fair-share", &[("weights", "ann=3")], 1).join("\n");
-    assert!(said.contains("`ann=3` is not a name and a number, as in ann:3"), "{said}");
+    let mut loaded = ScriptPolicy::load("fair-share", Limits::default()).expect("shipped");
+    for wrong in ["ann=3", "ann:three", ":3", "ann:0", "ann:-1", "ann:3,ben:1"] {
+        let said = loaded.set("weights", wrong).expect_err("not weights").to_string();
+        let expected = "is not names with numbers from 0.001 to 1000000000, as in ann:3 ben:1";
+        assert!(said.contains(&format!("`{wrong}` {expected}")), "{said}");
+    }
+    loaded.set("weights", "  ann:3   ben:0.5 ").expect("weights");
+    let (_, weights) =
+        loaded.params().into_iter().find(|(_, parameter)| parameter.name == "weights").expect("declared");
+    assert_eq!(weights.value.to_string(), "ann:3 ben:0.5");
 }
 
 /// When jobs of one GPU run on a single GPU, round by round.

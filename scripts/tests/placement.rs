@@ -108,6 +108,104 @@ fn conditions_groups_and_splits_are_kept() {
 }
 
 #[test]
+fn gpus_that_are_placed_one_by_one_see_what_those_before_leave() {
+    let world = format!("{TWO_RACKS}job a gpus=3\njob b gpus=6\n");
+    assert_eq!(
+        placed(&world, "rank(-nodes.free_gpus).one_by_one()"),
+        "a:0[0]+1[0]+2[0] b:0[1, 2]+1[1]+2[1]+3[0, 1]",
+        "always on the emptiest node"
+    );
+    assert_eq!(
+        placed(&world, "rank(-nodes.fits).only(nodes.rack == 1).from_top(nodes.id == 2).one_by_one()"),
+        "a:2[2, 3]+3[0]",
+        "five GPUs are left below that switch, so the other job waits"
+    );
+}
+
+#[test]
+fn a_drawn_node_depends_on_the_seed() {
+    let world = format!("{TWO_RACKS}job a gpus=1\n");
+    let drawn = |seed: u32| placed(&world, &format!("rank(nodes.drawn({seed}))"));
+    let all: std::collections::BTreeSet<String> = (0..24).map(drawn).collect();
+    assert_eq!(all.into_iter().collect::<Vec<_>>(), ["a:0[0]", "a:1[0]", "a:2[0]", "a:3[0]"]);
+    assert_eq!(drawn(5), drawn(5));
+}
+
+#[test]
+fn what_makes_a_split_better_is_said_in_words() {
+    // The first two leave one GPU on each of two nodes: the third fills these gaps, or stays together.
+    let world = format!("{TWO_RACKS}job a gpus=3\njob b gpus=3\njob c gpus=2\n");
+    let c = |options: &str| placed(&world, &format!("local_search({options})")).split_off(26);
+    for gaps in ["", "#{}", "#{ prefer: [\"fastest\", \"tightest\"] }", "#{ prefer: [\"tightest\"] }"] {
+        assert_eq!(c(gaps), "c:0[3]+1[3]", "{gaps}");
+    }
+    let together = "c:2[0, 1]";
+    assert_eq!(c("#{ prefer: [\"fewest_nodes\", \"tightest\"] }"), together);
+    assert_eq!(c("#{ splits: [[[1]], [[2]], [[3]]] }"), together);
+    let world = world.replace("c gpus=2", "c gpus=2 spread=0.8,0.5");
+    let c = |options: &str| placed(&world, &format!("local_search({options})")).split_off(26);
+    assert_eq!(c(""), together, "it is faster on one node");
+    assert_eq!(c("#{ prefer: [\"tightest\"] }"), "c:0[3]+1[3]");
+    // A gang of four whose parts would be below two switches, or below one.
+    let world = format!("{TWO_RACKS}job a gpus=2\njob b gpus=4\njob c gpus=2\njob d gpus=4\n");
+    let d = |options: &str| placed(&world, &format!("local_search({options})"));
+    assert!(d("#{ prefer: [\"fewest_switches\", \"fewest_nodes\"] }").ends_with(" d:2[0, 1, 2, 3]"));
+}
+
+#[test]
+fn wrong_words_of_a_search_are_named() {
+    fails("local_search(#{ prefers: [] })", "local_search: `prefers` is not an option");
+    fails("local_search(#{ prefer: [\"fastes\"] })", "`prefer` does not know \"fastes\"");
+    fails("local_search(#{ prefer: \"fastest\" })", "`prefer` is an array, got a String");
+    fails("local_search(#{ splits: [[[2]]] })", "local_search: entry 0 must be an array of splits of 1 GPU");
+    fails("first_fit().one_by_one()", "one_by_one: only what `rank` returns has nodes to choose from");
+    fails("rank(nodes.id).within(nodes.rack).one_by_one()", "leave one out");
+    fails("rank(nodes.id).one_by_one().within(nodes.rack)", "leave one out");
+}
+
+#[test]
+fn a_search_and_single_gpus_count_their_work() {
+    let instant = snapshot(Size { n_nodes: 64, n_old: 0, n_new: 60 });
+    let splits = format!("[{}]", ["[[1]]", "[[2], [1, 1]]"].join(", "));
+    for place in
+        [format!("local_search(#{{ splits: {splits} }})"), "rank(nodes.free_gpus).one_by_one()".into()]
+    {
+        let text = format!("fn place(job, nodes) {{ {place} }}");
+        let source = Source { name: "mine".into(), file: "mine.rhai".into(), text };
+        let limits = Limits { operations: 400, ..Limits::default() };
+        let mut few = ScriptPolicy::from_sources("mine", &[source], limits).expect("it compiles");
+        let error = few.decide(&instant).expect_err("60 jobs on 64 nodes are more than that");
+        assert!(error.message.contains("operations"), "{place}: {error}");
+    }
+}
+
+/// How often the closure of `place_by` was asked in two decisions.
+fn n_asked(body: &str, between: impl FnOnce(&mut ScriptPolicy)) -> usize {
+    let text = format!("param(\"side\", 1, 0..=9, \"A number.\");\nfn place(view) {{\n    {body}\n}}");
+    let instant = snapshot(Size { n_nodes: 4, n_old: 4, n_new: 3 });
+    let mut policy = policy(&text);
+    let first = policy.decide(&instant).expect("a plan");
+    between(&mut policy);
+    let second = policy.decide(&instant).expect("a plan");
+    assert_eq!(first.run, second.run, "whether it is asked or not");
+    first.notes.iter().chain(&second.notes).filter(|note| *note == "asked").count()
+}
+
+#[test]
+fn a_rule_that_uses_the_same_numbers_is_not_asked_again() {
+    let closure =
+        |uses: &str| format!("place_by(|job, nodes| {{ print(\"asked\"); rank(nodes.id * {uses}) }})");
+    let same = format!("let mix = [#{{ a: 1.5, b: \"x\" }}];\n{}", closure("mix[0].a"));
+    assert_eq!(n_asked(&same, |_| {}), 1);
+    let other = format!("this.n = (this.n ?? 0) + 1;\nlet n = this.n;\n{}", closure("n"));
+    assert_eq!(n_asked(&other, |_| {}), 2, "another number");
+    assert_eq!(n_asked(&closure("max(view.round, 1)"), |_| {}), 2, "a view is not compared");
+    assert_eq!(n_asked(&closure("max(param(\"side\"), 1)"), |_| {}), 1);
+    let set = |policy: &mut ScriptPolicy| policy.set("side", "2").expect("a parameter");
+    assert_eq!(n_asked(&closure("max(param(\"side\"), 1)"), set), 2, "a parameter was set");
+}
+
+#[test]
 fn the_other_placement_is_asked_where_the_first_finds_nothing() {
     let world = format!("{TWO_RACKS}job a gpus=3\njob b gpus=2\n");
     let place =

@@ -1,17 +1,16 @@
 //! Planning ahead in scripts: plans by hand, growth, what is remembered, what is refused, and that it all counts as work.
 
+mod common;
+
 use rota_core::check::check;
 use rota_core::plan::Plan;
 use rota_core::policy::Policy;
 use rota_core::snapshot::Snapshot;
 use rota_scripts::sample::{Size, snapshot};
 use rota_scripts::scenario::{parse, run};
-use rota_scripts::{Limits, ScriptPolicy, Source};
+use rota_scripts::{Limits, ScriptPolicy};
 
-fn policy(text: &str, limits: Limits) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    ScriptPolicy::from_sources("mine", &[source], limits).unwrap_or_else(|error| panic!("{error}"))
-}
+use common::policy;
 
 fn instant() -> Snapshot {
     snapshot(Size { n_nodes: 2, n_old: 12, n_new: 6 })

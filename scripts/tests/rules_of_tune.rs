@@ -62,9 +62,19 @@ fn the_packing_key_is_a_rule_of_the_script() {
 fn who_is_raised_first_is_a_rule_of_the_script() {
     changes(
         "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\njob first gpus=1 cpus=6 mem=20\njob hungry gpus=1 cpus=8 mem=20\n",
-        (".rearrange(view.queue)", ".rearrange(rank(-view.jobs.cpu_demand))"),
+        (".rearrange(raised)", ".rearrange(rank(-view.jobs.cpu_demand))"),
         // The hungry one claims what the first holds beyond its share; what is left then tops the first up.
         ("first 0[0] 6c 20g, hungry 0[1] 6c 20g", "first 0[0] 4c 20g, hungry 0[1] 8c 20g"),
+    );
+}
+
+#[test]
+fn by_gain_the_job_that_gains_most_from_each_cpu_is_raised_first() {
+    changes(
+        "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\njob first gpus=1 cpus=3:1,9:1.5 mem=20\njob keen gpus=1 cpus=3:1,6:2 mem=20\n",
+        ("param(\"raise\", \"order\"", "param(\"raise\", \"gain\""),
+        // The first gains .5 from 6 CPUs, keen 1 from 3.
+        ("first 0[0] 9c 20g, keen 0[1] 3c 20g", "first 0[0] 6c 20g, keen 0[1] 6c 20g"),
     );
 }
 

@@ -1,16 +1,15 @@
 //! What stages can do beyond the shipped ones: admission, memory, wakes, free placement, plans in pure Rhai.
 
+mod common;
+
 use rota_core::check::check;
 use rota_core::plan::{Hold, Plan, Verdict, Wake};
 use rota_core::policy::Policy;
 use rota_core::snapshot::Snapshot;
 use rota_scripts::sample::{Size, snapshot};
-use rota_scripts::{Limits, ScriptPolicy, Source};
+use rota_scripts::{Limits, ScriptPolicy};
 
-fn policy(text: &str) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    ScriptPolicy::from_sources("mine", &[source], Limits::default()).unwrap_or_else(|error| panic!("{error}"))
-}
+use common::policy;
 
 fn instant() -> Snapshot {
     snapshot(Size { n_nodes: 2, n_old: 12, n_new: 6 })
@@ -18,7 +17,7 @@ fn instant() -> Snapshot {
 
 #[track_caller]
 fn decide(text: &str, instant: &Snapshot) -> Plan {
-    let plan = policy(text).decide(instant).unwrap_or_else(|error| panic!("{error}"));
+    let plan = policy(text, Limits::default()).decide(instant).unwrap_or_else(|error| panic!("{error}"));
     check(instant, plan.clone()).unwrap_or_else(|violation| panic!("{violation}"));
     plan
 }
@@ -36,13 +35,13 @@ fn admission_answers_for_each_job_and_waiting_ones_do_not_run() {
 #[test]
 fn memory_lasts_and_is_put_back_after_a_restart() {
     let text = "fn order(jobs, now) {\n    this.rounds = (this.rounds ?? 0) + 1;\n    print(this.rounds);\n    rank(jobs.arrival)\n}";
-    let mut first = policy(text);
+    let mut first = policy(text, Limits::default());
     assert_eq!(first.memory(), "", "nothing yet");
     for round in ["1", "2"] {
         assert_eq!(first.decide(&instant()).expect("it decides").notes, [round]);
     }
     assert_eq!(first.memory(), "{\"rounds\":2}");
-    let mut second = policy(text);
+    let mut second = policy(text, Limits::default());
     second.restore_memory(&first.memory()).expect("its own text");
     assert_eq!(second.decide(&instant()).expect("it decides").notes, ["3"]);
 }
@@ -69,7 +68,7 @@ fn a_columns_order_is_the_same_as_the_slow_ones() {
 #[test]
 fn a_second_ranking_is_not_led_astray_by_the_first() {
     let instant = snapshot(Size { n_nodes: 8, n_old: 300, n_new: 50 });
-    let mut policy = policy("fn order(jobs, now) { rank(jobs.remaining) }");
+    let mut policy = policy("fn order(jobs, now) { rank(jobs.remaining) }", Limits::default());
     let first = policy.decide(&instant).expect("it decides");
     assert_eq!(policy.decide(&instant).expect("it decides again"), first, "the hint changes no result");
 }

@@ -228,12 +228,14 @@ fn tune_worlds(text: &str) -> Result<[usize; 3], String> {
 }
 
 /// Shipped placements, and the native verbs that they were before they were scripts.
-const PLACEMENTS: [(&str, &str); 5] = [
+const PLACEMENTS: [(&str, &str); 7] = [
     ("first-fit", "first_fit()"),
     ("consolidate", "consolidate()"),
     ("local-data", "local_data(consolidate())"),
     ("switch-consolidate", "switch_consolidate()"),
     ("switch-splits", "switch_splits()"),
+    ("random", "random_nodes(0)"),
+    ("local-search", "local_search()"),
 ];
 
 impl World {
@@ -360,6 +362,12 @@ fn a_placement_with_another_rule_is_found_out() {
         ("switch-consolidate", ".or_else(over_several)", ""),
         ("switch-consolidate", "\n        .only(nodes.widest_rack < job.gpus)", ""),
         ("switch-splits", "[[4], [2, 2]]", "[[4]]"),
+        ("random", ".one_by_one()", ""),
+        ("random", "nodes.drawn(param(\"place_seed\"))", "nodes.id"),
+        ("random", "param(\"place_seed\"))", "1)"),
+        ("local-search", "[[4], [2, 2]]", "[[4]]"),
+        // Speeds do not depend on the nodes here; scripts/tests/placement.rs has a world in which they do.
+        ("local-search", ", \"tightest\"", ""),
         ("switch-splits", "where(is_narrow, nodes.holds * nodes.fits, -nodes.fits)", "nodes.id"),
     ] {
         let shipped = shipped_source(name);

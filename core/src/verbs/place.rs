@@ -13,7 +13,7 @@ pub use gangs::{Compact, OrElse, SplitTable, Splits};
 pub use local_data::LocalData;
 pub use random::RandomNodes;
 pub use ranked::{NodeRank, OddKey, Ranked, Terms};
-pub use search::LocalSearch;
+pub use search::{LocalSearch, Merit, Searching};
 pub use switch::{SwitchConsolidate, SwitchSplits};
 
 use smallvec::SmallVec;

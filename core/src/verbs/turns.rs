@@ -1,8 +1,8 @@
 //! Taking turns: all gangs run with the GPUs they ask for, and where there are too few, gangs share GPUs in time.
 //!
-//! Who shares with whom is the caller's rule, a key for each job (Gandiva, OSDI'18, §4: the affinity of a server). Free
-//! GPUs come first, then GPUs of gangs with the same key, then any. Gangs that run stay where they are, unless another
-//! place has fewer gangs, or as many and all of the same key, and the gang has run long enough to pay for the move.
+//! Who shares with whom is the caller's rule, a key for each job or a word on each pair (Gandiva, OSDI'18, §4: the affinity
+//! of a server). Free GPUs come first, then GPUs of gangs that suit, then any. Gangs that run stay where they are, unless
+//! another place has fewer gangs, or as many that all suit, and the gang has run long enough to pay for the move.
 //!
 //! Gangs that share GPUs, directly or through others, take turns by a matrix of their own (Ousterhout): time is cut into
 //! frames of equal length that repeat for ever, and in each frame a GPU belongs to one gang. A gang's share is the part
@@ -25,12 +25,23 @@ use crate::table::JobPhase;
 const PASSES: usize = 4;
 
 /// Who may take turns, and with whom.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TurnRules<'a> {
     /// Gangs on one GPU at most; further ones wait.
     pub most: usize,
-    /// A key for each row of the table: gangs with the same key share rather than others. `None`: all are alike.
-    pub together: Option<&'a [f64]>,
+    /// Which gangs share rather than others.
+    pub together: Together<'a>,
+}
+
+/// Which gangs suit each other.
+#[derive(Clone, Copy)]
+pub enum Together<'a> {
+    /// All.
+    Any,
+    /// Those with the same key, one for each row of the table.
+    Keys(&'a [f64]),
+    /// Those of which this says so, for two rows of the table; it says the same the other way round.
+    Pairs(&'a dyn Fn(u32, u32) -> bool),
 }
 
 /// The jobs that run, with their GPUs and shares, in the order of `rows`.
@@ -54,11 +65,11 @@ struct Gang {
 /// How good a place is; the best is the smallest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
-    /// Whether gangs of another key are on its GPUs.
+    /// Whether gangs that do not suit are on its GPUs.
     is_strange: bool,
     /// The most gangs on any of its GPUs.
     load: usize,
-    /// 0 on a node whose gangs all have the key, 1 on an empty one, 2 elsewhere.
+    /// 0 on a node whose gangs all suit, 1 on an empty one, 2 elsewhere.
     company: u32,
     /// Free GPUs of the node: the smallest gap is filled first.
     n_free: u32,
@@ -75,16 +86,10 @@ struct SharedGpu {
     is_mixed: bool,
 }
 
-impl SharedGpu {
-    fn has_stranger(&self, key: f64) -> bool {
-        !self.gangs.is_empty() && (self.is_mixed || self.key != key)
-    }
-}
-
 /// Which gangs share which GPUs.
 struct Sharing<'a> {
     snapshot: &'a Snapshot,
-    most: usize,
+    rules: TurnRules<'a>,
     gangs: Vec<Gang>,
     /// For each node, who is on each of its GPUs.
     on: Vec<Vec<SharedGpu>>,
@@ -92,8 +97,11 @@ struct Sharing<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    fn new(snapshot: &'a Snapshot, rows: &[u32], rules: &TurnRules<'_>) -> Self {
-        let key = |row: u32| rules.together.map_or(0.0, |keys| keys[row as usize]);
+    fn new(snapshot: &'a Snapshot, rows: &[u32], rules: &TurnRules<'a>) -> Self {
+        let key = |row: u32| match rules.together {
+            Together::Keys(keys) => keys[row as usize],
+            Together::Any | Together::Pairs(_) => 0.0,
+        };
         let gang = |row: &u32| Gang {
             row: *row,
             key: key(*row),
@@ -103,7 +111,7 @@ impl<'a> Sharing<'a> {
         let nodes = snapshot.cluster.nodes();
         Sharing {
             snapshot,
-            most: rules.most,
+            rules: *rules,
             gangs: rows.iter().map(gang).collect(),
             on: nodes.iter().map(|node| vec![SharedGpu::default(); node.n_gpus as usize]).collect(),
             usable: nodes.iter().map(|node| snapshot.nodes.usable(node)).collect(),
@@ -118,7 +126,7 @@ impl<'a> Sharing<'a> {
             let spots: Spots = held.iter().map(|slice| (slice.node, slice.gpus)).collect();
             let n_gpus: u32 = spots.iter().map(|(_, gpus)| gpus.len()).sum();
             let is_usable = spots.iter().all(|(node, gpus)| gpus.is_within(self.usable[node.index()]));
-            if n_gpus == gang.gpus && n_gpus > 0 && is_usable && self.load(&spots) < self.most {
+            if n_gpus == gang.gpus && n_gpus > 0 && is_usable && self.load(&spots) < self.rules.most {
                 self.put(index, spots);
             }
         }
@@ -159,18 +167,18 @@ impl<'a> Sharing<'a> {
         self.on.iter().zip(&self.usable).map(on_node).min().unwrap_or(0)
     }
 
-    /// `least` is the fewest gangs on any GPU: a gang that shares with no more, all of its key, stays.
+    /// `least` is the fewest gangs on any GPU: a gang that shares with no more, who all suit, stays.
     fn move_if_better(&mut self, index: usize, least: usize) -> bool {
         let spots = self.gangs[index].spots.clone();
         if spots.is_empty() || !self.may_move(index) {
             return false;
         }
         let n_others = self.load(&spots) - 1;
-        if n_others == 0 || (n_others <= least && !self.is_strange(&spots, self.gangs[index].key)) {
+        if n_others == 0 || (n_others <= least && !self.is_strange(&spots, index)) {
             return false;
         }
         self.leave(index);
-        let here = (self.load(&spots), self.is_strange(&spots, self.gangs[index].key));
+        let here = (self.load(&spots), self.is_strange(&spots, index));
         let better = self.best_place(index).filter(|(cost, _)| (cost.load, cost.is_strange) < here);
         let is_moved = better.is_some();
         self.put(index, better.map_or(spots, |(_, spots)| spots));
@@ -218,16 +226,30 @@ impl<'a> Sharing<'a> {
         loads.max().unwrap_or(0)
     }
 
-    /// Whether a gang of another key is on one of these GPUs.
-    fn is_strange(&self, spots: &Spots, key: f64) -> bool {
-        spots
-            .iter()
-            .any(|(node, gpus)| gpus.iter().any(|gpu| self.on[node.index()][gpu as usize].has_stranger(key)))
+    /// Whether a gang that does not suit this one is on one of these GPUs.
+    fn is_strange(&self, spots: &Spots, index: usize) -> bool {
+        spots.iter().any(|(node, gpus)| {
+            gpus.iter().any(|gpu| self.has_stranger(&self.on[node.index()][gpu as usize], index))
+        })
+    }
+
+    /// Whether a gang that does not suit this one has turns on a GPU.
+    fn has_stranger(&self, shared: &SharedGpu, index: usize) -> bool {
+        let gang = &self.gangs[index];
+        match self.rules.together {
+            Together::Any => false,
+            Together::Keys(_) => !shared.gangs.is_empty() && (shared.is_mixed || shared.key != gang.key),
+            Together::Pairs(suit) => {
+                let others = shared.gangs.iter().map(|other| *other as usize).filter(|other| *other != index);
+                others.map(|other| self.gangs[other].row).any(|other| !suit(gang.row, other))
+            }
+        }
     }
 
     /// GPUs of a node that one more gang may join.
     fn open(&self, node: NodeId) -> GpuSet {
-        let open = self.usable[node.index()].iter().filter(|gpu| self.there(node, *gpu).len() < self.most);
+        let open =
+            self.usable[node.index()].iter().filter(|gpu| self.there(node, *gpu).len() < self.rules.most);
         open.fold(GpuSet::NONE, |set, gpu| set.or(GpuSet::one(gpu)))
     }
 
@@ -249,15 +271,15 @@ impl<'a> Sharing<'a> {
         };
         let nodes = || self.snapshot.cluster.nodes().iter().filter(|node| ask.allows(node));
         let on_one =
-            nodes().filter_map(|node| self.on_node(gang, node, gang.gpus)).min_by_key(|found| found.0);
+            nodes().filter_map(|node| self.on_node(index, node, gang.gpus)).min_by_key(|found| found.0);
         match on_one {
             Some((cost, gpus)) => Some((cost, SmallVec::from_slice(&[(cost.node, gpus)]))),
-            None => self.on_several(gang, nodes()),
+            None => self.on_several(index, nodes()),
         }
     }
 
-    /// The best `count` GPUs of a node: free ones, else those whose gangs have the same key, fewest gangs first.
-    fn on_node(&self, gang: &Gang, node: &Node, count: u32) -> Option<(Cost, GpuSet)> {
+    /// The best `count` GPUs of a node: free ones, else those whose gangs suit, fewest gangs first.
+    fn on_node(&self, index: usize, node: &Node, count: u32) -> Option<(Cost, GpuSet)> {
         let open = self.open(node.id);
         if open.len() < count || count == 0 {
             return None;
@@ -265,15 +287,16 @@ impl<'a> Sharing<'a> {
         let on_node = &self.on[node.id.index()];
         let cost = |gpu: u32| {
             let shared = &on_node[gpu as usize];
-            (shared.has_stranger(gang.key), shared.gangs.len())
+            (self.has_stranger(shared, index), shared.gangs.len())
         };
-        let mut costs: SmallVec<[(bool, usize); 8]> = open.iter().map(cost).collect();
-        let n_free = costs.iter().filter(|cost| cost.1 == 0).count() as u32;
-        let has_strangers = costs.iter().any(|cost| cost.0);
+        let of_gpus: SmallVec<[(bool, usize); 8]> = open.iter().map(cost).collect();
+        let n_free = of_gpus.iter().filter(|cost| cost.1 == 0).count() as u32;
+        let has_strangers = of_gpus.iter().any(|cost| cost.0);
+        let mut costs = of_gpus.clone();
         costs.sort_unstable();
         let worst = costs[count as usize - 1];
-        let fits = open.iter().filter(|gpu| cost(*gpu) <= worst);
-        let allowed = fits.fold(GpuSet::NONE, |set, gpu| set.or(GpuSet::one(gpu)));
+        let fits = open.iter().zip(of_gpus).filter(|(_, cost)| *cost <= worst);
+        let allowed = fits.fold(GpuSet::NONE, |set, (gpu, _)| set.or(GpuSet::one(gpu)));
         let company = match (has_strangers, n_free == node.n_gpus) {
             (false, false) => 0,
             (false, true) => 1,
@@ -285,13 +308,13 @@ impl<'a> Sharing<'a> {
     }
 
     /// Nodes as they are, the best first, until the gang is complete.
-    fn on_several<'n>(&self, gang: &Gang, nodes: impl Iterator<Item = &'n Node>) -> Option<(Cost, Spots)> {
-        let whole = |node: &'n Node| Some((self.on_node(gang, node, self.open(node.id).len())?.0, node));
+    fn on_several<'n>(&self, index: usize, nodes: impl Iterator<Item = &'n Node>) -> Option<(Cost, Spots)> {
+        let whole = |node: &'n Node| Some((self.on_node(index, node, self.open(node.id).len())?.0, node));
         let mut whole: Vec<(Cost, &Node)> = nodes.filter_map(whole).collect();
         whole.sort_unstable_by_key(|found| found.0);
-        let (mut left, mut spots, mut last) = (gang.gpus, Spots::new(), None);
+        let (mut left, mut spots, mut last) = (self.gangs[index].gpus, Spots::new(), None);
         for (_, node) in whole {
-            let (cost, gpus) = self.on_node(gang, node, self.open(node.id).len().min(left))?;
+            let (cost, gpus) = self.on_node(index, node, self.open(node.id).len().min(left))?;
             left -= gpus.len();
             spots.push((node.id, gpus));
             last = Some(cost);
@@ -301,7 +324,7 @@ impl<'a> Sharing<'a> {
         }
         let last = last.filter(|_| left == 0)?;
         spots.sort_unstable_by_key(|spot| spot.0);
-        let (is_strange, load) = (self.is_strange(&spots, gang.key), self.load(&spots));
+        let (is_strange, load) = (self.is_strange(&spots, index), self.load(&spots));
         Some((Cost { is_strange, load, ..last }, spots))
     }
 

@@ -11,11 +11,13 @@ use rota_core::snapshot::Snapshot;
 
 use super::error::TryError;
 use crate::commands::sample::{Size, snapshot, varied};
+use crate::language::error::LoadError;
 use crate::language::limits::Limits;
 use crate::language::names;
 use crate::language::parameters::{Domain, Value};
 use crate::language::trace::Trace;
 use crate::policy::ScriptPolicy;
+use crate::policy::compose::Source;
 
 /// Compiles a policy, checks its names, and tries it on several clusters, with each value of a parameter that is a word
 /// or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
@@ -54,6 +56,14 @@ pub fn check(name: &str) -> Result<String, TryError> {
     }
     text.push_str(&never_run(&policy, &trace));
     Ok(text)
+}
+
+/// What is wrong with a policy's texts without running it: why it cannot be made, or every wrong name in it. The policy where
+/// nothing is.
+pub fn diagnose(name: &str, sources: &[Source], limits: Limits) -> Result<ScriptPolicy, Vec<LoadError>> {
+    let policy = ScriptPolicy::from_sources(name, sources, limits).map_err(|error| vec![error])?;
+    let wrong = wrong_names(&policy);
+    if wrong.is_empty() { Ok(policy) } else { Err(wrong.into_iter().map(LoadError::Script).collect()) }
 }
 
 fn instants() -> Vec<(&'static str, Snapshot)> {

@@ -13,7 +13,7 @@ pub mod sample;
 mod test;
 
 pub use bench::{Timing, bench};
-pub use check::check;
+pub use check::{check, diagnose};
 pub use error::TryError;
 pub use list::{about, list, show};
 pub use new::{NewError, STARTER, new};

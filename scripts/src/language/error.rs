@@ -7,6 +7,7 @@ use rhai::{EvalAltResult, ParseErrorType, Position};
 use crate::language::limits::{Meter, Reached};
 use crate::language::nearest;
 use crate::language::reference::{self, Entry, UnknownField};
+use crate::policy::compose::FindTextError;
 use crate::policy::part::Part;
 use crate::values::{script_type, without_rust_paths};
 
@@ -21,13 +22,14 @@ pub enum LoadError {
         /// Nearest names, or how to find them.
         hint: String,
     },
-    /// A script file that cannot be read.
+    /// A script of one's own whose text is not there.
     #[error("{path}: {why}")]
-    Unreadable {
+    NoText {
         /// The path as it was given.
         path: String,
-        /// The operating system's message.
-        why: String,
+        /// What whoever looked for it says.
+        #[source]
+        why: FindTextError,
     },
     /// Two parts that define the same stage.
     #[error("stage `{stage}` is defined by both {first} and {second}: a policy has one of each")]

@@ -3,10 +3,11 @@
 //! A script declares at its top level `param("name", default, range or choices, "one sentence")` and reads with
 //! `param("name")`. Values are typed by their default and checked against the range.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use rhai::{Dynamic, ImmutableString};
+use rhai::{Dynamic, ImmutableString, Map};
 
 use crate::language::nearest;
 use crate::language::reference::Registrar;
@@ -40,6 +41,8 @@ pub enum Value {
     Number(f64),
     /// A word.
     Word(String),
+    /// Numbers by name.
+    Numbers(BTreeMap<String, f64>),
 }
 
 /// What a parameter may be.
@@ -123,6 +126,9 @@ impl Parameter {
             (Value::Whole(_), text) => text.parse().ok().map(Value::Whole),
             (Value::Number(_), text) => text.parse().ok().map(Value::Number),
             (Value::Word(_), text) => Some(Value::Word(text.to_owned())),
+            (Value::Numbers(_), text) => {
+                text.split_whitespace().map(named_number).collect::<Option<_>>().map(Value::Numbers)
+            }
         };
         match parsed.filter(|value| self.domain.contains(value)) {
             Some(value) => {
@@ -133,6 +139,7 @@ impl Parameter {
                 let expected = match &self.default {
                     Value::Whole(_) => format!("a whole number {}", self.domain),
                     Value::Number(_) => format!("a number {}", self.domain),
+                    Value::Numbers(_) => format!("names with numbers {}, as in ann:3 ben:1", self.domain),
                     _ => self.domain.to_string(),
                 };
                 Err(SetError::Wrong { name: self.name.clone(), value: text.to_owned(), expected })
@@ -147,6 +154,9 @@ impl Domain {
             (Domain::Switch, Value::Switch(_)) => true,
             (Domain::Between(low, high), Value::Whole(n)) => (*low..=*high).contains(&(*n as f64)),
             (Domain::Between(low, high), Value::Number(n)) => (*low..=*high).contains(n),
+            (Domain::Between(low, high), Value::Numbers(by_name)) => {
+                by_name.values().all(|n| (*low..=*high).contains(n))
+            }
             (Domain::OneOf(words), Value::Word(word)) => words.contains(word),
             (Domain::Text, Value::Word(_)) => true,
             _ => false,
@@ -172,6 +182,10 @@ impl fmt::Display for Value {
             Value::Whole(value) => value.fmt(f),
             Value::Number(value) => write!(f, "{value:?}"),
             Value::Word(value) => f.write_str(value),
+            Value::Numbers(by_name) => {
+                let pairs: Vec<String> = by_name.iter().map(|(name, n)| format!("{name}:{n}")).collect();
+                f.write_str(&pairs.join(" "))
+            }
         }
     }
 }
@@ -183,6 +197,10 @@ impl Value {
             Value::Whole(value) => Dynamic::from(*value),
             Value::Number(value) => Dynamic::from(*value),
             Value::Word(value) => Dynamic::from(value.clone()),
+            Value::Numbers(by_name) => {
+                let entry = |(name, n): (&String, &f64)| (name.as_str().into(), Dynamic::from(*n));
+                Dynamic::from(by_name.iter().map(entry).collect::<Map>())
+            }
         }
     }
 }
@@ -195,7 +213,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     let engine = registrar.function(
         "param(name: String, default, domain, about: String)",
         "At the top level: declares a parameter with its default, a range (`0..=10`, `0.0..=1.0`), an array of words, or \
-         `\"text\"` for any text, and one sentence. A switch (`true`, `false`) needs no domain.",
+         `\"text\"` for any text, and one sentence. A switch (`true`, `false`) needs no domain. A map of numbers, such as `#{}`, is \
+         set as `ann:3 ben:1`; its range is that of each number.",
     );
     let host = Arc::clone(shared);
     engine.register_fn(
@@ -274,10 +293,25 @@ fn value_of(default: &Dynamic, name: &str) -> Outcome<Value> {
     if let Ok(value) = default.as_float() {
         return Ok(Value::Number(value));
     }
+    if let Some(map) = default.read_lock::<Map>() {
+        let entry = |(key, value): (&rhai::Identifier, &Dynamic)| Some((key.to_string(), number(value)?));
+        return match map.iter().map(entry).collect() {
+            Some(by_name) => Ok(Value::Numbers(by_name)),
+            None => fail(format!("param `{name}`: a map that is a default has numbers only")),
+        };
+    }
     match default.read_lock::<ImmutableString>() {
         Some(word) => Ok(Value::Word(word.to_string())),
-        None => fail(format!("param `{name}`: the default must be a number, a word, true or false")),
+        None => fail(format!(
+            "param `{name}`: the default must be a number, a word, a map of numbers, true or false"
+        )),
     }
+}
+
+/// A name and its number, as in `ann:3`.
+fn named_number(text: &str) -> Option<(String, f64)> {
+    let (name, number) = text.split_once(':').filter(|(name, _)| !name.is_empty())?;
+    Some((name.to_owned(), number.parse().ok()?))
 }
 
 fn domain_of(domain: &Dynamic, default: &Value, name: &str) -> Outcome<Domain> {

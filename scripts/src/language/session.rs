@@ -17,7 +17,7 @@ use crate::language::parameters::{Declarations, Parameter};
 use crate::models::leases::LeaseBook;
 use crate::policy::asking::AskedModel;
 use crate::policy::solving::Solving;
-use crate::values::{Judged, Kept, Placement, Rows};
+use crate::values::{AskedBefore, Judged, Kept, Placement, Rows};
 
 /// The result of anything a script calls.
 pub(crate) type Outcome<T> = Result<T, Box<EvalAltResult>>;
@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// The solver of models.
     pub(crate) solving: Solving,
     call_state: Mutex<CallState>,
+    /// The last answer of a closure of `place_by`.
+    asked_before: Mutex<Option<AskedBefore>>,
     /// The last lease book with the text it was remembered as: reading that text again would give the same.
     book: Mutex<Option<(ImmutableString, Arc<LeaseBook>)>>,
 }
@@ -68,6 +70,7 @@ impl Shared {
             meter: Meter::new(limits),
             solving: Solving::default(),
             call_state: Mutex::default(),
+            asked_before: Mutex::default(),
             book: Mutex::default(),
         })
     }
@@ -75,6 +78,16 @@ impl Shared {
     /// Never held while script code runs, so that it cannot deadlock.
     pub(crate) fn call_state(&self) -> MutexGuard<'_, CallState> {
         self.call_state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The placement that a closure of `place_by` returned last, if it would return the same now.
+    pub(crate) fn placed_before(&self, closure: &Closure) -> Outcome<Option<Placement>> {
+        let kept = self.asked_before.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().map_or(Ok(None), |before| before.answer(&self.meter, closure))
+    }
+
+    pub(crate) fn keep_placement(&self, answer: Option<AskedBefore>) {
+        *self.asked_before.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
     /// Keeps a lease book with the text that a script remembers it by.
@@ -258,6 +271,27 @@ impl Closure {
         let file = self.script.as_ref().and_then(|script| script.source()).unwrap_or_default();
         let name = self.pointer.fn_name().to_owned();
         Box::new(EvalAltResult::ErrorInFunctionCall(name, file.to_owned(), error, Position::NONE))
+    }
+
+    /// What it captured from around it.
+    pub(crate) fn captured(&self) -> &[Dynamic] {
+        self.pointer.curry()
+    }
+
+    /// The same function, without the values that it captured.
+    pub(crate) fn without_captured(&self) -> Closure {
+        let mut pointer = self.pointer.clone();
+        pointer.set_curry(Vec::new());
+        Closure { pointer, script: self.script.clone() }
+    }
+
+    /// Whether it is the same text of the same script.
+    pub(crate) fn is_same_function(&self, other: &Closure) -> bool {
+        let is_same_script = match (&self.script, &other.script) {
+            (Some(script), Some(other)) => Arc::ptr_eq(script, other),
+            _ => false,
+        };
+        is_same_script && self.pointer.fn_name() == other.pointer.fn_name()
     }
 
     /// How many arguments it takes.

@@ -18,15 +18,43 @@ pub struct Source {
     pub text: String,
 }
 
-/// Finds the text of a script that is not shipped by what its part is called: the file as messages name it, and its text,
-/// or why there is none.
-pub type FindText<'a> = &'a dyn Fn(&str) -> Result<(String, String), String>;
+/// Finds the text of a script that is not shipped by what its part is called: the file as messages name it, and its text.
+pub type FindText<'a> = &'a dyn Fn(&str) -> Result<(String, String), FindTextError>;
+
+/// Why there is no text of a script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindTextError {
+    /// Its file cannot be read.
+    #[error("{message}")]
+    Unreadable {
+        /// What kind of failure it was.
+        kind: std::io::ErrorKind,
+        /// The operating system's message.
+        message: String,
+    },
+    /// Whoever was asked does not hand it out.
+    #[error("{reason}")]
+    Refused {
+        /// Why, and what to do about it.
+        reason: String,
+    },
+}
+
+impl From<std::io::Error> for FindTextError {
+    fn from(error: std::io::Error) -> Self {
+        FindTextError::Unreadable { kind: error.kind(), message: error.to_string() }
+    }
+}
+
+impl From<String> for FindTextError {
+    fn from(reason: String) -> Self {
+        FindTextError::Refused { reason }
+    }
+}
 
 /// The texts of a policy's parts, from files of this machine.
 pub(crate) fn sources(name: &str) -> Result<Vec<Source>, LoadError> {
-    sources_from(name, &|path| {
-        std::fs::read_to_string(path).map(|text| (path.to_owned(), text)).map_err(|error| error.to_string())
-    })
+    sources_from(name, &|path| Ok((path.to_owned(), std::fs::read_to_string(path)?)))
 }
 
 /// The texts of a policy's parts. Admission by itself is joined to the allocation that keeps what it promises.
@@ -67,7 +95,7 @@ fn find_source(written: &str, find: FindText<'_>) -> Result<Source, LoadError> {
         |name: &str| stage.map_or_else(|| name.to_owned(), |stage| format!("{name}:{}", stage.name()));
     let is_path = name.ends_with(".rhai") || name.contains(std::path::MAIN_SEPARATOR);
     if is_path {
-        let (file, text) = find(name).map_err(|why| LoadError::Unreadable { path: name.to_owned(), why })?;
+        let (file, text) = find(name).map_err(|why| LoadError::NoText { path: name.to_owned(), why })?;
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
         return Ok(Source { name: named(stem), file, text });
     }

@@ -122,6 +122,7 @@ impl ScriptPolicy {
     /// Sets a parameter: `key` is its name, or `part.name` where several parts have it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
         self.lasting_placement = None;
+        self.shared.keep_placement(None);
         let mut state = self.shared.call_state();
         let (wanted_part, name) = key.split_once('.').map_or((None, key), |(part, name)| (Some(part), name));
         let is_wanted = |part: &Part| wanted_part.is_none_or(|wanted| part.name == wanted);

@@ -98,7 +98,7 @@ impl ScriptPolicy {
     fn order(&mut self, session: &Arc<Session>) -> Result<Queue, ScriptError> {
         let jobs: Jobs = View(Arc::clone(session)).jobs();
         match self.part_of(Stage::Order) {
-            None => Ok(rank::by_arrival(&self.shared, &jobs)),
+            None => Ok(rank::by_default(&self.shared, &jobs)),
             Some(part) => {
                 let now = session.snapshot.now.as_secs_f64();
                 let value = self.call(part, Stage::Order, (jobs, now))?;

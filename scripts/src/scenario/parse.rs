@@ -181,7 +181,7 @@ impl Draft {
         let wrong =
             |why: LineError| ScenarioError { line: self.line, text: format!("scenario: {}", self.name), why };
         let cluster = Cluster::new("scenario", &self.groups).map_err(|error| wrong(error.into()))?;
-        let truths = self.jobs.iter().map(|job| Truth { work: job.estimated_work, pace: 1.0 }).collect();
+        let truths = self.jobs.iter().map(|job| Truth::of(job.estimated_work)).collect();
         let jobs = self.jobs.iter().cloned().map(Arc::new).collect();
         let workload =
             Workload { jobs, truths, tenants: self.tenants.clone(), datasets: self.datasets.clone() };

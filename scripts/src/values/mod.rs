@@ -4,6 +4,7 @@
 mod columns;
 mod milp;
 mod nodes;
+mod operators;
 mod plans;
 mod types;
 mod view;
@@ -12,7 +13,7 @@ pub(crate) use columns::rank;
 use columns::{
     arithmetic, column, deadlines, groups, job, jobs, levels, queue, remember, service, statistics, texts,
 };
-use nodes::{cluster, gpu_types, node_columns, node_rank, placement, share, taking};
+use nodes::{cluster, gpu_types, local_search, node_columns, node_rank, placement, share, taking};
 use plans::{
     best_shares, by_hand, fill, growth, judged, lease_problem, leases, level_problem, optimum, plan, slices,
     timeline, verdict,
@@ -25,6 +26,7 @@ pub(crate) use job::JobValue;
 pub(crate) use jobs::{Jobs, Rows};
 pub(crate) use judged::{Judged, VerdictsValue};
 pub(crate) use node_columns::gang_and_nodes;
+pub(crate) use nodes::asked_before::AskedBefore;
 pub(crate) use placement::{Placement, Strategy};
 pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
@@ -56,6 +58,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     placement::register(registrar, shared);
     node_columns::register(registrar);
     node_rank::register(registrar, shared);
+    local_search::register(registrar);
     taking::register(registrar);
     plan::register(registrar, shared);
     verdict::register(registrar);

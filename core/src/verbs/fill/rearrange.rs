@@ -66,7 +66,7 @@ impl<'f, 'a> Rearrange<'f, 'a> {
         self.in_order
     }
 
-    /// Gives jobs below their demand all of it, where that is possible. Who moves leaves room that others may use, so
+    /// Gives jobs below their demand all of it, where that is possible. A job that moves leaves room for others, so
     /// this goes on until no job moves.
     pub(super) fn raise_all(&mut self) {
         for _ in 0..MOST_PASSES {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::Ask;
+use super::random::draw;
 use crate::allocation::GpuSet;
 use crate::cluster::{Cluster, Node};
 use crate::ids::NodeId;
@@ -124,12 +125,16 @@ pub enum Operation {
     Choose(Term, Term, Term),
     /// For each node, a number of all candidates for which the second term is the same.
     Group(Summary, Term, Term),
+    /// How many candidates behind one that is drawn from a seed, for each GPU of a job anew.
+    Drawn(u64),
 }
 
 impl Operation {
     fn operands(&self) -> impl Iterator<Item = Term> + use<> {
         let terms = match *self {
-            Operation::Constant(_) | Operation::Node(_) | Operation::Gang(_) => [None; 3],
+            Operation::Constant(_) | Operation::Node(_) | Operation::Gang(_) | Operation::Drawn(_) => {
+                [None; 3]
+            }
             Operation::Unary(_, a) => [Some(a), None, None],
             Operation::Binary(_, a, b) | Operation::Group(_, a, b) => [Some(a), Some(b), None],
             Operation::Choose(a, b, c) => [Some(a), Some(b), Some(c)],
@@ -143,6 +148,7 @@ impl Operation {
             (Operation::Constant(a), Operation::Constant(b)) => a.to_bits() == b.to_bits(),
             (Operation::Node(a), Operation::Node(b)) => a == b,
             (Operation::Gang(a), Operation::Gang(b)) => a == b,
+            (Operation::Drawn(a), Operation::Drawn(b)) => a == b,
             (Operation::Unary(Unary::Negate, a), Operation::Unary(Unary::Negate, b))
             | (Operation::Unary(Unary::Not, a), Operation::Unary(Unary::Not, b)) => a == b,
             (Operation::Binary(what, a, b), Operation::Binary(other, c, d)) => (what, a, b) == (other, c, d),
@@ -154,7 +160,7 @@ impl Operation {
 
     fn with_operands(self, new: impl Fn(Term) -> Term) -> Operation {
         match self {
-            Operation::Constant(_) | Operation::Node(_) | Operation::Gang(_) => self,
+            Operation::Constant(_) | Operation::Node(_) | Operation::Gang(_) | Operation::Drawn(_) => self,
             Operation::Unary(what, a) => Operation::Unary(what, new(a)),
             Operation::Binary(what, a, b) => Operation::Binary(what, new(a), new(b)),
             Operation::Group(what, a, b) => Operation::Group(what, new(a), new(b)),
@@ -198,7 +204,7 @@ impl Formula {
 
     fn push(&mut self, operation: Operation) {
         let is_scalar = match operation {
-            Operation::Node(_) | Operation::Group(..) => false,
+            Operation::Node(_) | Operation::Group(..) | Operation::Drawn(_) => false,
             _ => operation.operands().all(|term| self.is_scalar[term.0]),
         };
         self.operations.push(operation);
@@ -238,11 +244,14 @@ impl Formula {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Candidates {
     pub(super) nodes: Vec<(NodeId, GpuSet, Host)>,
+    /// GPUs of the job that are placed already; what they leave is in `nodes`.
+    pub(super) n_placed: u32,
 }
 
 impl Candidates {
     pub(super) fn find(&mut self, room: &Room, ask: &Ask<'_>) {
         self.nodes.clear();
+        self.n_placed = 0;
         let found = room.candidates(&ask.per_gpu).filter(|(node, ..)| ask.allows(node));
         self.nodes.extend(found.map(|(node, free, host)| (node.id, free, host)));
     }
@@ -283,6 +292,12 @@ impl Results {
                 Operation::Unary(what, a) => inputs.unary(register, what, a),
                 Operation::Binary(what, a, b) => inputs.binary(register, what, a, b),
                 Operation::Choose(condition, a, b) => inputs.choose(register, condition, a, b),
+                Operation::Drawn(seed) => {
+                    let n_nodes = candidates.nodes.len();
+                    let drawn = draw(seed, ask, candidates.n_placed, n_nodes);
+                    let behind = |n: usize| (n + n_nodes - drawn) % n_nodes;
+                    register.column.extend((0..n_nodes).map(|n| behind(n) as f64));
+                }
                 Operation::Group(what, a, group) => {
                     inputs.group(&mut register.column, what, a, group, candidates.nodes.len());
                 }

@@ -22,11 +22,8 @@ impl Place for RandomNodes {
         }
         let mut parts: Vec<Part> = nodes.iter().map(|spare| Part { spare: *spare, gpus: 0 }).collect();
         let n_nodes = parts.len();
-        let job = u64::from(ask.snapshot.jobs.id(ask.row).0);
-        let mut state = self.seed ^ mix(ask.snapshot.now.0 as u64) ^ mix(job.rotate_left(32));
-        for _ in 0..ask.gpus {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let first = (mix(state) % n_nodes as u64) as usize;
+        for n_placed in 0..ask.gpus {
+            let first = draw(self.seed, ask, n_placed, n_nodes);
             let has_room = |n: &usize| parts[*n].gpus < parts[*n].spare.free;
             let node = (0..n_nodes).map(|step| (first + step) % n_nodes).find(has_room)?;
             parts[node].gpus += 1;
@@ -34,6 +31,15 @@ impl Place for RandomNodes {
         parts.retain(|part| part.gpus > 0);
         Some(spots(room, &parts))
     }
+}
+
+/// One of so many nodes, for the GPU of a job that is placed after `n_placed` others.
+pub(super) fn draw(seed: u64, ask: &Ask<'_>, n_placed: u32, n_nodes: usize) -> usize {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let job = u64::from(ask.snapshot.jobs.id(ask.row).0);
+    let of_job = seed ^ mix(ask.snapshot.now.0 as u64) ^ mix(job.rotate_left(32));
+    let state = of_job.wrapping_add(STEP.wrapping_mul(u64::from(n_placed) + 1));
+    (mix(state) % n_nodes.max(1) as u64) as usize
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA'14).

@@ -23,6 +23,8 @@ pub struct NodeRank {
     within: Option<Term>,
     /// The highest GPUs of a node where this is not 0, else the lowest.
     from_top: Option<Term>,
+    /// Whether each GPU of a job is placed by itself, all computed anew after each.
+    is_one_by_one: bool,
     /// What `only` says of the job alone: where it is 0, nothing else has to be computed.
     gate: Option<(Formula, Term)>,
 }
@@ -38,6 +40,8 @@ pub struct Terms {
     pub within: Option<Term>,
     /// The highest GPUs of a node where this is not 0, else the lowest.
     pub from_top: Option<Term>,
+    /// Whether each GPU of a job is placed by itself, all computed anew after each; `within` has no meaning then.
+    pub is_one_by_one: bool,
 }
 
 impl NodeRank {
@@ -53,7 +57,8 @@ impl NodeRank {
             Some(only) => Formula::new(operations, &[only]).map(|(gate, places)| (gate, places[0])),
             None => None,
         };
-        Some(NodeRank { formula, keys, only, within, from_top, gate })
+        let is_one_by_one = terms.is_one_by_one;
+        Some(NodeRank { formula, keys, only, within, from_top, is_one_by_one, gate })
     }
 
     /// How many operations it takes for each node.
@@ -67,6 +72,7 @@ impl NodeRank {
         self.keys.iter().all(is_idle)
             && self.only.is_none()
             && self.within.is_none()
+            && !self.is_one_by_one
             && self.from_top.is_none_or(|term| self.formula.constant(term) == Some(0.0))
     }
 
@@ -131,12 +137,11 @@ impl Place for Ranked<'_> {
             }
         }
         self.candidates.find(room, ask);
-        self.work = (self.candidates.nodes.len() + 1) * (self.rank.n_operations() + self.rank.keys.len() + 1);
-        self.results.compute(&self.rank.formula, room, ask, &self.candidates);
-        self.odd = self.find_odd();
-        if self.odd.is_some() {
-            return None;
+        if self.rank.is_one_by_one {
+            return self.one_by_one(room, ask);
         }
+        self.work = self.work_of_one();
+        self.compute(room, ask)?;
         let mut order = std::mem::take(&mut self.order);
         let found = self.choose(ask, &mut order);
         self.order = order;
@@ -177,6 +182,52 @@ impl<'a> Keys<'a> {
 }
 
 impl Ranked<'_> {
+    /// Steps of work to compute all for one job, or for one GPU of it.
+    fn work_of_one(&self) -> usize {
+        (self.candidates.nodes.len() + 1) * (self.rank.n_operations() + self.rank.keys.len() + 1)
+    }
+
+    /// Computes all for the candidates; nothing where a key is not a number.
+    fn compute(&mut self, room: &Room, ask: &Ask<'_>) -> Option<()> {
+        self.results.compute(&self.rank.formula, room, ask, &self.candidates);
+        self.odd = self.find_odd();
+        self.odd.is_none().then_some(())
+    }
+
+    /// Each GPU on the first node that has room for it, given those placed before.
+    fn one_by_one(&mut self, room: &Room, ask: &Ask<'_>) -> Option<Spots> {
+        self.work = self.candidates.nodes.len();
+        let n_nodes = self.candidates.nodes.len();
+        let has_room: u64 = (0..n_nodes).map(|n| u64::from(self.fitting(ask, n, ask.gpus))).sum();
+        if has_room < u64::from(ask.gpus) {
+            return None;
+        }
+        let mut spots = Spots::new();
+        for n_placed in 0..ask.gpus {
+            self.candidates.n_placed = n_placed;
+            self.work += self.work_of_one();
+            self.compute(room, ask)?;
+            let keys = Keys::new(self.rank, &self.results);
+            let nodes = (0..n_nodes).filter(|n| self.is_meant(*n) && self.fitting(ask, *n, 1) == 1);
+            let n = keys.first(nodes)?;
+            let (node, gpu) = self.spot(n, 1);
+            let (_, free, host) = &mut self.candidates.nodes[n];
+            *free = free.without(gpu);
+            *host = host.saturating_sub(&ask.per_gpu);
+            match spots.iter_mut().find(|spot| spot.0 == node) {
+                Some((_, gpus)) => *gpus = gpus.or(gpu),
+                None => spots.push((node, gpu)),
+            }
+        }
+        spots.sort_unstable_by_key(|(node, _)| *node);
+        Some(spots)
+    }
+
+    /// Whether `only` allows a candidate.
+    fn is_meant(&self, n: usize) -> bool {
+        self.rank.only.is_none_or(|only| self.results.at(&self.rank.formula, only, n) != 0.0)
+    }
+
     fn find_odd(&self) -> Option<OddKey> {
         let formula = &self.rank.formula;
         let first = self.candidates.nodes.first()?.0;
@@ -196,11 +247,7 @@ impl Ranked<'_> {
 
     fn choose(&self, ask: &Ask<'_>, order: &mut Vec<usize>) -> Option<Spots> {
         let keys = Keys::new(self.rank, &self.results);
-        let is_meant = |n: &usize| match self.rank.only {
-            None => true,
-            Some(only) => self.results.at(&self.rank.formula, only, *n) != 0.0,
-        };
-        let nodes = (0..self.candidates.nodes.len()).filter(is_meant);
+        let nodes = (0..self.candidates.nodes.len()).filter(|n| self.is_meant(*n));
         if let Some(group) = self.rank.within {
             order.clear();
             order.extend(nodes);

@@ -1,5 +1,5 @@
 //! Plans for all jobs of a cluster, one after another on one timeline: who gets how much now so that every deadline
-//! holds, who may still enter, and who gets what is left. Deadline policies are short words over these verbs.
+//! holds, who may still enter, and who gets what is left. Deadline policies are a few calls of these verbs.
 //!
 //! Jobs are known by their rows of a snapshot. A job that cannot make its deadline (any more) reserves nothing and
 //! blocks no other job: it lives from spare GPUs, as a job without a deadline does. Plans that a model or an earlier round made

@@ -89,7 +89,7 @@ impl Timeline {
         self.run_on(need, grid, plan, left, level)
     }
 
-    /// Adding up forwards can leave a crumb that adding up backwards did not: it runs on past the deadline's slot.
+    /// Rounding can leave some work that the sum from the deadline backwards did not: it is done after the deadline's slot.
     fn run_on(
         &self,
         need: &Need<'_>,

@@ -44,7 +44,7 @@ Generated from the registrations (`UPDATE_EXPECT=1 cargo test --release -p rota-
 keeps it true. The language is [Rhai](https://rhai.rs/book/): no clock, no files, no modules, no `eval`.
 
 A script defines one or more stages as functions; a policy joins scripts by `+`, and stages that no script defines have
-defaults (all jobs are admitted, order by arrival, fair shares, first fit):
+defaults (all jobs are admitted, order by priority and then arrival, fair shares, first fit):
 
 | stage | returns |
 |---|---|

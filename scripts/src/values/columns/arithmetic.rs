@@ -3,6 +3,7 @@
 use crate::language::reference::Registrar;
 use crate::language::session::Outcome;
 use crate::values::Column;
+use crate::values::operators::{operators, truth};
 
 /// Two columns into one; the buffer of either is reused when nothing else holds it.
 fn zip(mut a: Column, mut b: Column, f: impl Fn(f64, f64) -> f64) -> Outcome<Column> {
@@ -29,10 +30,6 @@ pub(super) fn map(mut a: Column, f: impl Fn(f64) -> f64) -> Outcome<Column> {
     Column::compute(&a.jobs, a.values().iter().map(|x| f(*x)))
 }
 
-pub(super) fn truth(is_so: bool) -> f64 {
-    f64::from(u8::from(is_so))
-}
-
 /// Registers one operator or function of two numbers for every mix of columns and numbers.
 macro_rules! pairwise {
     ($engine:expr, $name:literal, $f:expr) => {
@@ -46,38 +43,14 @@ macro_rules! pairwise {
 }
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
-    operators(registrar);
+    operators!(
+        registrar,
+        Column,
+        pairwise,
+        arithmetic: "Number by number; either side may be a plain number. `-a` changes the sign.",
+        comparison: "1 where it holds and 0 where it does not; either side may be a plain number."
+    );
     functions(registrar);
-}
-
-fn operators(registrar: &mut Registrar<'_>) {
-    const OWNER: &str = "Column";
-    let engine = registrar.method(
-        OWNER,
-        "a + b, a - b, a * b, a / b -> Column",
-        "Number by number; either side may be a plain number. `-a` changes the sign.",
-    );
-    pairwise!(engine, "+", |x, y| x + y);
-    pairwise!(engine, "-", |x, y| x - y);
-    pairwise!(engine, "*", |x, y| x * y);
-    pairwise!(engine, "/", |x, y| x / y);
-    engine.register_fn("-", |a: Column| map(a, |x| -x));
-    let engine = registrar.method(
-        OWNER,
-        "a < b, <=, >, >=, ==, != -> Column",
-        "1 where it holds and 0 where it does not; either side may be a plain number.",
-    );
-    pairwise!(engine, "<", |x, y| truth(x < y));
-    pairwise!(engine, "<=", |x, y| truth(x <= y));
-    pairwise!(engine, ">", |x, y| truth(x > y));
-    pairwise!(engine, ">=", |x, y| truth(x >= y));
-    pairwise!(engine, "==", |x, y| truth(x == y));
-    pairwise!(engine, "!=", |x, y| truth(x != y));
-    let engine =
-        registrar.method(OWNER, "a & b, a | b, !a -> Column", "And, or, not of conditions; 0 is false.");
-    pairwise!(engine, "&", |x, y| truth(x != 0.0 && y != 0.0));
-    pairwise!(engine, "|", |x, y| truth(x != 0.0 || y != 0.0));
-    engine.register_fn("!", |a: Column| map(a, |x| truth(x == 0.0)));
 }
 
 fn functions(registrar: &mut Registrar<'_>) {

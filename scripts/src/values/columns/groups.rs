@@ -57,10 +57,16 @@ fn rows_by_group(jobs: &Jobs, group: &Group) -> Outcome<BTreeMap<u64, Vec<u32>>>
         let bits = (numbers.values()[position] + 0.0).to_bits();
         groups.entry(bits).or_default().push(jobs.row_at(position) as u32);
     }
+    within_a_map(jobs, groups.len())?;
+    Ok(groups)
+}
+
+/// An error where a map would have too many entries.
+fn within_a_map(jobs: &Jobs, n_groups: usize) -> Outcome<()> {
     let most = jobs.session.meter().limits().map_entries;
-    match groups.len() > most {
-        true => fail(format!("{} groups, a map may have {most} entries", groups.len())),
-        false => Ok(groups),
+    match n_groups > most {
+        true => fail(format!("{n_groups} groups, a map may have {most} entries")),
+        false => Ok(()),
     }
 }
 
@@ -69,6 +75,21 @@ fn by(jobs: &Jobs, group: &Dynamic) -> Outcome<Map> {
     let groups = rows_by_group(jobs, &group)?;
     let set = |rows| Dynamic::from(jobs.some(rows));
     Ok(groups.into_iter().map(|(bits, rows)| (group.name(f64::from_bits(bits)).into(), set(rows))).collect())
+}
+
+fn sum_by(column: &Column, group: &Dynamic) -> Outcome<Map> {
+    let group = Group::of(group)?;
+    column.same_jobs(group.numbers())?;
+    let jobs = &column.jobs;
+    jobs.session.meter().charge(jobs.len() * 4)?;
+    let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+    for position in jobs.positions_by_id() {
+        let bits = (group.numbers().values()[position] + 0.0).to_bits();
+        *sums.entry(bits).or_default() += column.values()[position];
+    }
+    within_a_map(jobs, sums.len())?;
+    let entry = |(bits, sum)| (group.name(f64::from_bits(bits)).into(), Dynamic::from(sum));
+    Ok(sums.into_iter().map(entry).collect())
 }
 
 fn map_by(ctx: &NativeCallContext, jobs: &Jobs, group: &Dynamic, answer: FnPtr) -> Outcome<Column> {
@@ -113,4 +134,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .register_fn("map_by", |ctx: NativeCallContext, jobs: Jobs, group: Dynamic, answer: FnPtr| {
             map_by(&ctx, &jobs, &group, answer)
         });
+    registrar
+        .method(
+            "Column",
+            "sum_by(group) -> Map",
+            "The sum over the jobs of each group, by its number or text, as private memory can hold it: \
+             `jobs.held.sum_by(jobs.tenant_name)[\"ann\"]`.",
+        )
+        .register_fn("sum_by", |column: Column, group: Dynamic| sum_by(&column, &group));
 }

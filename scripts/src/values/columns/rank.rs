@@ -42,9 +42,12 @@ pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>) -> Outcome<Queue> {
     Ok(queue)
 }
 
-/// Orders by arrival.
-pub(crate) fn by_arrival(shared: &Shared, jobs: &Jobs) -> Queue {
-    let mut items = start(shared, jobs, None);
+/// The order where no stage says one: the more important first, those alike by arrival.
+pub(crate) fn by_default(shared: &Shared, jobs: &Jobs) -> Queue {
+    let priorities = jobs.session.snapshot.jobs.column(Field::Priority);
+    let keys: Option<Vec<f64>> =
+        differ(priorities).then(|| jobs.rows().map(|row| -priorities[row]).collect());
+    let mut items = start(shared, jobs, keys.as_deref());
     items.sort();
     remember(shared, jobs, &items);
     Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect())
@@ -116,8 +119,8 @@ fn ordered_bits(number: f64) -> u64 {
 
 fn refuse_nan(key: &Key) -> Outcome<()> {
     let values = key.column.values();
-    // Summing first keeps the common pass free of branches: a sum is NaN when a part is, or with both infinities.
-    if !values.iter().fold(0.0, |sum, v| sum + v * 0.0).is_nan() {
+    // Looking at all of them keeps the common pass free of branches.
+    if !values.iter().fold(false, |is_odd, v| is_odd | v.is_nan()) {
         return Ok(());
     }
     match values.iter().position(|v| v.is_nan()) {
@@ -132,13 +135,17 @@ fn refuse_nan(key: &Key) -> Outcome<()> {
 
 /// Drops keys that cannot change the order: equal for all jobs, or the arrival at the end, by which ties go anyway.
 fn drop_idle_keys(keys: &mut Vec<Key>) {
-    keys.retain(|key| {
-        let values = key.column.values();
-        values.iter().any(|v| *v != values[0])
-    });
+    keys.retain(|key| differ(key.column.values()));
     while keys.last().is_some_and(|key| key.column.is_field(Field::Arrival)) {
         keys.pop();
     }
+}
+
+/// Whether not all numbers are the same; in stretches, each of which is looked through without branches.
+fn differ(values: &[f64]) -> bool {
+    const STRETCH: usize = 64;
+    let Some(first) = values.first() else { return false };
+    !values.chunks(STRETCH).all(|some| some.iter().fold(true, |is_same, v| is_same & (v == first)))
 }
 
 /// All jobs of the set, in the order of the last decision as far as it is known; later ones at the end.

@@ -1,10 +1,13 @@
 //! Columns in private memory: as a map by job number, which is plain data, and back.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use rhai::{Dynamic, Map};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
-use crate::values::{Column, Jobs, number};
+use crate::values::{Column, Jobs, Texts, number, type_label};
 
 fn to_map(column: &Column) -> Outcome<Map> {
     let jobs = &column.jobs;
@@ -28,6 +31,31 @@ fn recall(jobs: &Jobs, map: &Map, otherwise: f64) -> Outcome<Column> {
     Column::compute(jobs, jobs.rows().map(value))
 }
 
+/// For each job the number under its text in a map.
+fn look_up(texts: &Texts, map: &Map, otherwise: f64) -> Outcome<Column> {
+    let numbers = texts.numbers();
+    let jobs = &numbers.jobs;
+    jobs.session.meter().charge(jobs.len() * 4)?;
+    let mut known: BTreeMap<u64, f64> = BTreeMap::new();
+    for of_job in numbers.values() {
+        if let Entry::Vacant(unknown) = known.entry(of_job.to_bits()) {
+            let text = texts.text(*of_job);
+            let value = match map.get(text) {
+                None => otherwise,
+                Some(value) => match number(value) {
+                    Some(value) => value,
+                    None => {
+                        let got = type_label(value);
+                        return fail(format!("recall: the map has {got} for `{text}`, not a number"));
+                    }
+                },
+            };
+            unknown.insert(value);
+        }
+    }
+    Column::compute(jobs, numbers.values().iter().map(|of_job| known[&of_job.to_bits()]))
+}
+
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
     let engine = registrar.method(
         "Column",
@@ -41,4 +69,11 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "A column from what `to_map` made in an earlier round; jobs that were not there have the other number.",
     );
     engine.register_fn("recall", |jobs: Jobs, map: Map, otherwise: f64| recall(&jobs, &map, otherwise));
+    let engine = registrar.method(
+        "Texts",
+        "recall(map: Map, otherwise: float) -> Column",
+        "For each job the number that a map has for its text, and the other number where it has none: \
+         `jobs.tenant_name.recall(#{ ann: 3.0 }, 1.0)`.",
+    );
+    engine.register_fn("recall", |texts: Texts, map: Map, otherwise: f64| look_up(&texts, &map, otherwise));
 }

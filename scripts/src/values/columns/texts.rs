@@ -6,9 +6,10 @@ use rhai::ImmutableString;
 use rota_core::ids::TenantId;
 use rota_core::table::Field;
 
-use super::arithmetic::{map, truth};
+use super::arithmetic::map;
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
+use crate::values::operators::truth;
 use crate::values::{Column, JobValue, Jobs};
 
 /// One text for each job of a set.

@@ -5,10 +5,7 @@ use super::shape::{Set, Sides};
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, fail};
 use crate::values::Column;
-
-fn truth(is_so: bool) -> f64 {
-    f64::from(u8::from(is_so))
-}
+use crate::values::operators::{operators, truth};
 
 /// Two matrices into one; a side that one of them lacks is taken from the other.
 fn zip(a: &Matrix, b: &Matrix, f: impl Fn(f64, f64) -> f64) -> Outcome<Matrix> {
@@ -21,7 +18,7 @@ fn zip(a: &Matrix, b: &Matrix, f: impl Fn(f64, f64) -> f64) -> Outcome<Matrix> {
     Matrix::compute(a.session(), whole.clone(), numbers)
 }
 
-fn map(a: &Matrix, f: impl Fn(f64) -> f64) -> Outcome<Matrix> {
+fn map(a: Matrix, f: impl Fn(f64) -> f64) -> Outcome<Matrix> {
     Matrix::compute(a.session(), a.sides().clone(), a.values().iter().map(|value| f(*value)))
 }
 
@@ -38,43 +35,23 @@ macro_rules! pairwise {
             .register_fn($name, |a: Matrix, b: Matrix| zip(&a, &b, $f))
             .register_fn($name, |a: Matrix, b: Column| zip(&a, &spread(&b)?, $f))
             .register_fn($name, |a: Column, b: Matrix| zip(&spread(&a)?, &b, $f))
-            .register_fn($name, |a: Matrix, b: f64| map(&a, |x| ($f)(x, b)))
-            .register_fn($name, |a: Matrix, b: i64| map(&a, |x| ($f)(x, b as f64)))
-            .register_fn($name, |a: f64, b: Matrix| map(&b, |y| ($f)(a, y)))
-            .register_fn($name, |a: i64, b: Matrix| map(&b, |y| ($f)(a as f64, y)))
+            .register_fn($name, |a: Matrix, b: f64| map(a, |x| ($f)(x, b)))
+            .register_fn($name, |a: Matrix, b: i64| map(a, |x| ($f)(x, b as f64)))
+            .register_fn($name, |a: f64, b: Matrix| map(b, |y| ($f)(a, y)))
+            .register_fn($name, |a: i64, b: Matrix| map(b, |y| ($f)(a as f64, y)))
     };
 }
 
 pub(crate) fn register(registrar: &mut Registrar<'_>) {
-    const OWNER: &str = "Matrix";
-    let engine = registrar.method(
-        OWNER,
-        "a + b, a - b, a * b, a / b -> Matrix",
-        "Number by number; either side may be a plain number, or a column along the same jobs. `-a` changes the sign.",
+    operators!(
+        registrar,
+        Matrix,
+        pairwise,
+        arithmetic: "Number by number; either side may be a plain number, or a column along the same jobs. `-a` changes the sign.",
+        comparison: "1 where it holds and 0 where it does not: `by_column(0..20) < by_row(jobs.deadline / 1200)`."
     );
-    pairwise!(engine, "+", |x, y| x + y);
-    pairwise!(engine, "-", |x, y| x - y);
-    pairwise!(engine, "*", |x, y| x * y);
-    pairwise!(engine, "/", |x, y| x / y);
-    engine.register_fn("-", |a: Matrix| map(&a, |x| -x));
-    let engine = registrar.method(
-        OWNER,
-        "a < b, <=, >, >=, ==, != -> Matrix",
-        "1 where it holds and 0 where it does not: `by_column(0..20) < by_row(jobs.deadline / 1200)`.",
-    );
-    pairwise!(engine, "<", |x, y| truth(x < y));
-    pairwise!(engine, "<=", |x, y| truth(x <= y));
-    pairwise!(engine, ">", |x, y| truth(x > y));
-    pairwise!(engine, ">=", |x, y| truth(x >= y));
-    pairwise!(engine, "==", |x, y| truth(x == y));
-    pairwise!(engine, "!=", |x, y| truth(x != y));
     let engine =
-        registrar.method(OWNER, "a & b, a | b, !a -> Matrix", "And, or, not of conditions; 0 is false.");
-    pairwise!(engine, "&", |x, y| truth(x != 0.0 && y != 0.0));
-    pairwise!(engine, "|", |x, y| truth(x != 0.0 || y != 0.0));
-    engine.register_fn("!", |a: Matrix| map(&a, |x| truth(x == 0.0)));
-    let engine =
-        registrar.method(OWNER, "min(a, b), max(a, b) -> Matrix", "The smaller or larger of each pair.");
+        registrar.method("Matrix", "min(a, b), max(a, b) -> Matrix", "The smaller or larger of each pair.");
     pairwise!(engine, "min", f64::min);
     pairwise!(engine, "max", f64::max);
 }

@@ -177,6 +177,14 @@ fn nodes(registrar: &mut Registrar<'_>) {
         .register_get("widest_rack", |nodes: &mut NodesValue| {
             record(&nodes.0, Operation::Gang(GangField::WidestRack))
         });
+    registrar
+        .method(
+            OWNER,
+            "drawn(seed: int) -> NodeColumn",
+            "How many nodes behind one that is drawn: 0 for that node, 1 for the next, and the first is behind the last. The draw depends on \
+             the seed, the time, the job and, behind `one_by_one`, on how many of its GPUs are placed.",
+        )
+        .register_fn("drawn", |nodes: NodesValue, seed: i64| record(&nodes.0, Operation::Drawn(seed as u64)));
     registrar.unknown_field::<NodesValue>(OWNER);
 }
 

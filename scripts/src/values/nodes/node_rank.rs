@@ -11,10 +11,13 @@ use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, Shared, fail};
 use crate::values::node_columns::{NodeColumn, Recording, gang_and_nodes};
 use crate::values::placement::{Failure, Placement};
-use crate::values::{number, type_label};
+use crate::values::{AskedBefore, number, type_label};
 
 /// Operations on nodes for the price of one row of a native verb: a few make up the work of a row.
 const OPERATIONS_PER_ROW: usize = 4;
+
+/// Splits of one number of GPUs that a table may have.
+const MAX_SPLITS: usize = 64;
 
 /// A rank as a script wrote it, and as the core runs it.
 #[derive(Clone, Debug)]
@@ -44,6 +47,23 @@ impl RankValue {
         let mut error = error;
         error.set_position(*position);
         Box::new(EvalAltResult::ErrorInFunctionCall("rank".to_owned(), file.clone(), error, *position))
+    }
+
+    /// An error where both `within` and `one_by_one` are wanted.
+    fn refuse_within_one_by_one(&self, is_within: bool, is_one_by_one: bool) -> Outcome<()> {
+        match is_within && is_one_by_one {
+            true => fail(
+                "`within` looks for a place of the whole job, `one_by_one` for one of each GPU: leave one out",
+            ),
+            false => Ok(()),
+        }
+    }
+
+    fn one_by_one(&self) -> Outcome<Placement> {
+        self.refuse_within_one_by_one(self.terms.within.is_some(), true)?;
+        let terms = Terms { is_one_by_one: true, ..self.terms.clone() };
+        RankValue::new(&self.recording, terms, self.written.clone())
+            .map(|rank| Placement::Ranked(Arc::new(rank)))
     }
 
     fn with(&self, column: &NodeColumn, change: impl FnOnce(&mut Terms, Term)) -> Outcome<Placement> {
@@ -144,10 +164,16 @@ impl Placement {
 
 fn place_by(engine: &Engine, shared: &Shared, rule: FnPtr) -> Outcome<Placement> {
     let closure = shared.closure(rule);
+    if let Some(placement) = shared.placed_before(&closure)? {
+        return Ok(placement);
+    }
     let answer = closure.call(engine, &shared.meter, gang_and_nodes())?;
     let label = type_label(&answer).to_owned();
     match answer.try_cast::<Placement>() {
-        Some(placement) => Ok(placement),
+        Some(placement) => {
+            shared.keep_placement(AskedBefore::new(&closure, &placement));
+            Ok(placement)
+        }
         None => fail(format!(
             "place_by: the closure |job, nodes| must return a Placement, such as rank(...), got {label}"
         )),
@@ -155,14 +181,15 @@ fn place_by(engine: &Engine, shared: &Shared, rule: FnPtr) -> Outcome<Placement>
 }
 
 /// A table of splits from arrays: for each number of GPUs, 1 first, the splits allowed.
-fn splits(table: &Array) -> Outcome<SplitTable> {
+pub(super) fn splits(verb: &str, table: &Array) -> Outcome<SplitTable> {
     let read = |(index, splits): (usize, &Dynamic)| -> Outcome<Vec<Vec<u32>>> {
         let gpus = index as u32 + 1;
         let splits: Vec<Vec<u32>> = numbers(splits).unwrap_or_default();
-        match splits.iter().all(|split| split.iter().sum::<u32>() == gpus) && !splits.is_empty() {
+        let is_sound = splits.iter().all(|split| split.iter().sum::<u32>() == gpus);
+        match is_sound && (1..=MAX_SPLITS).contains(&splits.len()) {
             true => Ok(splits),
             false => fail(format!(
-                "splits: entry {index} must be an array of splits of {gpus} GPUs, such as [[{gpus}]]: whole numbers that add up to it"
+                "{verb}: entry {index} must be an array of splits of {gpus} GPUs, such as [[{gpus}]]: whole numbers that add up to it, {MAX_SPLITS} splits at most"
             )),
         }
     };
@@ -192,7 +219,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         .function(
             "place_by(rule: Fn) -> Placement",
             "A placement by columns of nodes where there is a view: the closure `|job, nodes|` is asked once and returns what \
-             `fn place(job, nodes)` would.",
+             `fn place(job, nodes)` would. In later rounds it is asked again only if numbers or texts that it uses from around it have changed; \
+             what it takes from a view or a set of jobs has it asked in every round."
         )
         .register_fn("place_by", move |ctx: NativeCallContext, rule: FnPtr| place_by(ctx.engine(), &shared, rule));
     of_ranks(registrar);
@@ -218,7 +246,9 @@ fn of_ranks(registrar: &mut Registrar<'_>) {
              in the one where it needs the fewest nodes, then in that of the lowest node.",
         )
         .register_fn("within", |placement: Placement, group: NodeColumn| {
-            placement.ranked("within")?.with(&group, |terms, term| terms.within = Some(term))
+            let rank = placement.ranked("within")?;
+            rank.refuse_within_one_by_one(true, rank.terms.is_one_by_one)?;
+            rank.with(&group, |terms, term| terms.within = Some(term))
         });
     registrar
         .method(
@@ -229,6 +259,14 @@ fn of_ranks(registrar: &mut Registrar<'_>) {
         .register_fn("from_top", |placement: Placement, condition: NodeColumn| {
             placement.ranked("from_top")?.with(&condition, |terms, term| terms.from_top = Some(term))
         });
+    registrar
+        .method(
+            OWNER,
+            "one_by_one() -> Placement",
+            "Of `rank(...)`: each GPU of a job is placed by itself, on the first node that has room for it. All columns are computed \
+             anew after each, so that what is free is what the GPUs before leave.",
+        )
+        .register_fn("one_by_one", |placement: Placement| placement.ranked("one_by_one")?.one_by_one());
 }
 
 fn of_all(registrar: &mut Registrar<'_>) {
@@ -257,6 +295,6 @@ fn of_all(registrar: &mut Registrar<'_>) {
              GPUs, and so on, as in `[[[1]], [[2], [1, 1]]]`. Jobs that are too wide for the table must be compact.",
         )
         .register_fn("splits", |placement: Placement, table: Array| -> Outcome<Placement> {
-            Placement::Splits(Arc::new((placement, splits(&table)?))).bounded()
+            Placement::Splits(Arc::new((placement, splits("splits", &table)?))).bounded()
         });
 }

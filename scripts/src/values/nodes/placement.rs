@@ -13,6 +13,7 @@ use rota_core::room::Room;
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Closure, Outcome, Session, Shared, fail};
+use crate::values::local_search::CountedSearch;
 use crate::values::node_rank::{CountedRank, RankValue};
 use crate::values::{JobValue, NodeValue, number, type_label};
 
@@ -27,7 +28,7 @@ pub(crate) enum Placement {
     Buddy,
     SwitchConsolidate,
     SwitchSplits,
-    LocalSearch,
+    LocalSearch(Arc<LocalSearch>),
     Random(u64),
     LocalData(Arc<Placement>),
     ByScore(Closure),
@@ -89,7 +90,9 @@ impl<'a> Strategy<'a> {
             Placement::Buddy => Box::new(Buddy::default()),
             Placement::SwitchConsolidate => Box::new(SwitchConsolidate),
             Placement::SwitchSplits => Box::new(SwitchSplits),
-            Placement::LocalSearch => Box::new(LocalSearch),
+            Placement::LocalSearch(search) => {
+                Box::new(CountedSearch::new(search, self.session, self.failure))
+            }
             Placement::Random(seed) => Box::new(RandomNodes { seed: *seed }),
             Placement::LocalData(other) => Box::new(LocalData(self.build(other))),
             Placement::ByScore(closure) => Box::new(self.by_score(closure)),
@@ -202,13 +205,6 @@ fn register_topology(registrar: &mut Registrar<'_>) {
             "As `switch_consolidate`, but gangs of up to eight may be split in the ways of a short list, such as 4+4 or 6+2.",
         )
         .register_fn("switch_splits", || Placement::SwitchSplits);
-    registrar
-        .function(
-            "local_search() -> Placement",
-            "Of all allowed splits of a gang, below one switch or not, the one that runs fastest by its profile, then the \
-             tightest.",
-        )
-        .register_fn("local_search", || Placement::LocalSearch);
     registrar
         .function(
             "random_nodes(seed: int) -> Placement",

@@ -136,7 +136,7 @@ impl<'a> Board<'a> {
         course
     }
 
-    /// The end of a job's plan, or the work that lacks.
+    /// The end of a job's plan, or the work that it leaves undone.
     fn end_of(&self, job: usize) -> Result<Time, f64> {
         let now = self.ahead.timeline.begin();
         self.jobs[job].run(&self.course(job), &self.ahead.grid, now).map(|plan| plan.end())

@@ -16,7 +16,7 @@ pub type Course = Vec<(Time, u32)>;
 const CRUMB: f64 = 1e-12;
 
 impl Ahead {
-    /// Plans a row as a course says. Does nothing and says no when it would miss its deadline or take more GPUs than
+    /// Plans a row as a course says. Does nothing and returns false when it would miss its deadline or take more GPUs than
     /// are free.
     pub fn follow(&mut self, snapshot: &Snapshot, row: u32, course: &[(Time, u32)]) -> bool {
         let mut planned = Planned::new(snapshot, row, Way::LeastShare, &self.speeds);
@@ -31,8 +31,8 @@ impl Ahead {
         true
     }
 
-    /// Lets a row enter if it [`fits`](Ahead::fits): it is planned by its deadline, ties by id, and who comes behind it
-    /// is planned again.
+    /// Lets a row enter if it [`fits`](Ahead::fits): it is planned by its deadline, ties by id, and the jobs behind
+    /// it are planned again.
     pub fn enter(&mut self, snapshot: &Snapshot, row: u32, way: Way) -> Result<(), Refusal> {
         self.fits(snapshot, row, way, &PlanOrder::by_deadline(snapshot))?;
         let newcomer = Planned::new(snapshot, row, way, &self.speeds);
@@ -73,7 +73,7 @@ impl Ahead {
 }
 
 impl Planned {
-    /// What following a course comes to: the plan, cut off where the work is done, or the work that lacks at the deadline.
+    /// What following a course comes to: the plan, cut off where the work is done, or the work that is undone at the deadline.
     pub(crate) fn run(&self, course: &[(Time, u32)], grid: &Grid, now: Time) -> Result<Reservation, f64> {
         let mut plan = Reservation::none(now);
         let (mut left, mut held, mut has_run) = (self.work, self.held, self.has_run);

@@ -1,34 +1,6 @@
 //! Models over two sets and their starts: what they answer, and what their author reads when something is wrong.
 
-use rota_core::plan::Plan;
-use rota_core::policy::Policy;
-use rota_core::snapshot::Snapshot;
-use rota_scripts::sample::{Size, snapshot};
-use rota_scripts::{Limits, ScriptPolicy, Source};
-
-fn policy(text: &str, limits: Limits) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    ScriptPolicy::from_sources("mine", &[source], limits).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Eight jobs, three of which arrived earlier.
-fn instant() -> Snapshot {
-    snapshot(Size { n_nodes: 1, n_old: 3, n_new: 5 })
-}
-
-fn decide(body: &str) -> Result<Plan, String> {
-    let text = format!("fn order(jobs, now) {{\n    let m = milp();\n{body}\n    rank(jobs.arrival)\n}}\n");
-    policy(&text, Limits::default()).decide(&instant()).map_err(|error| error.message)
-}
-
-fn notes(body: &str) -> Vec<String> {
-    decide(body).unwrap_or_else(|error| panic!("{error}")).notes
-}
-
-/// What a script prints, without the solver's own notes.
-fn printed(body: &str) -> Vec<String> {
-    notes(body).into_iter().filter(|note| !note.starts_with("milp:")).collect()
-}
+use super::{decide, instant, notes, printed};
 
 #[track_caller]
 fn check_error(body: &str, message: &str) {

@@ -1,16 +1,18 @@
 //! Models written in scripts: what they answer, what their author reads when something is wrong, and their limits.
 
+#[path = "../common/mod.rs"]
+mod common;
+mod two_sets;
+
 use rota_core::plan::Plan;
 use rota_core::policy::Policy;
 use rota_core::snapshot::Snapshot;
+use rota_scripts::Limits;
 use rota_scripts::sample::{Size, snapshot};
-use rota_scripts::{Limits, ScriptPolicy, Source};
 
-fn policy(text: &str, limits: Limits) -> ScriptPolicy {
-    let source = Source { name: "mine".into(), file: "mine.rhai".into(), text: text.into() };
-    ScriptPolicy::from_sources("mine", &[source], limits).unwrap_or_else(|error| panic!("{error}"))
-}
+use common::policy;
 
+/// Eight jobs, three of which arrived earlier.
 fn instant() -> Snapshot {
     snapshot(Size { n_nodes: 1, n_old: 3, n_new: 5 })
 }
@@ -20,10 +22,13 @@ fn decide(body: &str) -> Result<Plan, String> {
     policy(&text, Limits::default()).decide(&instant()).map_err(|error| error.message)
 }
 
+fn notes(body: &str) -> Vec<String> {
+    decide(body).unwrap_or_else(|error| panic!("{error}")).notes
+}
+
 /// What a script prints, without the solver's own notes.
 fn printed(body: &str) -> Vec<String> {
-    let plan = decide(body).unwrap_or_else(|error| panic!("{error}"));
-    plan.notes.into_iter().filter(|note| !note.starts_with("milp:")).collect()
+    notes(body).into_iter().filter(|note| !note.starts_with("milp:")).collect()
 }
 
 #[track_caller]
