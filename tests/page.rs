@@ -103,6 +103,20 @@ fn nothing_sticks_out_on_a_phone() {
 }
 
 #[test]
+fn job_cards_on_a_phone_stay_clear_of_what_follows_them() {
+    let Some(browser) = need::chromium() else { return };
+    let dir = results();
+    let tell = r##"
+        const box = document.getElementById("jobs").parentElement;
+        const isHeld = box.scrollHeight <= box.clientHeight || getComputedStyle(box).overflowY === "auto";
+        const headings = [...document.querySelectorAll("#jobs thead button")].map((b) => b.textContent);
+        document.title = `held ${isHeld}, deadlines ${headings.includes("deadline met")}`;"##;
+    let (page, _) = shown(&browser, &dir.path().join("a/report.html"), "500,900", tell);
+    // No job of this workload has a deadline, so there is no column for it.
+    assert_eq!(between(&page, "<title>", "</title>"), "held true, deadlines false");
+}
+
+#[test]
 fn several_folders_are_one_page_with_their_differences() {
     let dir = results();
     rota(dir.path(), "simulate -p fifo,las+tune --workload small --round 10m --out b -q");

@@ -107,6 +107,8 @@ fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
     let estimates = (args.estimate_bias, args.estimate_noise) != (1.0, 0.0);
     let refused = [
         (args.mtbf.is_some(), "--mtbf", "only simulated nodes fail on demand"),
+        (args.faults.is_some(), "--faults", "only simulated nodes fail on demand"),
+        (args.ends_as_recorded, "--ends-as-recorded", "only simulated jobs fail on demand"),
         (estimates, "--estimate-bias and --estimate-noise", "only simulations have wrong estimates"),
         (args.bound, "--bound", "only `rota simulate` and `rota compare` compute it"),
         (args.min_run.is_some(), "--min-run", "it is an option of the head"),

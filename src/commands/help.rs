@@ -10,7 +10,18 @@ use rota_scripts::shipped::{self, Role};
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Simulate and study",
-        &["simulate", "compare", "study", "reproduce", "report", "explain", "diff", "export", "conform"],
+        &[
+            "simulate",
+            "compare",
+            "play",
+            "study",
+            "reproduce",
+            "report",
+            "explain",
+            "diff",
+            "export",
+            "conform",
+        ],
     ),
     ("Policies", &["policy"]),
     ("Traces and profiles", &["trace", "profile"]),
@@ -30,6 +41,7 @@ const EXAMPLES: &str = "\
 Try:
   rota compare                         the shipped policies on 128 GPUs
   rota simulate -p las+tune --out out  one policy, with a report
+  rota play --open                     edit a policy in the browser
   rota policy new mine.rhai            a policy of your own, ready to run
   rota compare -p fifo+tune,./mine.rhai+tune
   rota trace stats traces/data/synergy-100.csv

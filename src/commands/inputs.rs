@@ -10,7 +10,7 @@ use rota_core::job::Costs;
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_traces::error::InputError;
-use rota_traces::format::{self, ColumnMap, Format, Home, Imported, Setting};
+use rota_traces::format::{self, ColumnMap, Format, Home, Imported, Lines, Setting};
 use rota_traces::generate::{self, DeadlineOptions, Lengths, Origin, PhillyRules, Split, WorkloadOptions};
 use rota_traces::originals::{self, ForOriginals};
 use rota_traces::profile::{self, ProfileSet};
@@ -53,7 +53,7 @@ pub(crate) struct InputArgs {
     pub skip_bad_rows: bool,
 
     /// Number of jobs [default: the workload's (2000 in `default`), or all of the trace]
-    #[arg(long, value_name = "N", value_parser = some_jobs, help_heading = "Workload")]
+    #[arg(long, value_name = "N", value_parser = some_jobs, allow_negative_numbers = true, help_heading = "Workload")]
     pub jobs: Option<usize>,
     /// Arrivals per hour; with several values, one run for each: `--jobs-per-hour 4,6,8` [default: the workload's (10 in
     /// `default`)]
@@ -175,6 +175,10 @@ pub(crate) struct Reading {
     pub is_recognised: bool,
     /// Rows left out by the format's rules, what was drawn or invented: a clause each.
     pub clauses: Vec<String>,
+    /// The lines that jobs come from.
+    pub lines: Lines,
+    /// The date of time 0 in seconds since 1970, where the trace has dates.
+    pub begins_s: Option<i64>,
 }
 
 /// Reads a trace, and the run times that it states where these are asked for.
@@ -242,9 +246,9 @@ impl InputArgs {
 
     /// The trace, with its columns under Rota's names where `--map` gives them.
     fn open_trace(&self, path: &Path) -> Result<Source> {
-        let source = Source::open(path)?;
+        let source = Source::open_trace(path)?;
         match &self.map {
-            Some(map) => Ok(map.parse::<ColumnMap>()?.apply(&source)?),
+            Some(map) => Ok(map.parse::<ColumnMap>()?.apply(source)),
             None => Ok(source),
         }
     }
@@ -343,11 +347,18 @@ impl InputArgs {
             let setting = Setting { cluster, profiles, bad_rows, options };
             let (imported, durations) = read(source, Some(known), &setting)?;
             let clauses = imported.filtered.clauses().into_iter().chain(imported.remarks).collect();
+            let reading = Reading {
+                format: known,
+                is_recognised: format.is_none(),
+                clauses,
+                lines: imported.lines,
+                begins_s: imported.begins_s,
+            };
             Ok(Load {
                 jobs_per_hour: is_drawn.then_some(*load),
                 workload: Arc::new(imported.workload),
                 dropped: imported.dropped,
-                reading: Some(Reading { format: known, is_recognised: format.is_none(), clauses }),
+                reading: Some(reading),
                 durations,
             })
         };
@@ -371,9 +382,8 @@ impl InputArgs {
 
 fn some_jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("expected at least 1 job".into()),
+        Ok(0) | Err(_) => Err("expected a whole number of jobs, at least 1".into()),
         Ok(jobs) => Ok(jobs),
-        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -404,14 +414,16 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
 
 /// The checksum of a trace. Standard input can be read once, so its text is what was read.
 fn trace_input(path: &Path, source: &Source) -> Result<Input> {
-    match is_standard_input(path) {
-        true => Ok(Input::of_bytes("trace", STANDARD_INPUT_PATH, source.text.as_bytes())),
-        false => Ok(Input::of_file("trace", path)?),
+    match (is_standard_input(path), path.is_file()) {
+        (true, _) => Ok(Input::of_bytes("trace", STANDARD_INPUT_PATH, source.text.as_bytes())),
+        // A file of an archive has no checksum on the disk.
+        (false, false) => Ok(Input::of_bytes("trace", &source.name, source.text.as_bytes())),
+        (false, true) => Ok(Input::of_file("trace", path)?),
     }
 }
 
 /// The checksum of something read by name: built in, or a file.
-fn input(role: &str, name: &str, built_in: &[(&str, &str)]) -> Result<Input> {
+pub(crate) fn input(role: &str, name: &str, built_in: &[(&str, &str)]) -> Result<Input> {
     match built_in.iter().find(|(n, _)| *n == name) {
         Some((_, text)) => Ok(Input::of_bytes(role, name, text.as_bytes())),
         None => Ok(Input::of_file(role, Path::new(name))?),

@@ -11,7 +11,9 @@ mod export;
 mod help;
 mod inputs;
 mod live;
+mod make_trace;
 mod man;
+mod play;
 mod plots;
 mod policy;
 mod profile;
@@ -32,7 +34,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 /// A GPU-cluster scheduler for deep-learning training: simulator, lab, live cluster
 #[derive(Parser)]
 #[command(name = "rota", version, arg_required_else_help = true)]
-struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -56,6 +58,9 @@ enum Command {
     /// Run several policies on the same workload: one table, one report
     #[command(mut_arg("policies", |arg| arg.default_values(COMPARED)))]
     Compare(run::RunArgs),
+    /// Edit a policy in the browser and see what changes
+    #[command(mut_args(play::fit), mut_arg("policies", play::against))]
+    Play(Box<play::PlayArgs>),
     /// Run a workload on the live cluster, with the options of simulate
     #[command(mut_arg("policies", |arg| arg.default_values(DEPLOYED)))]
     Deploy(Box<deploy::DeployArgs>),
@@ -143,6 +148,7 @@ pub(crate) fn in_one_line(error: &anyhow::Error) -> String {
 fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Simulate(args) | Command::Compare(args) => run::run(&args)?,
+        Command::Play(args) => play::run(&args)?,
         Command::Deploy(args) => deploy::run(&args)?,
         Command::Policy(command) => return policy::run(&command),
         Command::Trace(command) => trace::run(&command)?,

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use rota_core::guards;
 use rota_core::plan::Plan;
-use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::Simulation;
 use rota_core::snapshot::Snapshot;
 
 use super::inputs::is_standard_input;
 use super::run::{self, RunArgs};
+use rota_lab::explain::Watched;
 use rota_lab::results::{Input, Results, RunMeta, RunResult};
 
 #[derive(Parser)]
@@ -37,37 +36,13 @@ pub(super) fn decisions(
     let policy = args.policies.first().context("the run has no policy")?;
     let mut script = run::load_policy(policy, &args.set)?;
     let has_seen_enough = Cell::new(false);
-    let mut watched = Watched { inner: &mut script, watch, has_seen_enough: &has_seen_enough };
+    let mut watched = Watched::new(&mut script, watch, &has_seen_enough);
     let settings = run::settings(&args, &load.workload)?;
-    let faults = run::faults(&args, &inputs, &load.workload)?;
+    let faults = run::drawn_faults(&args, &inputs, &load.workload)?;
     let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
     let mut simulation = Simulation::new(cluster, workload, faults, &mut watched, &settings);
     while !has_seen_enough.get() && simulation.step()? {}
     Ok(simulation.progress().n_decisions)
-}
-
-/// Shows every decision to `watch`.
-struct Watched<'a> {
-    inner: &'a mut dyn Policy,
-    watch: &'a mut dyn FnMut(&Snapshot, &Plan) -> ControlFlow<()>,
-    has_seen_enough: &'a Cell<bool>,
-}
-
-impl Policy for Watched<'_> {
-    fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
-        let plan = self.inner.decide(snapshot)?;
-        if !self.has_seen_enough.get() {
-            // What is watched is what the cluster is given, after the guards.
-            let mut mended = plan.clone();
-            guards::mend(snapshot, &mut mended);
-            self.has_seen_enough.set((self.watch)(snapshot, &mended).is_break());
-        }
-        Ok(plan)
-    }
-
-    fn memory(&self) -> String {
-        self.inner.memory()
-    }
 }
 
 /// The run of a folder that is meant: by its policy, or as the report calls it where loads or seeds differ.
@@ -103,7 +78,7 @@ fn args(results: &Results, meta: &RunMeta) -> Result<RunArgs> {
     }
     let mut line: Vec<String> =
         vec!["--policy".into(), meta.policy.clone(), "--seed".into(), meta.seed.to_string()];
-    for role in ["cluster", "trace", "workload", "profiles"] {
+    for role in ["cluster", "trace", "workload", "profiles", "faults"] {
         if let Some(input) = results.inputs.iter().find(|input| input.role == role) {
             line.extend([format!("--{role}"), input.name.clone()]);
         }
@@ -166,6 +141,7 @@ const SWITCHES: &[(&str, &str)] = &[
     ("static", "--static"),
     ("skip_bad_rows", "--skip-bad-rows"),
     ("every_round", "--every-round"),
+    ("ends_as_recorded", "--ends-as-recorded"),
 ];
 
 fn text(value: &toml::Value) -> Option<String> {

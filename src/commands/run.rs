@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rayon::prelude::*;
+use rota_core::cluster::Cluster;
+use rota_core::fault::Fault;
 use rota_core::ids::TenantId;
 use rota_core::ledger::Ledger;
 use rota_core::plan::Plan;
@@ -22,13 +24,13 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{Progress, RunSettings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
-use rota_core::workload::{Fault, Workload};
+use rota_core::workload::{RecordedEnd, Workload};
 use rota_scripts::shipped::Role;
 use rota_traces::estimates::{ErrorPer, EstimateError};
-use rota_traces::faults::{FaultLaw, FaultModel};
+use rota_traces::faults::{self, FaultPlan};
 
-use super::help::scripts;
-use super::inputs::{InputArgs, Inputs, Load};
+use super::help::{names, scripts};
+use super::inputs::{InputArgs, Inputs, Load, input};
 use super::plots::PlotArgs;
 use super::progress::Meter;
 use compat::Compat;
@@ -43,7 +45,7 @@ use rota_lab::results::{
 use rota_lab::solve::{Bounded, Sampled};
 
 /// Timelines of larger runs are left out unless asked for.
-const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
+pub(super) const MOST_JOBS_WITH_TIMELINE: usize = 20_000;
 
 /// Written into every result folder.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -86,6 +88,12 @@ pub(crate) struct RunArgs {
     /// Mean time to repair a failed node
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h", help_heading = "Faults and estimates")]
     pub mttr: Span,
+    /// What fails, and when: a .toml of laws, a .csv of outages, or a built-in name [default: nothing fails]
+    #[arg(long, value_name = "FILE|NAME", long_help = faults_help(), conflicts_with = "mtbf", help_heading = "Faults and estimates")]
+    pub faults: Option<String>,
+    /// Jobs that the trace records as failed or killed fail here too, after the time they ran there; otherwise they finish then
+    #[arg(long, help_heading = "Faults and estimates")]
+    pub ends_as_recorded: bool,
     /// Multiply every duration that policies see by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, help_heading = "Faults and estimates")]
     pub estimate_bias: f64,
@@ -129,6 +137,15 @@ pub(crate) struct RunArgs {
     /// Print nothing: no progress bar and no table
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+pub(super) fn faults_help() -> String {
+    format!(
+        "What fails, and when: a .toml of laws, a .csv of outages, or a built-in name\n\n\
+         Nodes, GPUs, racks and switches fail and are repaired, nodes become slow, checkpoints are lost, jobs fail. Built in: {}. \
+         `docs/faults.md` has the formats. [default: nothing fails]",
+        names(&faults::BUILT_IN)
+    )
 }
 
 fn policy_help() -> String {
@@ -195,7 +212,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<()> {
         print!("{}{}", report::to_text(&results), report::on_the_table(&results));
         print!("{}", report::promises(&results));
         args.by.iter().for_each(|by| print!("{}", report::by_text(&results, *by)));
-        println!("{} jobs in {}", report::grouped(n_jobs), human(started.elapsed()));
+        let jobs = if n_jobs == 1 { "job" } else { "jobs" };
+        println!("{} {jobs} in {}", report::grouped(n_jobs), human(started.elapsed()));
         match out_dir(args) {
             Some(dir) => println!("results in {0}: open {0}/report.html", dir.display()),
             None => println!("add --out DIR to keep jobs.csv, rounds.csv, plots and a report"),
@@ -210,6 +228,7 @@ pub(crate) fn prepared(args: &RunArgs) -> Result<Inputs> {
         true => args.inputs.resolve_for_originals()?,
         false => args.inputs.resolve()?,
     };
+    let_jobs_fail(args, &mut inputs)?;
     spoil_estimates(args, &mut inputs)?;
     prioritize(args, &mut inputs);
     Ok(inputs)
@@ -251,9 +270,37 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
     Ok(())
 }
 
+/// What fails: by the file of --faults, by --mtbf, or nothing.
+pub(super) fn fault_plan(args: &RunArgs, cluster: &Cluster) -> Result<FaultPlan> {
+    match (&args.faults, args.mtbf) {
+        (Some(name), _) => Ok(FaultPlan::load(name, cluster)?),
+        (None, Some(between)) => Ok(FaultPlan::of_nodes(between, args.mttr)?),
+        (None, None) => Ok(FaultPlan::default()),
+    }
+}
+
+/// Takes in the fault file: it is one of the inputs, and may say how jobs end. How they ended where the trace comes from counts
+/// only when that is asked for.
+fn let_jobs_fail(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
+    let plan = fault_plan(args, &inputs.cluster)?;
+    if let Some(name) = &args.faults {
+        inputs.files.push(input("faults", name, &faults::BUILT_IN)?);
+    }
+    for load in &mut inputs.loads {
+        let is_recorded = load.workload.truths.iter().any(|truth| truth.end != RecordedEnd::Unknown);
+        if is_recorded && !args.ends_as_recorded {
+            let truths = &mut Arc::make_mut(&mut load.workload).truths;
+            truths.iter_mut().for_each(|truth| truth.end = RecordedEnd::Unknown);
+        }
+        if let Some(ends) = plan.ends {
+            ends.apply(Arc::make_mut(&mut load.workload), plan.seed.unwrap_or(inputs.seed));
+        }
+    }
+    Ok(())
+}
+
 /// Faults until well after the last job could have ended: as long again as the jobs arrive, and all their work in a row.
-pub(super) fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
-    let Some(between) = args.mtbf else { return Ok(Vec::new()) };
+pub(super) fn drawn_faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
     let last = workload.jobs.last().map_or(Time::ZERO, |j| j.arrival);
     let longest = workload
         .jobs
@@ -261,8 +308,7 @@ pub(super) fn faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Re
         .map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE))
         .fold(0.0, f64::max);
     let end = last + (last - Time::ZERO) + Span::from_secs_f64(longest * 4.0);
-    let model = FaultModel { between, repair: args.mttr, law: FaultLaw::Exponential, seed: inputs.seed };
-    Ok(model.faults(&inputs.cluster, end)?)
+    Ok(fault_plan(args, &inputs.cluster)?.faults(&inputs.cluster, end, inputs.seed)?)
 }
 
 fn say_what_was_dropped(inputs: &Inputs) {
@@ -300,6 +346,23 @@ pub(super) fn write(args: &RunArgs, results: &Results) -> Result<()> {
         report::write_plots(results, staging.path(), &args.plots.options()?)?;
     }
     Ok(staging.commit()?)
+}
+
+/// Runs that were made elsewhere, with what a result folder says of them.
+pub(super) fn results(
+    args: &RunArgs,
+    inputs: &Inputs,
+    policies: &[String],
+    sources: Vec<rota_scripts::Source>,
+    runs: Vec<RunResult>,
+) -> Results {
+    Results {
+        title: record::title(policies, inputs),
+        version: VERSION.into(),
+        settings: record::settings(args, inputs),
+        inputs: inputs.files.iter().cloned().chain(record::script_inputs(sources)).collect(),
+        runs,
+    }
 }
 
 /// The only run that options describe, without a progress bar: what a study asks for.
@@ -405,7 +468,7 @@ fn run_engine(
         .collect();
     let promises = script.promises_by().map(|by| Promises { by: by.to_owned(), kept_by: script.kept_by() });
     let settings = settings(args, &load.workload)?;
-    let faults = faults(args, inputs, &load.workload)?;
+    let faults = drawn_faults(args, inputs, &load.workload)?;
     let mut timed = Timed { inner: &mut script, decisions: Vec::new(), reads_estimates: false };
     let (cluster, workload) = (Arc::clone(&inputs.cluster), Arc::clone(&load.workload));
     let mut sampled = Sampled::new(&mut timed);
@@ -462,6 +525,7 @@ pub(super) fn settings(args: &RunArgs, workload: &Workload) -> Result<RunSetting
             quota_gpus: quotas(&args.quota, workload)?,
         },
         keeps_timeline: keeps_timeline(args, workload),
+        ends_as_recorded: workload.truths.iter().any(|truth| truth.end.is_premature()),
         window: args.window.map(Window::bounds),
         ..RunSettings::default()
     })

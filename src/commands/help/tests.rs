@@ -124,6 +124,7 @@ fn policies_have_a_default_in_every_command_that_runs_them() {
         [
             "rota compare fifo+proportional,fifo+tune,srtf+proportional,srtf+tune,las+proportional,las+tune",
             "rota deploy las+tune",
+            "rota play fifo+tune,srtf+tune",
             "rota simulate las+proportional,las+tune",
         ]
     );

@@ -12,7 +12,7 @@ use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
 use rota_head::fsck::{examine, repair};
-use rota_head::{HeadSettings, ProfileText, Rules};
+use rota_head::{HeadSettings, KeepJournal, ProfileText, Rules};
 
 /// Less than this does not hold a solver and the stacks of its threads.
 const LEAST_POLICY_MEMORY: u64 = 512_000_000;
@@ -135,6 +135,16 @@ pub(crate) struct HeadRunArgs {
     /// of jobs are not given twice, what runs is taken over or stopped. For one start; see docs/live.md
     #[arg(long)]
     pub accept_restore: bool,
+    /// Keep at least this span of the journal, for `rota replay` and `rota deploy`; older lines leave it while the head runs. The
+    /// history of jobs and events is kept in any case
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "30d")]
+    pub keep_journal: Span,
+    /// Keep at most about so many bytes of the journal, even if that is less than --keep-journal says
+    #[arg(long, value_name = "BYTES", default_value = "2GB")]
+    pub keep_journal_bytes: Bytes,
+    /// Write down the whole state after so many lines of the journal; a restart reads what was written last, and the lines after it
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 20_000)]
+    pub image_every: u64,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
@@ -196,6 +206,11 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
         wait_for: args.wait_for,
         accepts_restore: args.accept_restore,
         copies_checkpoints: args.copy_checkpoints,
+        keep: KeepJournal {
+            span: args.keep_journal,
+            bytes: args.keep_journal_bytes.0,
+            image_every: args.image_every,
+        },
         terms: Terms {
             lease: args.lease,
             heartbeat: args.heartbeat,

@@ -24,39 +24,19 @@ pub(crate) enum PkiCommand {
     Issue {
         #[command(flatten)]
         who: WhoArgs,
-        /// Folder of the authority
-        #[arg(long, value_name = "DIR", default_value = "pki")]
-        pki: PathBuf,
-        /// What the users may do: submit (their own jobs), operate (all jobs, nodes, policy), admin (also end the head)
-        #[arg(long, value_name = "ROLE", value_parser = parse_role, default_value = "submit", requires = "users")]
-        role: UserRole,
-        /// Days for which the certificate is valid
-        #[arg(long, value_name = "N", default_value_t = 365)]
-        days: u32,
-        /// Time for which the certificate is valid, such as 12h, instead of --days [default: that of --days]
-        #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
-        valid: Option<Span>,
+        #[command(flatten)]
+        certificate: CertificateArgs,
     },
     /// Draw a one-time token with which an agent (`rota-agent --token`) or a user (`rota join`) gets a certificate from a running
     /// head (`rota head --pki`)
     Token {
         #[command(flatten)]
         who: WhoArgs,
-        /// Folder of the authority
-        #[arg(long, value_name = "DIR", default_value = "pki")]
-        pki: PathBuf,
-        /// What the user may do: submit (their own jobs), operate (all jobs, nodes, policy), admin (also end the head)
-        #[arg(long, value_name = "ROLE", value_parser = parse_role, default_value = "submit", requires = "users")]
-        role: UserRole,
+        #[command(flatten)]
+        certificate: CertificateArgs,
         /// Time in which the token can be used
         #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h")]
         expires: Span,
-        /// Days for which the certificate will be valid
-        #[arg(long, value_name = "N", default_value_t = 365)]
-        days: u32,
-        /// Time for which the certificate will be valid, such as 12h, instead of --days [default: that of --days]
-        #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
-        valid: Option<Span>,
     },
     /// Replace certificates while jobs run: that of the head, or the authority itself, in two steps
     Rotate {
@@ -103,6 +83,29 @@ pub(crate) struct WhoArgs {
     head: bool,
 }
 
+/// What a certificate says, now or once its token is used.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CertificateArgs {
+    /// Folder of the authority
+    #[arg(long, value_name = "DIR", default_value = "pki")]
+    pki: PathBuf,
+    /// What the users may do: submit (their own jobs), operate (all jobs, nodes, policy), admin (also end the head)
+    #[arg(long, value_name = "ROLE", value_parser = parse_role, default_value = "submit", requires = "users")]
+    role: UserRole,
+    /// Days for which the certificate is valid
+    #[arg(long, value_name = "N", default_value_t = 365)]
+    days: u32,
+    /// Time for which the certificate is valid, such as 12h, instead of --days [default: that of --days]
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, conflicts_with = "days")]
+    valid: Option<Span>,
+}
+
+impl CertificateArgs {
+    fn seconds(&self) -> Result<i64> {
+        at_least_one(self.valid.map_or(i64::from(self.days) * 86_400, |time| time.as_secs_f64() as i64))
+    }
+}
+
 impl WhoArgs {
     fn identities(&self) -> Result<Vec<Identity>> {
         let agents = self.agents.iter().map(|name| (Role::Agent, name.as_str()));
@@ -120,10 +123,9 @@ impl WhoArgs {
     }
 }
 
-/// The time for which something is valid; at least a second.
-fn seconds(days: u32, time: Option<Span>) -> Result<i64> {
-    match time.map_or(i64::from(days) * 86_400, |time| time.as_secs_f64() as i64) {
-        seconds @ 1.. => Ok(seconds),
+fn at_least_one(seconds: i64) -> Result<i64> {
+    match seconds {
+        1.. => Ok(seconds),
         _ => bail!("nothing is valid for less than a second"),
     }
 }
@@ -146,31 +148,28 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
             println!("the authority is in {}; do not copy ca.key to another machine", folder.display());
             println!("the head's certificate is in {}", issued.folder.display());
         }
-        PkiCommand::Issue { who, pki, role, days, valid } => {
-            let authority = Authority::open(pki)?;
+        PkiCommand::Issue { who, certificate } => {
+            let authority = Authority::open(&certificate.pki)?;
             for identity in who.identities()? {
-                let issued =
-                    authority.issue_as(&identity, *role, Validity::seconds(seconds(*days, *valid)?))?;
+                let validity = Validity::seconds(certificate.seconds()?);
+                let issued = authority.issue_as(&identity, certificate.role, validity)?;
                 println!(
                     "{identity}: certificate and key are in {}; copy the folder there and nowhere else",
                     issued.folder.display()
                 );
             }
         }
-        PkiCommand::Token { who, pki, role, expires, days, valid } => {
-            let authority = Authority::open(pki)?;
+        PkiCommand::Token { who, certificate, expires } => {
+            let authority = Authority::open(&certificate.pki)?;
             for identity in who.identities()? {
                 if identity.role == Role::Head {
                     bail!(
                         "a head gets its certificate from `rota pki init` or `rota pki rotate`, not with a token"
                     );
                 }
-                let token = authority.token(
-                    &identity,
-                    *role,
-                    seconds(*days, *valid)?,
-                    seconds(0, Some(*expires))?,
-                )?;
+                let expires_s = at_least_one(expires.as_secs_f64() as i64)?;
+                let token =
+                    authority.token(&identity, certificate.role, certificate.seconds()?, expires_s)?;
                 println!("{token}");
                 eprintln!("{identity}: good for one certificate, within {expires} s");
             }

@@ -214,8 +214,13 @@ pub(crate) fn agent_program() -> Result<PathBuf> {
     found.context("rota-agent is neither next to rota nor on the PATH: `./dev install` installs both")
 }
 
+/// A free port below those that systems give to clients, so that none of them is given it before the head listens.
 fn free_port() -> Result<u16> {
-    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+    let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    (0..1_000)
+        .map(|_| rand::random_range(20_000..32_000))
+        .find(is_free)
+        .context("no UDP port of loopback is free")
 }
 
 fn spawn(command: &mut Command, log: &Path) -> Result<u32> {

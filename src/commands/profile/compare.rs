@@ -80,7 +80,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
             points.len().to_string(),
             format!("{mean:.1}"),
             worst.map_or(String::new(), |both| format!("{:.1}", off(both))),
-            worst.map_or(String::new(), Both::place),
+            // Where nothing differs, no place differs most.
+            worst.filter(|both| off(both) >= 0.05).map_or(String::new(), Both::place),
             demand(Host::cpus),
             demand(Host::mem_gb),
         ]);
@@ -198,10 +199,10 @@ impl Pair<'_> {
             Figure {
                 name: format!("{}-{what}", self.name),
                 section: self.name.clone(),
-                title: format!("{}: speed by {what}", self.name),
-                caption: "iterations per second".to_owned(),
-                x: Axis::at_values("", &values),
-                y: Axis::from_zero("iterations per second", highest),
+                title: format!("{}: speed by {}", self.name, what.trim_end_matches(" (GB)")),
+                caption: format!("Where curves coincide, {} is on top.", names.1),
+                x: Axis::at_values(what, &values),
+                y: Axis::from_zero("iterations per second", highest * 1.02),
                 marks: Marks::Lines(vec![
                     line(names.0, 0, |both| both.rates.0),
                     line(names.1, 1, |both| both.rates.1),

@@ -252,7 +252,9 @@ fn study(
         args.seed, args.time_scale
     );
     let mut notes = vec![JOBS.to_owned()];
-    notes.extend(args.quick.then(|| format!("the small form: {n_jobs} jobs, GPEmu had {JOBS_OF_GPEMU}")));
+    notes.extend(
+        args.quick.then(|| format!("The small form has {n_jobs} jobs, GPEmu's run had {JOBS_OF_GPEMU}.")),
+    );
     notes.extend(missing);
     Ok(Study { what, is_quick: args.quick, notes, cells })
 }

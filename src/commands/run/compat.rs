@@ -158,6 +158,8 @@ fn foreign_option(args: &RunArgs, original: Original) -> Option<&'static str> {
         (args.min_run.is_some(), "--min-run"),
         (!args.quota.is_empty(), "--quota"),
         (args.mtbf.is_some(), "--mtbf"),
+        (args.faults.is_some(), "--faults"),
+        (args.ends_as_recorded, "--ends-as-recorded"),
         (args.estimate_bias != 1.0 && !is_chronus, "--estimate-bias"),
         (args.estimate_noise != 0.0 && !is_chronus, "--estimate-noise"),
         (args.inputs.restart_cost.is_some(), "--restart-cost"),

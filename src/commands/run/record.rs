@@ -44,6 +44,7 @@ pub(super) fn settings(args: &RunArgs, inputs: &Inputs) -> toml::Table {
     put("min_run", args.min_run.and_then(span));
     put("mtbf", args.mtbf.and_then(span));
     put("mttr", args.mtbf.and_then(|_| span(args.mttr)));
+    put("ends_as_recorded", args.ends_as_recorded.then(|| true.into()));
     put("estimate_bias", Some(args.estimate_bias.into()));
     put("estimate_noise", Some(args.estimate_noise.into()));
     let per = (args.estimate_per == ErrorPer::Model).then(|| "model".into());
@@ -69,8 +70,10 @@ pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
         [first, .., last] if loads.len() > MOST_NAMED => format!(" at {first} to {last} jobs/h"),
         few => format!(" at {} jobs/h", few.join(", ")),
     };
+    let is_trace = inputs.loads.iter().any(|load| load.reading.is_some());
     format!(
-        "{policies}: {}{loads} on {} ({} GPUs)",
+        "{policies}: {} {}{loads} on cluster {} ({} GPUs)",
+        if is_trace { "trace" } else { "workload" },
         inputs.name,
         inputs.cluster.name,
         inputs.cluster.n_gpus()
@@ -79,14 +82,21 @@ pub(super) fn title(policies: &[String], inputs: &Inputs) -> String {
 
 /// The scripts of all policies, each once, with checksums.
 pub(super) fn scripts(policies: &[String]) -> Result<Vec<Input>> {
-    let mut inputs = BTreeMap::new();
+    let mut sources = Vec::new();
     for policy in policies {
-        for Source { file, text, .. } in ScriptPolicy::sources_of(policy)? {
-            let is_shipped = shipped::ALL.iter().any(|script| script.file == file);
-            let input = Input::of_bytes("policy", &file, text.as_bytes());
-            let own = Input { text: (!is_shipped).then_some(text), ..input };
-            inputs.entry(file).or_insert(own);
-        }
+        sources.extend(ScriptPolicy::sources_of(policy)?);
     }
-    Ok(inputs.into_values().collect())
+    Ok(script_inputs(sources))
+}
+
+/// Scripts, each once, with checksums; with their text where they are not the shipped ones.
+pub(super) fn script_inputs(sources: Vec<Source>) -> Vec<Input> {
+    let mut inputs = BTreeMap::new();
+    for Source { file, text, .. } in sources {
+        let is_shipped = shipped::ALL.iter().any(|script| script.file == file && script.source == text);
+        let input = Input::of_bytes("policy", &file, text.as_bytes());
+        let own = Input { text: (!is_shipped).then_some(text), ..input };
+        inputs.entry(file).or_insert(own);
+    }
+    inputs.into_values().collect()
 }

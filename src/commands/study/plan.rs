@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rota_scripts::study::{Setting, Settings};
 use rota_scripts::{ScriptPolicy, Source, shipped};
+use rota_traces::faults;
 
-use crate::commands::inputs::Inputs;
+use crate::commands::inputs::{Inputs, input};
 use crate::commands::run::{self, RunArgs};
 use rota_lab::results::{Input, RunResult};
 use rota_lab::study::{Execute, Key, RunError};
@@ -20,7 +21,7 @@ const MAX_INPUTS: usize = 16;
 const NOT_HERE: [&str; 10] =
     ["out", "plot", "size", "font_size", "by", "timeline", "json", "quiet", "bound", "help"];
 /// Settings that name something read: what counts is the text behind the name.
-const NAMES: [&str; 5] = ["policy", "cluster", "workload", "profiles", "trace"];
+const NAMES: [&str; 6] = ["policy", "cluster", "workload", "profiles", "trace", "faults"];
 
 /// One run as on a command line.
 #[derive(Parser)]
@@ -58,8 +59,10 @@ impl Simulate {
         let args = parse(settings)?;
         let is_original = run::runs_originals(&args)?;
         let inputs_key = format!(
-            "{:?} {is_original} {} {} {:?} {:?} {}",
+            "{:?} {:?} {} {is_original} {} {} {:?} {:?} {}",
             args.inputs,
+            args.faults,
+            args.ends_as_recorded,
             args.estimate_bias,
             args.estimate_noise,
             args.estimate_per,
@@ -75,6 +78,9 @@ impl Simulate {
         let options = settings.iter().filter(|(name, _)| !NAMES.contains(&name.as_str()));
         parts.extend(options.flat_map(|(name, setting)| words(name, setting)));
         parts.extend(files.iter().map(|file| format!("{} {}", file.role, file.sha256)));
+        if let Some(name) = &args.faults {
+            parts.push(format!("faults {}", input("faults", name, &faults::BUILT_IN)?.sha256));
+        }
         // A reader may be chosen by how a name ends.
         parts.extend(
             args.inputs

@@ -21,6 +21,7 @@ mod picture;
 mod shortages;
 mod slow;
 mod text;
+mod watched;
 
 use rota_core::ids::JobId;
 use rota_core::time::{Span, Time};
@@ -31,6 +32,7 @@ pub use held::HeldPeriod;
 pub use meanwhile::{Holder, Move, Wait};
 pub use shortages::{DeadlineShare, Limit, Seen, Shortage, Watch};
 pub use slow::{Amount, Excess, Slow};
+pub use watched::Watched;
 
 /// A job that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

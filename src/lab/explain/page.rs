@@ -15,7 +15,7 @@ impl Explanation {
     /// As a page.
     pub fn to_html(&self) -> Result<String, ReportError> {
         let unit = TimeUnit::for_table(self.last_s() - self.arrival_s);
-        let figures = pictures(self);
+        let figures = pictures(self, unit);
         let body = html! {
             section { @for sentence in facts(self) { p.said { (sentence) } } }
             @if !figures.is_empty() { (html::section("Over time", &html::plots(&figures)?)) }

@@ -1,18 +1,18 @@
 //! An explanation as pictures: GPUs over time, and speed where it was not the best.
 
 use super::Explanation;
-use crate::report::{Axis, Figure, GREY, Line, Marks, styles};
+use crate::report::{Axis, Figure, GREY, Line, Marks, TimeUnit, styles};
 
 /// What there is to draw; nothing where the folder does not say what ran where.
-pub(super) fn pictures(job: &Explanation) -> Vec<Figure> {
+pub(super) fn pictures(job: &Explanation, unit: TimeUnit) -> Vec<Figure> {
     if job.phases.is_empty() {
         return Vec::new();
     }
     let colour = styles([job.policy.as_str()]).first().copied().unwrap_or(0);
-    [Some(gpus(job, colour)), speed(job, colour)].into_iter().flatten().collect()
+    [Some(gpus(job, colour, unit)), speed(job, colour, unit)].into_iter().flatten().collect()
 }
 
-fn gpus(job: &Explanation, colour: usize) -> Figure {
+fn gpus(job: &Explanation, colour: usize, unit: TimeUnit) -> Figure {
     let (from, to) = (job.arrival_s, job.last_s());
     let held = steps(job.phases.iter().map(|phase| (phase.from_s, phase.to_s, phase.gpus)), from, to);
     let asked = f64::from(job.gpus);
@@ -31,14 +31,14 @@ fn gpus(job: &Explanation, colour: usize) -> Figure {
         lines.push(line(if at == 0 { "its deadline asked for" } else { "" }, NEEDED, points));
     }
     let most = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(1.0, f64::max);
-    let y = Axis::from_zero("GPUs", most * 1.05);
+    let y = Axis::counts("GPUs", most * 1.05);
     lines.extend(job.deadline_s.map(|at| line("deadline", DEADLINE, vec![(at, 0.0), (at, most * 1.05)])));
     Figure {
         name: "gpus".into(),
         section: "Over time".into(),
         title: "GPUs over time".into(),
         caption: "From its submission on; at 0 it waits.".into(),
-        x: Axis::time("time", from, to),
+        x: Axis::time_in("time", from, to, unit),
         y,
         marks: Marks::Lines(lines),
     }
@@ -48,7 +48,7 @@ fn gpus(job: &Explanation, colour: usize) -> Figure {
 const NEEDED: usize = 4;
 const DEADLINE: usize = 9;
 
-fn speed(job: &Explanation, colour: usize) -> Option<Figure> {
+fn speed(job: &Explanation, colour: usize, unit: TimeUnit) -> Option<Figure> {
     if job.slow.is_empty() {
         return None;
     }
@@ -69,7 +69,7 @@ fn speed(job: &Explanation, colour: usize) -> Option<Figure> {
         section: "Over time".into(),
         title: "Speed over time".into(),
         caption: "Compared with its best speed on the GPUs it held, with all the CPUs and memory it can use; at 0 it waits.".into(),
-        x: Axis::time("time", from, to),
+        x: Axis::time_in("time", from, to, unit),
         y: Axis::percent("speed (% of best)"),
         marks: Marks::Lines(vec![line("", colour, steps(periods, from, to))]),
     })

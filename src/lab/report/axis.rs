@@ -27,13 +27,22 @@ impl Axis {
         Self::linear(label, 0.0, n * step, step)
     }
 
+    /// The same for things that come whole: no tick lies between two of them.
+    pub fn counts(label: impl Into<String>, largest: f64) -> Self {
+        let step = round_step(largest.max(1e-9) / 5.0).max(1.0);
+        let n = (largest / step).ceil().max(1.0);
+        Self::linear(label, 0.0, n * step, step)
+    }
+
     /// From near the least to near the largest value, so that lines use the room: from zero where the least is small
     /// compared with the largest, on a logarithmic scale where they are far apart. Not for bars, whose length is read.
     pub fn spanning(label: impl Into<String>, least: f64, largest: f64) -> Self {
         if least > 0.0 && largest >= FAR_APART * least {
             return Self::log(label, least, largest);
         }
-        if least <= NEAR_ZERO * largest || largest <= 0.0 || !least.is_finite() {
+        // Around a constant there is nothing to enlarge.
+        let is_constant = largest - least <= 1e-9 * largest;
+        if is_constant || least <= NEAR_ZERO * largest || largest <= 0.0 || !least.is_finite() {
             // A mark on the upper edge would be cut.
             return Self::from_zero(label, largest * 1.02);
         }
@@ -93,8 +102,12 @@ impl Axis {
 
     /// Time in seconds, shown in the unit that suits its length.
     pub fn time(label: &str, from_s: f64, to_s: f64) -> Self {
+        Self::time_in(label, from_s, to_s, TimeUnit::for_axis((to_s - from_s).max(1.0)))
+    }
+
+    /// Time in seconds, shown in the unit of the tables next to it.
+    pub(crate) fn time_in(label: &str, from_s: f64, to_s: f64, unit: TimeUnit) -> Self {
         let to_s = if to_s > from_s { to_s } else { from_s + 1.0 };
-        let unit = TimeUnit::for_axis(to_s - from_s);
         let step = round_step((to_s - from_s) / unit.seconds / 6.0);
         let mut axis = Self::linear(
             format!("{label} ({})", unit.sign),
@@ -154,6 +167,21 @@ impl Axis {
         let last = (hi / step + 1e-9).floor() as i64;
         let ticks = (first..=last).map(|i| i as f64 * step).map(|v| (v, text(v))).collect();
         Axis { label: label.into(), lo, hi, is_log: false, ticks }
+    }
+
+    /// Its first and its last value.
+    pub fn ends(&self) -> (f64, f64) {
+        (self.lo, self.hi)
+    }
+
+    /// Whether its scale is logarithmic.
+    pub fn is_log(&self) -> bool {
+        self.is_log
+    }
+
+    /// Its ticks: where each is, and what is written there.
+    pub fn ticks(&self) -> &[(f64, String)] {
+        &self.ticks
     }
 
     /// Where a value lies on the axis: 0 at its beginning, 1 at its end.
@@ -246,7 +274,7 @@ fn round_step(at_least: f64) -> f64 {
 
 /// A number as a label.
 fn grouped(value: f64) -> String {
-    if value.fract() == 0.0 && value.abs() >= 10_000.0 { with_thousands(value) } else { plain(value) }
+    if value.fract() == 0.0 && value.abs() >= 1_000.0 { with_thousands(value) } else { plain(value) }
 }
 
 /// More values than this are not labelled one by one.
@@ -306,6 +334,7 @@ mod tests {
         assert_eq!(labels(&Axis::from_zero("GPUs", 128.0)), ["0", "50", "100", "150"]);
         assert_eq!(labels(&Axis::from_zero("x", 0.9)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(&Axis::from_zero("x", 0.0)).len(), 2, "nothing still has an axis");
+        assert_eq!(labels(&Axis::counts("GPUs", 1.05)), ["0", "1", "2"], "half a GPU is no tick");
     }
 
     #[test]
@@ -329,7 +358,8 @@ mod tests {
         assert_eq!(labels(&axis), ["20", "21", "22", "23", "24"].to_vec());
         assert_eq!(axis.note(), " The side axis does not begin at 0.");
         assert_eq!(labels(&Axis::spanning("x", 1.0, 10.0))[0], "0");
-        assert_eq!(labels(&Axis::spanning("x", 1.0, 1_000.0)), ["1", "10", "100", "1000"]);
+        assert_eq!(labels(&Axis::spanning("x", 1.0, 1_000.0)), ["1", "10", "100", "1,000"]);
+        assert_eq!(labels(&Axis::spanning("x", 2.58, 2.58))[0], "0", "a constant is not enlarged");
         assert_eq!(labels(&Axis::ratios("x", 0.94, 0.98)), ["0.92", "0.94", "0.96", "0.98", "1.00", "1.02"]);
     }
 

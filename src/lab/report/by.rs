@@ -1,5 +1,6 @@
 //! Results by what jobs are: GPUs asked for, model, tenant. One table for each, a row for each kind of job and run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -38,11 +39,11 @@ impl By {
         }
     }
 
-    fn of(self, job: &JobRow) -> String {
+    fn of(self, job: &JobRow) -> Cow<'_, str> {
         match self {
-            By::Gpus => job.gpus.to_string(),
-            By::Model => job.model.to_string(),
-            By::Tenant => job.tenant.to_string(),
+            By::Gpus => Cow::Owned(job.gpus.to_string()),
+            By::Model => Cow::Borrowed(&job.model),
+            By::Tenant => Cow::Borrowed(&job.tenant),
         }
     }
 }
@@ -102,7 +103,8 @@ fn ratios(jobs: &[&JobRow], ratio: impl Fn(&JobRow) -> Option<f64>) -> Vec<f64> 
 impl Table {
     /// `None` where all jobs are of one kind.
     fn new(results: &Results, by: By) -> Option<Self> {
-        let kinds = kinds(results, by);
+        let runs: Vec<Kinds<'_>> = results.runs.iter().map(|run| kinds_of(run, by)).collect();
+        let kinds = most_jobs_first(&runs);
         if kinds.len() < 2 {
             return None;
         }
@@ -120,8 +122,9 @@ impl Table {
         let names = results.run_names();
         let mut values: Vec<(String, String, usize, Vec<Option<f64>>)> = Vec::new();
         for (shown, members) in &groups {
-            for (run, name) in results.runs.iter().zip(&names) {
-                let jobs = of_kinds(run, by, members);
+            for (run, name) in runs.iter().zip(&names) {
+                let of_kind = members.iter().filter_map(|kind| run.get(kind.as_str()));
+                let jobs: Vec<&JobRow> = of_kind.flatten().copied().collect();
                 let figures = SHOWN.iter().map(|figure| (figure.value)(&jobs)).collect();
                 values.push((shown.clone(), name.clone(), jobs.len(), figures));
             }
@@ -146,24 +149,31 @@ impl Table {
     }
 }
 
-/// The kinds of jobs of all runs, those with the most jobs first.
-fn kinds(results: &Results, by: By) -> Vec<String> {
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
-    for job in results.runs.iter().flat_map(|run| Window::of(run.meta.window, &run.jobs)) {
-        *count.entry(by.of(job)).or_default() += 1;
+/// The jobs of a run by their kind.
+type Kinds<'a> = BTreeMap<Cow<'a, str>, Vec<&'a JobRow>>;
+
+fn kinds_of(run: &RunResult, by: By) -> Kinds<'_> {
+    let mut kinds = Kinds::new();
+    for job in Window::of(run.meta.window, &run.jobs) {
+        kinds.entry(by.of(job)).or_default().push(job);
     }
-    let mut kinds: Vec<(String, usize)> = count.into_iter().collect();
-    kinds.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(&a.0).cmp(&natural(&b.0))));
-    kinds.into_iter().map(|(kind, _)| kind).collect()
+    kinds
+}
+
+/// The kinds of jobs of all runs, those with the most jobs first.
+fn most_jobs_first(runs: &[Kinds<'_>]) -> Vec<String> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for (kind, jobs) in runs.iter().flatten() {
+        *count.entry(kind).or_default() += jobs.len();
+    }
+    let mut kinds: Vec<(&str, usize)> = count.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| natural(a.0).cmp(&natural(b.0))));
+    kinds.into_iter().map(|(kind, _)| kind.to_owned()).collect()
 }
 
 /// Numbers by size, before words by letters.
 fn natural(text: &str) -> (u64, &str) {
     (text.parse().unwrap_or(u64::MAX), text)
-}
-
-fn of_kinds<'a>(run: &'a RunResult, by: By, kinds: &[String]) -> Vec<&'a JobRow> {
-    Window::of(run.meta.window, &run.jobs).iter().filter(|job| kinds.contains(&by.of(job))).collect()
 }
 
 /// The table for a terminal; says so where all jobs are of one kind.

@@ -49,7 +49,7 @@ pub struct Ratio {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// What is written beside it.
+    /// What is written next to it.
     pub text: String,
 }
 
@@ -123,7 +123,7 @@ pub(super) const PALETTE: [Shade; 11] = [
 ];
 
 /// How many colours there are before they repeat.
-pub(crate) const PALETTE_LENGTH: usize = PALETTE.len();
+pub const PALETTE_LENGTH: usize = PALETTE.len();
 /// Place of the grey in the palette, for limits and other things that are not results.
 pub(crate) const GREY: usize = PALETTE_LENGTH - 1;
 /// Text and axes.

@@ -6,7 +6,7 @@
 use super::figure::stairs;
 use super::style::styles;
 use super::units::with_thousands;
-use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, fairness, over_time, thin};
+use super::{Axis, Bar, Figure, Line, Marks, Whisker, bound_gap, failures, fairness, over_time, thin};
 use crate::results::{JobRow, Results, RunMeta, RunResult, file_suffixes};
 
 /// The most lines that can be distinguished in one figure.
@@ -30,6 +30,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         figures.extend(fairness::waiting(group, index));
         figures.extend(fairness::preemptions(group, index));
         figures.extend(fairness::tenants(group, index));
+        figures.extend(failures::goodput(group, index));
         figures.extend(bound_gap::bound_gap(group, index));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
@@ -40,6 +41,17 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         let name = (names.len() > 1).then_some(name);
         figures.extend(over_time::resources(run, &suffix, name));
     }
+    figures
+}
+
+/// What a page shows that is drawn again while someone waits: completion times, deadlines, and jobs and GPUs over time, of
+/// runs with the same cluster and load.
+pub fn comparison(runs: &[&RunResult]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    figures.extend(jct_cdf(runs, 0));
+    figures.extend(deadlines(runs, 0));
+    figures.extend(over_time::curves(runs, 0));
+    figures.extend(over_time::gpu_use(runs, 0));
     figures
 }
 
@@ -77,7 +89,7 @@ pub(super) fn too_many(n_lines: usize) -> String {
     }
 }
 
-fn hidden_note(n_lines: usize) -> &'static str {
+pub(super) fn hidden_note(n_lines: usize) -> &'static str {
     if n_lines > 1 { " Where curves coincide, the last in the legend is on top." } else { "" }
 }
 

@@ -8,10 +8,11 @@ use std::fmt::Write;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::figure::{GRID, INK, PALETTE, PAPER};
+use super::figure::{GRID, INK, PALETTE, PAPER, Shade};
 use super::{Figure, ReportError, to_svg};
 
-const STYLE: &str = include_str!("page.css");
+const COLOURS: &str = include_str!("colours.css");
+const STYLE: &str = concat!(include_str!("colours.css"), include_str!("page.css"));
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// A column of a table.
@@ -79,12 +80,16 @@ pub(crate) fn foldable(heading: &str, is_open: bool, content: &Markup) -> Markup
     html! { details open[is_open] { summary { h2 { (heading) } } (content) } }
 }
 
+/// More columns than this stand closer together.
+const MANY_COLUMNS: usize = 14;
+
 /// A table that scrolls sideways where it is wider than the page; on a phone each row becomes a card of names and values.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Markup {
     let class = |column: &Column| column.is_text.then_some("text");
+    let wide = (columns.len() > MANY_COLUMNS).then_some("wide");
     html! {
         div.scroll {
-            table {
+            table class=[wide] {
                 thead { tr { @for column in columns { th scope="col" class=[class(column)] { (column.heading) } } } }
                 tbody {
                     @for row in rows {
@@ -169,7 +174,8 @@ pub fn table_and_plots(
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
     let body = html! { section { (table(&columns(headings.iter().copied(), 1), &rows)) } (plots(figures)?) };
-    Ok(document(title, &html! {}, &body, ""))
+    let facts = html! { p { "Rota " (env!("CARGO_PKG_VERSION")) } };
+    Ok(document(title, &facts, &body, ""))
 }
 
 /// Items one below the other; those of several lines keep them.
@@ -238,6 +244,19 @@ pub(crate) fn data(id: &str, json: &serde_json::Value) -> Markup {
 }
 
 /// Figures are drawn in light colours; on a dark screen each colour is replaced by its dark counterpart.
+/// The colours of pages and of what is drawn on them as variables of a style sheet, for pages that are served and draw by
+/// themselves: `--paper`, `--ink` and so on, and the palette by place, `--colour-0` first.
+pub fn colour_variables() -> String {
+    let variables = |shade: fn(&Shade) -> &'static str| -> String {
+        let line = |(place, colour): (usize, &Shade)| format!("  --colour-{place}: {};\n", shade(colour));
+        PALETTE.iter().enumerate().map(line).collect()
+    };
+    let (light, dark) = (variables(|shade| shade.light), variables(|shade| shade.dark));
+    format!(
+        "{COLOURS}:root {{\n{light}}}\n@media screen and (prefers-color-scheme: dark) {{\n:root {{\n{dark}}}\n}}\n"
+    )
+}
+
 fn dark_plots() -> String {
     let mut rules = String::from("@media screen and (prefers-color-scheme: dark) {\n");
     for shade in PALETTE.iter().chain([&INK, &GRID, &PAPER]) {
@@ -258,6 +277,16 @@ mod tests {
     use super::*;
 
     const HOSTILE: &str = "</script><script>alert(1)</script>\"'&";
+
+    #[test]
+    fn every_place_of_the_palette_is_a_variable_in_light_and_in_dark() {
+        let sheet = colour_variables();
+        for (place, shade) in PALETTE.iter().enumerate() {
+            assert!(sheet.contains(&format!("--colour-{place}: {};", shade.light)), "{sheet}");
+            assert!(sheet.contains(&format!("--colour-{place}: {};", shade.dark)), "{sheet}");
+        }
+        assert!(sheet.contains("--ink: #24292f;"), "{sheet}");
+    }
 
     #[test]
     fn no_component_lets_markup_through() {

@@ -10,7 +10,11 @@ const MOSTLY: f64 = 0.5;
 /// The same as a sentence of a page; empty where there is none.
 pub(super) fn on_the_table_sentence(results: &Results) -> String {
     let line = on_the_table(results);
-    let told = line.trim_end().replace(ASK_MORE, "; by a sample of decisions").replace("(by ", "(");
+    // A page has no options to name, and one run says by how many decisions.
+    let told = match line.contains("(by ") && line.contains(ASK_MORE) {
+        true => line.trim_end().replace(ASK_MORE, "").replace("(by ", "(by a sample of "),
+        false => line.trim_end().replace(ASK_MORE, "; by a sample of decisions"),
+    };
     match told.strip_prefix("left ") {
         Some(rest) => format!("Left {rest}."),
         // The name of a policy stays as it is written.
@@ -38,10 +42,11 @@ pub fn on_the_table(results: &Results) -> String {
     match known.as_slice() {
         [] => String::new(),
         [(name, gap)] => format!(
-            "{name} leaves on the table at most {} of the speed of the jobs that run{} (by {} decisions{more})\n",
+            "{name} leaves on the table at most {} of the speed of the jobs that run{} (by {} {}{more})\n",
             percent(gap.lost),
             whose(gap, ", "),
-            gap.decisions
+            gap.decisions,
+            if gap.decisions == 1 { "decision" } else { "decisions" }
         ),
         several if several.len() <= MOST_NAMED => {
             let of_each: Vec<String> = several
@@ -131,7 +136,8 @@ mod tests {
         assert!(line.contains("from 0.0 % (las+tune) to 20.0 % (las, above all alexnet)"), "{line}");
         assert_eq!(line.lines().count(), 1);
         let page = on_the_table_sentence(&results(vec![with_gap("las", 0.2, 0.4, None)]));
-        assert!(page.starts_with("las leaves") && page.ends_with('.') && !page.contains("--"), "{page}");
+        assert!(page.starts_with("las leaves") && !page.contains("--"), "{page}");
+        assert!(page.ends_with("(by a sample of 17 decisions)."), "{page}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use rota_core::ledger::Sample;
 
 use super::figure::{GREY, stairs};
-use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, hidden_note, too_many};
 use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Figure, Line, Marks, thin};
@@ -13,6 +13,8 @@ use crate::results::RunResult;
 const N_PARTS: usize = 240;
 /// Demand beyond this many times the cluster is cut off: the rest of the figure would be a thin line.
 const MAX_CAPACITIES: f64 = 2.0;
+
+const HELD: &str = "held";
 
 /// One quantity of a sample.
 struct Quantity {
@@ -65,6 +67,20 @@ const CURVES: [Curve; 3] = [
     },
 ];
 
+/// The part of the GPUs that jobs held. A report has a figure of each run's GPUs instead.
+const GPU_USE: Curve = Curve {
+    name: "gpu-use",
+    title: "GPUs in use",
+    caption: "GPUs that jobs hold, of those that are up, right after each decision.",
+    axis: "GPUs in use (%)",
+    value: |sample| 100.0 * f64::from(sample.gpus_held) / f64::from(sample.gpus_up.max(1)),
+};
+
+/// GPUs held, one line for each policy.
+pub(super) fn gpu_use(group: &[&RunResult], index: usize) -> Option<Figure> {
+    curve_figure(group, index, &GPU_USE)
+}
+
 /// Jobs waiting and running, and what the GPUs were worth to them; one line for each policy.
 pub(super) fn curves(group: &[&RunResult], index: usize) -> Vec<Figure> {
     CURVES.iter().filter_map(|curve| curve_figure(group, index, curve)).collect()
@@ -96,7 +112,7 @@ fn curve_figure(group: &[&RunResult], index: usize, curve: &Curve) -> Option<Fig
         title: group_title(curve.title, group),
         caption: format!("{}{averaged}{}", curve.caption, too_many(group.len())),
         x: Axis::time("time", begin, end),
-        y: Axis::from_zero(curve.axis, highest(&lines).max(1.0)),
+        y: Axis::counts(curve.axis, highest(&lines).max(1.0)),
         marks: Marks::Lines(lines),
     })
 }
@@ -111,7 +127,7 @@ pub(super) fn resources(run: &RunResult, suffix: &str, name: Option<&String>) ->
 
 fn resources_of(run: &RunResult) -> [Resource; 3] {
     let asked = |label, value| Quantity { label, colour: 4, value };
-    let held = |value| Quantity { label: "held", colour: 0, value };
+    let held = |value| Quantity { label: HELD, colour: 0, value };
     let used = |value| Quantity { label: "used", colour: 2, value };
     let cluster = &run.meta.cluster;
     let of_running = "Asked: best demand of the running jobs. Used: what they hold, up to that demand.";
@@ -159,8 +175,16 @@ fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Opt
     for quantity in &resource.quantities {
         let (points, part) = steps(run, quantity.value);
         part_s = part;
+        // Where no job's speed depends on it, nobody asks for it or uses it.
+        if quantity.label != HELD && points.iter().all(|point| point.1 == 0.0) {
+            continue;
+        }
         lines.push(Line { label: quantity.label.into(), colour: quantity.colour, has_dots: false, points });
     }
+    let caption = match lines.len() > 2 {
+        true => format!("{}{}", resource.caption, hidden_note(lines.len())),
+        false => "Held with the GPUs; no job's speed depends on it.".to_owned(),
+    };
     let (highest, top) = (highest(&lines), MAX_CAPACITIES * resource.capacity);
     let is_cut = resource.capacity > 0.0 && highest > top;
     if is_cut {
@@ -171,9 +195,9 @@ fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Opt
         name: format!("{}{suffix}", resource.name),
         section: of("Resources over time"),
         title: of(&format!("{} over time", resource.title)),
-        caption: format!("{}{}", resource.caption, averaged_note(part_s)),
+        caption: format!("{caption}{}", averaged_note(part_s)),
         x: Axis::time("time", begin, end),
-        y: Axis::from_zero(resource.axis, if is_cut { top } else { highest }),
+        y: Axis::counts(resource.axis, if is_cut { top } else { highest }),
         marks: Marks::Lines(lines),
     }
 }

@@ -3,6 +3,11 @@
 (() => {
   const PART = 100;
   const data = JSON.parse(document.getElementById("job-data").textContent);
+  // A column in which no job has anything, such as deadlines where there are none, only takes room.
+  const isUsed = data.headings.map((_, c) => data.runs.some((rows) => rows.some((row) => row[c] !== null && row[c] !== "")));
+  const used = (row) => row.filter((_, c) => isUsed[c]);
+  data.runs = data.runs.map((rows) => rows.map(used));
+  data.headings = used(data.headings);
   const table = document.getElementById("jobs");
   const body = table.tBodies[0];
   const run = document.getElementById("job-run");

@@ -51,10 +51,12 @@ pub(crate) fn styles<'a>(policies: impl IntoIterator<Item = &'a str>) -> Vec<usi
             let colour = (colour + more) % GREY;
             (0..N_DASHES).map(move |step| colour + (dash + step) % N_DASHES * PALETTE_LENGTH)
         });
-        // The same policy of two folders must be told apart at a glance.
+        // The same policy of several folders must be told apart at a glance: by colours as long as there are some.
         let is_of_folder = policy.contains(" (");
         let n_own = if is_of_folder { 1 } else { N_DASHES };
-        let mut all = dashes.clone().take(n_own).chain(colours).chain(dashes.skip(n_own));
+        let n_colours = if is_of_folder { GREY } else { 1 };
+        let bright = (1..n_colours).map(|more| (colour + more) % GREY + dash * PALETTE_LENGTH);
+        let mut all = dashes.clone().take(n_own).chain(bright).chain(colours).chain(dashes.skip(n_own));
         let free = all.find(|style| !taken.contains(style));
         taken.push(free.unwrap_or(colour + dash * PALETTE_LENGTH));
     }
@@ -108,8 +110,10 @@ mod tests {
         different.dedup();
         assert_eq!(different.len(), drawn.len());
         assert!(drawn.iter().all(|style| style % PALETTE_LENGTH != GREY), "grey is for limits");
-        let [before, after] = styles(["las (before)", "las (after)"])[..] else { panic!("two") };
-        assert_ne!(before % PALETTE_LENGTH, after % PALETTE_LENGTH, "folders differ in colour");
+        let folders = styles(["las (before)", "las (after)", "las (later)"]);
+        let colours: std::collections::BTreeSet<usize> =
+            folders.iter().map(|look| look % PALETTE_LENGTH).collect();
+        assert_eq!(colours.len(), 3, "folders differ in colour: {folders:?}");
     }
 
     #[test]

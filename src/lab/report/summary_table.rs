@@ -39,16 +39,40 @@ impl fmt::Display for Heading {
 pub struct Cell {
     /// What is shown in it.
     pub text: String,
-    /// Whether no run on the same cluster and load has a better value, and some have a worse one.
+    /// Whether no run on the same cluster and load shows a better value, and some show a worse one. What is written alike
+    /// is alike: a mark on one of two equal numbers would be a riddle.
     pub is_best: bool,
 }
 
 /// What is better.
-#[derive(Clone, Copy, PartialEq)]
-enum Better {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// A small value.
     Lower,
+    /// A large value.
     Higher,
+    /// It depends.
     Neither,
+}
+
+/// What one column of the table measures, for those who compute with its values.
+#[derive(Clone, Copy)]
+pub struct Measure {
+    /// What is written above its column.
+    pub heading: &'static str,
+    /// Which of two values is better.
+    pub better: Better,
+    /// Its value: seconds, parts of 1, or a count.
+    pub value: fn(&Summary) -> Option<f64>,
+}
+
+/// What the columns of the table measure, by heading.
+pub fn measures() -> impl Iterator<Item = Measure> {
+    COLUMNS.iter().map(|column| Measure {
+        heading: column.heading,
+        better: column.better,
+        value: column.value,
+    })
 }
 
 /// In what a column is shown.
@@ -91,7 +115,7 @@ const fn detail(
     Column { is_detail: true, ..column(heading, unit, better, value) }
 }
 
-const COLUMNS: [Column; 22] = [
+const COLUMNS: [Column; 26] = [
     column("finished", Unit::Count, Better::Neither, |s| Some(s.finished as f64)),
     column("declined", Unit::Count, Better::Neither, |s| (s.declined > 0).then_some(s.declined as f64)),
     column("not done", Unit::Count, Better::Neither, |s| {
@@ -117,6 +141,12 @@ const COLUMNS: [Column; 22] = [
     column("data hits", Unit::Percent, Better::Higher, |s| s.data_hit_ratio),
     column("data wait", Unit::Time, Better::Lower, |s| s.data_wait_s),
     column("preempted", Unit::Count, Better::Lower, |s| Some(s.preemptions as f64)),
+    column("goodput", Unit::Percent, Better::Higher, |s| s.faults.as_ref()?.goodput),
+    column("lost", Unit::Percent, Better::Lower, |s| s.faults.as_ref()?.lost),
+    column("recovery", Unit::Time, Better::Lower, |s| s.faults.as_ref()?.avg_recovery_s),
+    detail("stopped by failures", Unit::Count, Better::Neither, |s| {
+        s.faults.as_ref().map(|faults| faults.stops as f64)
+    }),
     column("wall", Unit::Clock, Better::Neither, |s| Some(s.wall_s)),
 ];
 
@@ -140,10 +170,12 @@ impl SummaryTable {
         for column in COLUMNS.iter().filter(is_shown).filter(is_known) {
             let largest = largest(runs, column.value);
             table.headings.push(Heading { name: column.heading, unit: column.unit_sign(unit) });
-            for (row, run) in table.rows.iter_mut().zip(runs) {
-                let value = (column.value)(&run.summary);
-                let text = value.map(|v| column.text(v, largest, unit)).unwrap_or_default();
-                row.push(Cell { text, is_best: value.is_some_and(|v| is_best(column, v, run, runs)) });
+            let text = |run: &RunResult| {
+                (column.value)(&run.summary).map(|v| column.text(v, largest, unit)).unwrap_or_default()
+            };
+            let texts: Vec<String> = runs.iter().map(text).collect();
+            for (at, row) in table.rows.iter_mut().enumerate() {
+                row.push(Cell { text: texts[at].clone(), is_best: is_best(column, at, &texts, runs) });
             }
         }
         table
@@ -209,18 +241,20 @@ fn largest(runs: &[RunResult], value: fn(&Summary) -> Option<f64>) -> f64 {
 }
 
 /// Compared among runs with the same cluster and load.
-fn is_best(column: &Column, value: f64, run: &RunResult, runs: &[RunResult]) -> bool {
-    let is_alike = |other: &&RunResult| {
-        other.meta.jobs_per_hour == run.meta.jobs_per_hour && other.meta.cluster.name == run.meta.cluster.name
+fn is_best<'t>(column: &Column, at: usize, texts: &'t [String], runs: &[RunResult]) -> bool {
+    let meta = &runs[at].meta;
+    let is_alike = |(other, _): &(&RunResult, &String)| {
+        other.meta.jobs_per_hour == meta.jobs_per_hour && other.meta.cluster.name == meta.cluster.name
     };
     let cost: fn(f64) -> f64 = match column.better {
         Better::Lower => |value| value,
         Better::Higher => |value| -value,
         Better::Neither => return false,
     };
-    let others = runs.iter().filter(is_alike).filter_map(|other| (column.value)(&other.summary)).map(cost);
-    let (least, most) = others.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), c| (lo.min(c), hi.max(c)));
-    cost(value) <= least && least < most
+    let known = |(other, text): (&RunResult, &'t String)| Some((cost((column.value)(&other.summary)?), text));
+    let alike: Vec<(f64, &'t String)> = runs.iter().zip(texts).filter(is_alike).filter_map(known).collect();
+    let best = alike.iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, text)| *text);
+    best == Some(&texts[at]) && alike.iter().any(|(_, text)| *text != &texts[at])
 }
 
 #[cfg(test)]
@@ -248,6 +282,21 @@ mod tests {
         assert_eq!(cell(&table, 2, "jobs/h").text, "9");
         assert_eq!(cell(&table, 0, "avg JCT").text, "96.75");
         assert!(table.headings.contains(&Heading { name: "avg JCT", unit: "s" }));
+    }
+
+    #[test]
+    fn what_is_written_alike_is_marked_alike() {
+        let mut runs = vec![run("las", 1, None), run("srtf", 1, None), run("fifo", 1, None)];
+        for (run, jct) in runs.iter_mut().zip([60.001, 60.002, 90.0]) {
+            run.summary.avg_jct_s = Some(jct);
+        }
+        let marks = |runs: Vec<RunResult>| -> Vec<bool> {
+            let table = SummaryTable::new(&results(runs));
+            (0..table.rows.len()).map(|row| cell(&table, row, "avg JCT").is_best).collect()
+        };
+        assert_eq!(marks(runs.clone()), [true, true, false]);
+        runs.truncate(2);
+        assert_eq!(marks(runs), [false, false], "nobody shows a worse one");
     }
 
     #[test]

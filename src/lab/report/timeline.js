@@ -10,7 +10,8 @@
   const choice = document.getElementById("timeline-run");
   const find = document.getElementById("timeline-find");
   const context = canvas.getContext("2d");
-  const LEFT = 96;
+  // A phone has no room for wide names beside the bars.
+  const LEFT = innerWidth < 640 ? 64 : 96;
   const TOP = 26;
   let run = data.runs[0];
   let view = null;
@@ -65,7 +66,7 @@
 
   const axis = () => {
     const [sign, s] = unit(view.to - view.from);
-    const rough = (view.to - view.from) / s / Math.max(2, width() / 110);
+    const rough = (view.to - view.from) / s / Math.max(4, width() / 110);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((f) => f * power).find((f) => f >= rough) * s;
     context.fillStyle = style("--quiet");
@@ -77,8 +78,9 @@
       context.moveTo(x(t), TOP);
       context.lineTo(x(t), TOP + height());
       context.stroke();
-      const text = grouped(t / s, 3);
-      context.fillText(`${text} ${sign}`, x(t), TOP / 2);
+      const text = `${grouped(t / s, 3)} ${sign}`;
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(Math.max(x(t), LEFT + half), canvas.clientWidth - half - 2), TOP / 2);
     }
   };
 

@@ -82,7 +82,8 @@ fn data(run: &RunResult) -> Value {
     })
 }
 
-/// Every GPU that any job held, by node and number.
+/// Every GPU that any job held, by the name of its node and its number: a folder that was read again numbers nodes as they
+/// appear in it.
 fn rows(run: &RunResult) -> Vec<(usize, u32)> {
     let mut rows: Vec<(usize, u32)> = run
         .timeline
@@ -91,7 +92,22 @@ fn rows(run: &RunResult) -> Vec<(usize, u32)> {
         .collect();
     rows.sort_unstable();
     rows.dedup();
+    rows.sort_by_cached_key(|(node, gpu)| (run.nodes.get(*node).map(|name| counted(name)), *node, *gpu));
     rows
+}
+
+/// A name in parts of text and number, so that `node2` comes before `node10`.
+fn counted(name: &str) -> Vec<(&str, u64)> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let (text, after) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+        let (digits, after) = after.split_at(after.find(|c| !is_digit(c)).unwrap_or(after.len()));
+        parts.push((text, digits.parse().unwrap_or(0)));
+        rest = after;
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -105,6 +121,20 @@ mod tests {
         assert_eq!(value["rows"].as_array().map(Vec::len), Some(2));
         assert_eq!(value["bars"][1], json!([1, 1, 1030.0, 1160.3]));
         assert_eq!((value["from"].as_f64(), value["to"].as_f64()), (Some(1030.0), Some(1160.3)));
+    }
+
+    #[test]
+    fn nodes_stand_in_the_order_of_their_names_whenever_they_were_used() {
+        let mut run = run("las", 1, None);
+        let other = run.timeline[0].slice.node.index() + 1;
+        let mut later = run.timeline[0];
+        later.slice.node = rota_core::ids::NodeId::from(other);
+        run.timeline.push(later);
+        run.nodes = vec![String::new(); other + 1];
+        (run.nodes[other - 1], run.nodes[other]) = ("node10".into(), "node2".into());
+        let names: Vec<Value> =
+            data(&run)["rows"].as_array().into_iter().flatten().map(|row| row[0].clone()).collect();
+        assert_eq!((&names[0], names.last()), (&json!("node2"), Some(&json!("node10"))));
     }
 
     #[test]

@@ -48,14 +48,25 @@ fn together(folders: &[(String, Results)]) -> Results {
     all
 }
 
-/// Which folders, and what was run in the first.
+/// Which folders, and what was run in the first; where each ran one policy, both are named.
 fn title(folders: &[(String, Results)]) -> String {
     match folders {
         [] => String::new(),
         [(name, results)] => format!("{name}: {}", results.title),
         [(base, results), others @ ..] => {
-            let others: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-            format!("{} against {base}: {}", others.join(", "), results.title)
+            let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+            let what = match (results.runs.as_slice(), others) {
+                ([before], [(_, other)]) if !other.runs.is_empty() => {
+                    match (other.runs.as_slice(), results.title.split_once(": ")) {
+                        ([after], Some((_, asked))) if after.meta.policy != before.meta.policy => {
+                            format!("{} against {}: {asked}", after.meta.policy, before.meta.policy)
+                        }
+                        _ => results.title.clone(),
+                    }
+                }
+                _ => results.title.clone(),
+            };
+            format!("{} against {base}: {what}", names.join(", "))
         }
     }
 }
@@ -64,16 +75,17 @@ fn differences(folders: &[(String, Results)]) -> Markup {
     let [(base_name, base), others @ ..] = folders else { return Markup::default() };
     let against = |(name, results): &(String, Results)| {
         let content = html! {
-            (settings_list(base, results))
+            (settings_list((base_name, base), (name, results)))
             (scripts(base, results))
-            (figures_table(base, results))
+            h3 { "Figures that changed" }
+            (figures_table((base_name, base), (name, results)))
         };
         html::section(&format!("{name} against {base_name}"), &content)
     };
     html! { @for other in others { (against(other)) } }
 }
 
-fn settings_list(base: &Results, other: &Results) -> Markup {
+fn settings_list((base_name, base): (&str, &Results), (name, other): (&str, &Results)) -> Markup {
     let inputs = |results: &Results| -> BTreeMap<String, String> {
         let named = |input: &crate::results::Input| {
             (format!("{} {}", input.role, input.name), input.sha256[..12.min(input.sha256.len())].to_owned())
@@ -97,7 +109,7 @@ fn settings_list(base: &Results, other: &Results) -> Markup {
     let rows: Vec<Vec<Cell>> = names.into_iter().filter_map(row).collect();
     match rows.is_empty() {
         true => html! { p { "The same settings and inputs." } },
-        false => html::table(&html::columns(["asked", "before", "now"], 3), &rows),
+        false => html::table(&html::columns(["what was asked", base_name, name], 3), &rows),
     }
 }
 
@@ -126,7 +138,7 @@ fn scripts(base: &Results, other: &Results) -> Markup {
                     @match tag {
                         ChangeTag::Delete => del { "- " (line) },
                         ChangeTag::Insert => ins { "+ " (line) },
-                        ChangeTag::Equal => { "  " (line) },
+                        ChangeTag::Equal => span { "  " (line) },
                     }
                 }
             } }
@@ -139,16 +151,16 @@ fn difference(before: &str, after: &str) -> Vec<(ChangeTag, String)> {
     let diff = TextDiff::from_lines(before, after);
     let groups = diff.grouped_ops(CONTEXT);
     let changes = groups.iter().flatten().flat_map(|op| diff.iter_changes(op));
-    changes.map(|change| (change.tag(), change.value().to_owned())).collect()
+    changes.map(|change| (change.tag(), change.value().trim_end_matches(['\r', '\n']).to_owned())).collect()
 }
 
 /// A row for each figure that changed, a column for each run that has a counterpart.
-fn figures_table(base: &Results, other: &Results) -> Markup {
-    let pairs = counterparts(base, other);
-    let longest = pairs.iter().flat_map(|(a, b)| [a, b]).filter_map(|run| run.summary.avg_jct_s);
+fn figures_table((base_name, base): (&str, &Results), (name, other): (&str, &Results)) -> Markup {
+    let pairs = counterparts((base_name, base), (name, other));
+    let longest = pairs.iter().flat_map(|(_, a, b)| [a, b]).filter_map(|run| run.summary.avg_jct_s);
     let unit = TimeUnit::for_table(longest.fold(0.0, f64::max));
-    let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (at, (before, after)) in pairs.iter().enumerate() {
+    let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
+    for (at, (_, before, after)) in pairs.iter().enumerate() {
         for (figure, from, to) in changed(before, after) {
             let (heading, scale) = named(&figure, unit);
             let (from, to) = (from * scale, to * scale);
@@ -162,7 +174,8 @@ fn figures_table(base: &Results, other: &Results) -> Markup {
                 0.0 => format!("{} → {}", text(from), text(to)),
                 _ => format!("{} → {} ({part:+.1} %)", text(from), text(to)),
             };
-            rows.entry(heading).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
+            let place = FIRST.iter().position(|first| *first == figure).unwrap_or(FIRST.len());
+            rows.entry((place, heading)).or_insert_with(|| vec![String::new(); pairs.len()])[at] = cell;
         }
     }
     if pairs.is_empty() {
@@ -171,30 +184,62 @@ fn figures_table(base: &Results, other: &Results) -> Markup {
     if rows.is_empty() {
         return html! { p { "Every figure is the same." } };
     }
-    let names = pairs.iter().map(|(_, run)| run.meta.policy.as_str());
-    let row = |(figure, cells): (String, Vec<String>)| -> Vec<Cell> {
+    let names = pairs.iter().map(|(name, ..)| name.as_str());
+    let row = |((_, figure), cells): ((usize, String), Vec<String>)| -> Vec<Cell> {
         [Cell::RowName(figure)].into_iter().chain(cells.into_iter().map(Cell::Plain)).collect()
     };
     let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
     html::table(&html::columns(["figure"].into_iter().chain(names), 1), &rows)
 }
 
+/// Figures in the order of the summary; the others follow by name.
+const FIRST: [&str; 20] = [
+    "finished",
+    "avg_jct_s",
+    "median_jct_s",
+    "p95_jct_s",
+    "p99_jct_s",
+    "avg_best_effort_jct_s",
+    "avg_wait_s",
+    "p99_wait_s",
+    "avg_to_first_gpu_s",
+    "avg_slowdown",
+    "p99_slowdown",
+    "avg_finish_time_ratio",
+    "p99_finish_time_ratio",
+    "makespan_s",
+    "drain_s",
+    "deadline_ratio",
+    "gpu_util_loaded",
+    "gpu_util",
+    "cpu_util",
+    "preemptions",
+];
+
 /// How a figure of `summary.json` is called for people, with its unit, and what its numbers are multiplied with.
 fn named(figure: &str, unit: TimeUnit) -> (String, f64) {
     let words = |text: &str| {
         let word = |word: &str| match word {
             "avg" => "average".to_owned(),
+            "wait" => "waiting".to_owned(),
             "jct" => "JCT".to_owned(),
             "gpu" => "GPU".to_owned(),
             "cpu" => "CPU".to_owned(),
             "util" => "use".to_owned(),
             other => other.to_owned(),
         };
-        text.split('_').map(word).collect::<Vec<_>>().join(" ")
+        text.split('_').map(word).collect::<Vec<_>>().join(" ").replace("finish time", "finish-time")
     };
+    // The summary's GPU use ends with the last arrival.
+    match figure {
+        "gpu_util_loaded" => return ("GPU use (%)".to_owned(), 100.0),
+        "gpu_util" => return ("GPU use, with the drain (%)".to_owned(), 100.0),
+        _ => {}
+    }
     match figure.strip_suffix("_s") {
         Some(time) => (format!("{} ({})", words(time), unit.sign), 1.0 / unit.seconds),
         None if PARTS.contains(&figure) => (format!("{} (%)", words(figure)), 100.0),
+        None if !figure_is_count(figure) => (format!("{} (x)", words(figure)), 1.0),
         None => (words(figure), 1.0),
     }
 }
@@ -210,17 +255,21 @@ fn figure_is_count(figure: &str) -> bool {
         && !figure.contains("ratio")
 }
 
-/// Runs of the same policy, load and seed; where each folder has one run, these two whatever they are.
-fn counterparts<'a>(base: &'a Results, other: &'a Results) -> Vec<(&'a RunResult, &'a RunResult)> {
+/// Runs of the same policy, load and seed, with what they are called; where each folder has one run, these two whatever they
+/// are.
+fn counterparts<'a>(
+    (base_name, base): (&str, &'a Results),
+    (name, other): (&str, &'a Results),
+) -> Vec<(String, &'a RunResult, &'a RunResult)> {
     if let ([a], [b]) = (base.runs.as_slice(), other.runs.as_slice()) {
-        return vec![(a, b)];
+        return vec![(format!("{base_name} → {name}"), a, b)];
     }
     let key =
         |run: &RunResult| (run.meta.policy.clone(), run.meta.jobs_per_hour.map(f64::to_bits), run.meta.seed);
-    let twin = |run: &'a RunResult| {
-        base.runs.iter().find(|candidate| key(candidate) == key(run)).map(|found| (found, run))
+    let twin = |(name, run): (String, &'a RunResult)| {
+        base.runs.iter().find(|candidate| key(candidate) == key(run)).map(|found| (name, found, run))
     };
-    other.runs.iter().filter_map(twin).collect()
+    other.run_names().into_iter().zip(&other.runs).filter_map(twin).collect()
 }
 
 fn changed(before: &RunResult, after: &RunResult) -> Vec<(String, f64, f64)> {

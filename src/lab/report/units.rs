@@ -68,6 +68,14 @@ pub(crate) fn plain(value: f64) -> String {
     }
 }
 
+/// As a sentence begins.
+pub(crate) fn begin_large(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

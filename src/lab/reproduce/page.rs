@@ -34,7 +34,7 @@ impl Reproduced {
         let links = OTHERS.iter().filter(|(page, _)| out.join(page).exists());
         let facts = html! {
             p { "Rota " (env!("CARGO_PKG_VERSION")) @for (page, shows) in links { " · " a href=(page) { (shows) } } }
-            @if self.is_quick { p { "--quick: " (html::prose(self.figure.quick)) } }
+            @if self.is_quick { p { "The quick form: " (html::prose(self.figure.quick)) "." } }
         };
         let page = html::document(&self.heading(), &facts, &body, "");
         replace_file(&out.join("report.html"), page.as_bytes())?;
@@ -53,16 +53,22 @@ impl Reproduced {
     }
 
     fn table_section(&self) -> Markup {
-        let headings = ["at", "policy", "number"].into_iter().chain(Column::ALL.map(Column::heading));
+        let rows = self.table_rows();
+        // A figure of one setting has none to name.
+        let has_places = rows.iter().any(|row| !row.at.is_empty());
+        let names = has_places.then_some("at").into_iter().chain(["policy", "number"]);
+        let headings = names.chain(Column::ALL.map(Column::heading));
+        let n_names = if has_places { 3 } else { 2 };
         let row = |TableRow { at, policy, of, values }: TableRow<'_>| {
-            let names = [text_of(at), policy.to_owned(), of.shown.to_owned()];
+            let place = has_places.then(|| text_of(at));
+            let names = place.into_iter().chain([policy.to_owned(), of.shown.to_owned()]);
             let values = values.map(|value| value.map_or_else(|| "–".to_owned(), |value| of.text(value)));
-            names.into_iter().chain(values).map(Cell::Plain).collect()
+            names.chain(values).map(Cell::Plain).collect()
         };
-        let rows: Vec<Vec<Cell>> = self.table_rows().into_iter().map(row).collect();
+        let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
         let sources = self.figure.sources();
         let content = html! {
-            (html::tall_table(&html::columns(headings, 3), &rows))
+            (html::tall_table(&html::columns(headings, n_names), &rows))
             @if !sources.is_empty() { p { "Published: " (sources.join("; ")) "." } }
             @for sentence in self.equal_numbers() { p { (html::prose(&sentence)) "." } }
         };
@@ -91,7 +97,7 @@ impl Reproduced {
     }
 }
 
-fn verdict_text(Verdict { outcome, why }: &Verdict) -> Markup {
+pub(super) fn verdict_text(Verdict { outcome, why }: &Verdict) -> Markup {
     let mark = match outcome {
         Outcome::Holds => "✓",
         Outcome::DoesNotHold => "✗",

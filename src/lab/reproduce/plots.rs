@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::evidence::{At, Column, text_of};
 use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, TableRow};
-use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, styles};
+use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, begin_large, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
@@ -94,14 +94,12 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
         points().fold((f64::INFINITY, 0.0_f64), |(least, most), (_, y)| (least.min(*y), most.max(*y)));
     let y = line_axis(of, least, most);
     let place = if at.is_empty() { String::new() } else { format!(", {at}") };
+    let hollow = if published.is_empty() { "" } else { "; hollow marks: published" };
     Figure {
         name: file_name(&[of.name, family, at]),
         section: "Figures".into(),
         title: format!("{family}{place}: {}", of.shown),
-        caption: format!(
-            "Solid: the shipped policies; dashed: the original's rules; hollow marks: published, where it is.{}",
-            y.note()
-        ),
+        caption: format!("Solid: the shipped policies; dashed: the original's rules{hollow}.{}", y.note()),
         x: Axis::at_values(axis.replace('_', " "), &xs),
         y,
         marks: Marks::Published(drawn, published),
@@ -143,8 +141,14 @@ fn bars(lines: &[&TableRow<'_>], of: &Quantity) -> Vec<Figure> {
         Figure {
             name: file_name(&[of.name, &text_of(at)]),
             section: "Figures".into(),
-            title: if at.is_empty() { of.shown.to_owned() } else { format!("{}, {}", of.shown, text_of(at)) },
-            caption: "A tick across a bar is the published number, where there is one.".into(),
+            title: begin_large(&match text_of(at) {
+                place if place.is_empty() => of.shown.to_owned(),
+                place => format!("{}, {place}", of.shown),
+            }),
+            caption: match markers.is_empty() {
+                true => "No numbers are published.".into(),
+                false => "A tick across a bar is the published number, where there is one.".into(),
+            },
             x: value_axis(of, most),
             y: Axis::names(&names),
             marks: Marks::MarkedBars(bars, markers),
@@ -159,19 +163,24 @@ fn scaled(of: &Quantity, value: f64) -> f64 {
 
 fn value_axis(of: &Quantity, most: f64) -> Axis {
     match of.unit {
-        Unit::Part if of.is_less_better => Axis::from_zero(of.shown, most),
-        Unit::Part => Axis::percent(format!("{} (%)", of.shown)),
+        Unit::Part if of.is_less_better => Axis::from_zero(part_of_one(of), most),
+        Unit::Part => Axis::from_zero(part_of_one(of), 1.0),
         Unit::Hours => Axis::from_zero(format!("{} (h)", of.shown), most),
         Unit::Times | Unit::Count => Axis::from_zero(of.shown, most),
     }
 }
 
+/// Parts are written as the papers, the claims and the table have them, 0.93 and not 93 %.
+fn part_of_one(of: &Quantity) -> String {
+    format!("{} (part of 1)", of.shown)
+}
+
 /// The axis of lines, which need not begin at zero.
 fn line_axis(of: &Quantity, least: f64, most: f64) -> Axis {
     match of.unit {
-        Unit::Part if !of.is_less_better => Axis::spanning_percent(format!("{} (%)", of.shown), least, most),
+        Unit::Part => Axis::spanning(part_of_one(of), least, most),
         Unit::Hours => Axis::spanning(format!("{} (h)", of.shown), least, most),
-        Unit::Part | Unit::Times | Unit::Count => Axis::spanning(of.shown, least, most),
+        Unit::Times | Unit::Count => Axis::spanning(of.shown, least, most),
     }
 }
 

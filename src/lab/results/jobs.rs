@@ -401,7 +401,7 @@ mod tests {
         };
         let workload = Workload {
             jobs: vec![Arc::new(spec)],
-            truths: vec![Truth { work: 60.0, pace: 1.0 }],
+            truths: vec![Truth::of(60.0)],
             tenants: vec!["somebody".into()],
             datasets: Vec::new(),
         };

@@ -37,7 +37,7 @@ pub use jobs::{HostShare, JobRow};
 pub use made_by::{MADE_BY, MadeBy};
 pub use rounds::RoundBound;
 use summary::SummaryFile;
-pub use summary::{ModelLoss, Promises, SpeedGap, Summary, Timing};
+pub use summary::{Faults, ModelLoss, Promises, SpeedGap, Summary, Timing};
 pub use window::{Window, WindowError};
 
 /// Version of the folder's layout; a reader refuses what is newer.

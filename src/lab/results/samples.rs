@@ -59,7 +59,7 @@ pub(crate) fn workload(n_jobs: usize) -> Workload {
     };
     Workload {
         jobs: (0..n_jobs).map(spec).collect(),
-        truths: vec![Truth { work: 1.0, pace: 1.0 }; n_jobs],
+        truths: vec![Truth::of(1.0); n_jobs],
         tenants: vec!["vision".into(), "speech, and more".into()],
         datasets: Vec::new(),
     }
@@ -126,6 +126,7 @@ pub(crate) fn ledger(workload: &Workload) -> Ledger {
         }],
         notes: vec![(1, "solver: optimal".into()), (1, "gap 0".into())],
         data: None,
+        faults: None,
         n_decisions: 3,
         n_skipped: 4,
         gpu_time: 641_000_000,

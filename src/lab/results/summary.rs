@@ -4,7 +4,7 @@
 //! start - arrival of jobs that started; all are averaged over the measurement window, if there is one. Counts, deadlines, utilisation and efficiency are of the
 //! whole run. Best-effort jobs are those without a deadline in a run where others have one.
 
-use rota_core::ledger::{Ledger, Status};
+use rota_core::ledger::{FaultUse, Ledger, Status};
 use rota_core::time::{Span, Time};
 
 use super::{FORMAT, JobRow, Results, RunMeta, Window};
@@ -130,12 +130,73 @@ pub struct Summary {
     pub window: Option<Window>,
     /// Jobs behind the averages: finished ones in the window.
     pub measured: u64,
+    /// What failed and what that cost; missing where nothing could fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Faults>,
     /// Speed left on the table, where speed depends on CPUs and memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_gap: Option<SpeedGap>,
     /// Who promised deadlines, where admission does so by a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promises: Option<Promises>,
+}
+
+/// What failed in a run, and what that cost. Hours are GPU-hours.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Faults {
+    /// Failures of nodes, also those of their racks.
+    pub node_failures: u64,
+    /// Failures of single GPUs.
+    pub gpu_failures: u64,
+    /// How often a node became slow.
+    pub slowdowns: u64,
+    /// How often a failure stopped a job.
+    pub stops: u64,
+    /// GPU time that was down.
+    pub down_h: f64,
+    /// GPU time whose work was lost: since the last checkpoint, or all of it where the checkpoint was lost too.
+    pub lost_h: f64,
+    /// GPU time in which jobs held GPUs and did not work yet, restarting or waiting for data.
+    pub overhead_h: f64,
+    /// GPU time of work by jobs that then failed or were killed.
+    pub premature_h: f64,
+    /// The part of the GPU time held that was none of the last three; missing where no GPU was held.
+    pub goodput: Option<f64>,
+    /// The part of the GPU time held whose work was lost.
+    pub lost: Option<f64>,
+    /// Average time from a failure until the job had again what it had done before it.
+    pub avg_recovery_s: Option<f64>,
+    /// 99th percentile.
+    pub p99_recovery_s: Option<f64>,
+    /// Jobs that had not recovered when the run ended.
+    pub unrecovered: u64,
+}
+
+impl Faults {
+    fn of(found: &FaultUse, gpu_time: i128) -> Self {
+        let hours = |gpu_micros: i128| gpu_micros as f64 / 3.6e9;
+        let mut recoveries = found.recoveries.clone();
+        recoveries.sort_unstable();
+        let wasted = found.lost + found.overhead + found.premature;
+        Faults {
+            node_failures: found.node_failures,
+            gpu_failures: found.gpu_failures,
+            slowdowns: found.slowdowns,
+            stops: found.stops,
+            down_h: hours(found.down),
+            lost_h: hours(found.lost),
+            overhead_h: hours(found.overhead),
+            premature_h: hours(found.premature),
+            goodput: (gpu_time > 0).then(|| 1.0 - wasted as f64 / gpu_time as f64),
+            lost: (gpu_time > 0).then(|| found.lost as f64 / gpu_time as f64),
+            avg_recovery_s: mean_s(&recoveries),
+            p99_recovery_s: quantile(
+                &recoveries.into_iter().map(Span::as_secs_f64).collect::<Vec<_>>(),
+                0.99,
+            ),
+            unrecovered: found.unrecovered,
+        }
+    }
 }
 
 /// Deadlines that admission promised by planning for them. How many: all that were met or missed, since it declines the
@@ -199,6 +260,7 @@ impl Summary {
             jobs_per_hour: meta.jobs_per_hour,
             exact_estimates: meta.exact_estimates,
             reads_estimates: meta.reads_estimates,
+            faults: ledger.faults.as_ref().map(|found| Faults::of(found, ledger.gpu_time)),
             ..Summary::default()
         };
         if let (Some(first), Some((last, gpu_time))) = (ledger.first, ledger.loaded) {

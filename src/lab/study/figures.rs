@@ -6,7 +6,7 @@ use super::table::setting_text;
 use super::terminal::{asked_by, cell, figure_name, job_time_unit, telling_names};
 use super::{FIGURES, Group, Pair};
 use crate::report::{
-    Axis, Bar, Figure, GREY, Line, MAX_LINES, Marks, Ratio, TimeUnit, Whisker, extremes, styles,
+    Axis, Bar, Figure, GREY, Line, MAX_LINES, Marks, Ratio, TimeUnit, Whisker, begin_large, extremes, styles,
 };
 
 /// Figures whose ratios are drawn, where policies were compared.
@@ -18,11 +18,12 @@ const MAX_ROWS: usize = 24;
 pub(super) fn figures(groups: &[Group], pairs: &[Pair]) -> Vec<Figure> {
     let unit = job_time_unit(groups);
     let against = varying_number(groups);
+    let looks = Looks::new(groups, against.as_deref());
     let drawn = |(figure, heading): &(&'static str, &'static str)| match &against {
-        Some(name) => curve(groups, name, figure, heading, unit),
-        None => bars(groups, figure, heading, unit),
+        Some(name) => curve(groups, name, figure, heading, unit, &looks),
+        None => bars(groups, figure, heading, unit, &looks),
     };
-    let compared = |figure: &&'static str| ratios(pairs, figure, against.as_deref());
+    let compared = |figure: &&'static str| ratios(pairs, figure, against.as_deref(), &looks);
     FIGURES.iter().filter_map(drawn).chain(COMPARED.iter().filter_map(compared)).collect()
 }
 
@@ -51,22 +52,60 @@ fn setting_name(name: &str) -> String {
     name.trim_start_matches("set.").replace('_', " ")
 }
 
-/// As a sentence begins.
-fn begin_large(text: &str) -> String {
-    let mut letters = text.chars();
-    letters
-        .next()
-        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+/// The same with its unit, where it is a length of time in plain seconds.
+fn setting_axis(name: &str) -> String {
+    let is_time = TIMES.contains(&name);
+    format!("{}{}", setting_name(name), if is_time { " (s)" } else { "" })
 }
 
-/// What tells a group from the others, in words.
+/// Settings that are lengths of time; a number without a unit is in seconds.
+const TIMES: [&str; 6] = ["round", "min_run", "restart_cost", "checkpoint_every", "mtbf", "mttr"];
+
+/// What tells a group from the others, in words: its policy first, as comparisons call it.
 fn label(group: &Group, names: &[String]) -> String {
     let told = |name: &String| match name.as_str() {
         "policy" => group.setting(name),
         _ => format!("{} {}", setting_name(name), group.setting(name)),
     };
-    let told: Vec<String> = names.iter().map(told).collect();
+    let (policy, others): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| *name == "policy");
+    let told: Vec<String> = policy.into_iter().chain(others).map(told).collect();
     told.join(", ")
+}
+
+/// How each line looks, the same in every picture of the study.
+struct Looks(Vec<(String, usize)>);
+
+impl Looks {
+    fn new(groups: &[Group], against: Option<&str>) -> Self {
+        let names: Vec<String> =
+            telling_names(groups).into_iter().filter(|name| Some(name.as_str()) != against).collect();
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for group in groups {
+            let line = (label(group, &names), group.setting("policy"));
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        Looks(own_looks(&lines))
+    }
+
+    /// Of lines with their policies; those that only a comparison has are added as they are drawn.
+    fn of(&self, lines: &[(String, String)]) -> Vec<usize> {
+        let known = |label: &String| self.0.iter().find(|(known, _)| known == label).map(|(_, look)| *look);
+        let looks: Option<Vec<usize>> = lines.iter().map(|(label, _)| known(label)).collect();
+        looks.unwrap_or_else(|| own_looks(lines).into_iter().map(|(_, look)| look).collect())
+    }
+}
+
+/// Lines of several policies have the colours of these; values of a parameter of one policy differ in colour.
+fn own_looks(lines: &[(String, String)]) -> Vec<(String, usize)> {
+    let is_one_policy = lines.len() > 1 && lines.iter().all(|(_, policy)| *policy == lines[0].1);
+    let drawn_as: Vec<String> = lines
+        .iter()
+        .map(|(label, policy)| if is_one_policy { format!("{policy} ({label})") } else { policy.clone() })
+        .collect();
+    let looks = styles(drawn_as.iter().map(String::as_str));
+    lines.iter().map(|(label, _)| label.clone()).zip(looks).collect()
 }
 
 /// Lines by what tells them apart, each with the policy that its colour goes by.
@@ -92,9 +131,10 @@ impl Lines {
     }
 
     /// Sorted, coloured and cut to what can be told apart; a sentence about what was left out.
-    fn finish(&mut self) -> String {
+    fn finish(&mut self, looks: &Looks) -> String {
         let n = self.lines.len();
-        let styles = styles(self.policies.iter().map(String::as_str));
+        let labels = self.lines.iter().map(|line| line.label.clone());
+        let styles = looks.of(&labels.zip(self.policies.iter().cloned()).collect::<Vec<_>>());
         self.whiskers.retain(|whisker| whisker.colour < MAX_LINES);
         self.whiskers.iter_mut().for_each(|whisker| whisker.colour = styles[whisker.colour]);
         for (line, style) in self.lines.iter_mut().zip(styles) {
@@ -112,7 +152,14 @@ impl Lines {
 /// More points of a line are not marked one by one.
 const MAX_DOTS: usize = 40;
 
-fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: TimeUnit) -> Option<Figure> {
+fn curve(
+    groups: &[Group],
+    against: &str,
+    figure: &str,
+    heading: &str,
+    unit: TimeUnit,
+    looks: &Looks,
+) -> Option<Figure> {
     let names: Vec<String> = telling_names(groups).into_iter().filter(|name| name != against).collect();
     let scale = scale(figure, unit);
     let mut drawn = Lines::default();
@@ -123,7 +170,7 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
         let interval = (mean.n > 1).then_some((mean.low * scale, mean.high * scale));
         drawn.add(label(group, &names), group.setting("policy"), (x, mean.mean * scale), interval);
     }
-    let left_out = drawn.finish();
+    let left_out = drawn.finish(looks);
     if drawn.values.len() < 2 {
         return None;
     }
@@ -142,21 +189,21 @@ fn curve(groups: &[Group], against: &str, figure: &str, heading: &str, unit: Tim
         section: "Figures".into(),
         title: begin_large(&format!("{heading} against {}", setting_name(against))),
         caption: format!("{points}{}{left_out}", y.note()),
-        x: Axis::at_values(setting_name(against), &drawn.values),
+        x: Axis::at_values(setting_axis(against), &drawn.values),
         y,
         marks: Marks::Measured(drawn.lines, drawn.whiskers),
     })
 }
 
-fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit) -> Option<Figure> {
+fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit, looks: &Looks) -> Option<Figure> {
     let names = telling_names(groups);
     let known: Vec<&Group> = groups.iter().filter(|group| group.figure(figure).is_some()).collect();
     let shown = &known[..known.len().min(MAX_LINES)];
     let labels: Vec<String> = shown.iter().map(|group| label(group, &names)).collect();
-    let policies: Vec<String> = shown.iter().map(|group| group.setting("policy")).collect();
+    let policies = shown.iter().map(|group| group.setting("policy"));
     let bars: Vec<Bar> = shown
         .iter()
-        .zip(styles(policies.iter().map(String::as_str)))
+        .zip(looks.of(&labels.iter().cloned().zip(policies).collect::<Vec<_>>()))
         .filter_map(|(group, colour)| {
             let value = group.figure(figure)?.mean.mean * scale(figure, unit);
             Some(Bar { colour, value, text: cell(group, figure, unit) })
@@ -183,7 +230,7 @@ fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit) -> Option
 }
 
 /// Each policy over the first that was asked the same: against what varies, or one below the other.
-fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure> {
+fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>, looks: &Looks) -> Option<Figure> {
     let first = pairs.iter().find(|pair| pair.figure == figure)?;
     let is_first = |pair: &&Pair| {
         let mut alike = pairs.iter().filter(|other| other.settings == pair.settings);
@@ -212,7 +259,7 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
             drawn.add(label, policy.unwrap_or_default(), (x, ratio.mean), Some((ratio.low, ratio.high)));
         }
     }
-    let left_out = drawn.finish();
+    let left_out = drawn.finish(looks);
     let caption = format!(
         "{} over that of {baseline} on the same seeds, with 95 % confidence intervals of the ratio; an interval that holds 1 shows no clear difference.{left_out}",
         begin_large(heading)
@@ -235,7 +282,7 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
             section,
             title,
             caption,
-            x: Axis::at_values(setting_name(against.unwrap_or_default()), &drawn.values),
+            x: Axis::at_values(setting_axis(against.unwrap_or_default()), &drawn.values),
             y: Axis::ratios(format!("{heading}, ratio"), least, highest),
             marks: Marks::Measured(drawn.lines, drawn.whiskers),
         });
@@ -246,7 +293,11 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>) -> Option<Figure>
         asked => format!("{}, {asked}", pair.policy),
     };
     let labels: Vec<String> = shown.iter().map(row).collect();
-    let styles = styles(shown.iter().map(|pair| pair.policy.as_str()));
+    let policy = |pair: &&Pair| {
+        let found = pair.variant.iter().find(|(key, _)| key == "policy").map(|(_, p)| setting_text(p));
+        (pair.policy.clone(), found.unwrap_or_default())
+    };
+    let styles = looks.of(&shown.iter().map(policy).collect::<Vec<_>>());
     let ratio = |(pair, colour): (&&Pair, usize)| {
         let ratio = &pair.comparison.ratio;
         Ratio {

@@ -75,7 +75,9 @@ fn group_table(study: &Study, groups: &[Group]) -> Markup {
     let columns = html::columns(names.into_iter().chain(["runs".to_owned()]).chain(headings), n_names);
     let content = html! {
         (html::tall_table(&columns, &plain(rows)))
-        p { "Means over seeds, ± half of the 95 % confidence interval (bootstrap, 2,000 resamples)." }
+        @if groups.iter().any(|group| group.seeds.len() > 1) {
+            p { "Means over seeds, ± half of the 95 % confidence interval (bootstrap, 2,000 resamples)." }
+        }
         @for sentence in best_sentences(&best) { p { (sentence) "." } }
     };
     html::section("Results", &content)
@@ -99,7 +101,7 @@ fn comparisons(pairs: &[Pair]) -> Markup {
     let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
     let content = html! {
         @if let [first, ..] = pairs { p { "For example: " (sentence(first, pairs).trim_start()) "." } }
-        (html::table(&html::columns(headings, 4), &plain(rows)))
+        (html::tall_table(&html::columns(headings, 4), &plain(rows)))
     };
     html::foldable("Compared on the same seeds", true, &content)
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::super::page::verdict_text;
 use super::claims::{CLAIMS, answers, gain};
 use super::table::hours;
 use super::{Column, ORDERS, ORIGIN, Study};
@@ -17,7 +18,7 @@ impl Study {
         };
         for cell in &self.cells {
             add(cell.policy(), "average", &|column| hours(cell.curve(column).map(|curve| curve.mean_h())));
-            for (share, what) in [(0.5, "median"), (0.9, "90 %")] {
+            for (share, what) in [(0.5, "median"), (0.9, "90th percentile")] {
                 let quantile = |column| cell.curve(column).and_then(|curve| curve.quantile_h(share));
                 add(cell.policy(), what, &|column| hours(quantile(column)));
             }
@@ -28,7 +29,7 @@ impl Study {
                 gained(column).map_or_else(|| "–".to_owned(), |gain| format!("{gain:.2}x"))
             });
         }
-        let headings = ["policy", "hours"].into_iter().chain(Column::ALL.map(Column::name));
+        let headings = ["policy", "JCT (h)"].into_iter().chain(Column::ALL.map(Column::name));
         html! {
             p { (self.what) "." }
             (html::table(&html::columns(headings, 2), &rows))
@@ -45,7 +46,7 @@ impl Study {
                 p { b { (claim) } ": " (says) }
                 ul {
                     @for answer in answers.iter().filter(|answer| answer.claim == claim) {
-                        li { (answer.of) ": " b { (answer.verdict.outcome.text()) } ": " (html::prose(&answer.verdict.why)) }
+                        li { (answer.of) ": " (verdict_text(&answer.verdict)) }
                     }
                 }
             }

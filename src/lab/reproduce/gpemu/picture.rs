@@ -69,7 +69,9 @@ impl Study {
     fn caption(&self) -> String {
         let n_jobs = self.cells.first().map_or(0, |cell| cell.deployed.n_jobs());
         let small = if self.is_quick { " The small form: fewer jobs than GPEmu's." } else { "" };
-        format!("Share of jobs done within a time; {n_jobs} jobs of ours.{small}")
+        format!(
+            "Share of jobs done within a time; {n_jobs} jobs of ours.{small} Where curves coincide, the last in the legend is on top."
+        )
     }
 }
 
