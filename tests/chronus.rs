@@ -110,7 +110,7 @@ fn workload(jobs: &[Asked<'_>]) -> Arc<Workload> {
             costs: None,
         })
     };
-    let truths = jobs.iter().map(|job| Truth { work: 60.0 * job.2 as f64, pace: 1.0 }).collect();
+    let truths = jobs.iter().map(|job| Truth::of(60.0 * job.2 as f64)).collect();
     let jobs = jobs.iter().enumerate().map(spec).collect();
     Arc::new(Workload { jobs, truths, tenants: vec!["somebody".into()], datasets: Vec::new() })
 }

@@ -3,13 +3,13 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rota_test_support::need::{self, Lack, Thing};
+use rota_test_support::ports::free_port;
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,8 +82,7 @@ impl Slurm {
     fn write_configuration(&self) -> PathBuf {
         let name = Command::new("hostname").arg("-s").output().expect("a host has a name");
         let name = String::from_utf8_lossy(&name.stdout).trim().to_owned();
-        let free: Vec<_> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-        let ports: Vec<_> = free.iter().map(|port| port.local_addr().expect("a port").port()).collect();
+        let ports = [free_port(), free_port()];
         let folder = self.folder.path().display();
         let text = format!(
             "ClusterName=test\nSlurmctldHost={name}(127.0.0.1)\nSlurmctldPort={}\nSlurmdPort={}\n\

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rota_scripts::artifact::synergy::OrderName;
 use rota_scripts::shipped;
+use rota_traces::faults::{self, FaultPlan};
 use rota_traces::format::Format;
 use rota_traces::{cluster, generate, profile};
 
@@ -20,7 +21,8 @@ fn files() -> Vec<String> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match path.is_dir() {
-                true if name == "target" || name == "out" || name.starts_with('.') => {}
+                true if ["target", "out", "node_modules", "dist"].contains(&&*name)
+                    || name.starts_with('.') => {}
                 true => walk(&path, found),
                 false => found.push(path),
             }
@@ -341,6 +343,10 @@ fn every_configuration_is_read_and_built_in() {
         let (error, is_built_in) = match file.split('/').nth(1) {
             Some("clusters") => (cluster::load(&path).err(), is_in(&cluster::BUILT_IN, &file)),
             Some("profiles") => (profile::load(&path).err(), is_in(&profile::BUILT_IN, &file)),
+            Some("faults") => {
+                let every = cluster::load("default").expect("built in");
+                (FaultPlan::load(&path, &every).err(), is_in(&faults::BUILT_IN, &file))
+            }
             Some("workloads") => (generate::load(&path).err(), is_in(&generate::BUILT_IN, &file)),
             _ => panic!("{file}: a folder of configs/ that is never read"),
         };

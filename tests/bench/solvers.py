@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The golden placement and level models with cvxpy's GLPK and scipy's HiGHS, beside `rota solve`.
+"""The golden placement and level models with cvxpy's GLPK and scipy's HiGHS, compared with `rota solve`.
 
     python3 tests/bench/solvers.py [--rota target/release/rota] [--golden ../shared/golden/milp/synergy]
 

@@ -123,7 +123,7 @@ fn what_is_not_meant_is_passed_over() {
 }
 
 #[test]
-fn signs_are_the_patterns_affair() {
+fn a_pattern_says_whether_a_figure_has_a_sign() {
     let places = find("x (−0.3 %) y (+7.4 %)", "x ({+} %) y ({+} %)").unwrap();
     assert!(places.iter().all(|place| place.is_signed));
 }

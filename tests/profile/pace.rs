@@ -105,6 +105,7 @@ fn changes_are_read_off_a_journal() {
         }))
         .expect("a plan"),
         memory: String::new(),
+        keeps_memory: false,
     };
     let started = |n| Record::JobStarted { job, incarnation: Incarnation(n) };
     let stopped = |n| Record::JobStopped { job, incarnation: Incarnation(n), done: 5.0 };
