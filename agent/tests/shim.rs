@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Launched, eventually, spec};
+use common::{AGENT, Launched, eventually, spec};
 use rota_agent::clock::now_ms;
 use rota_agent::job::JobClient;
 use rota_agent::job::protocol::ToJob;
@@ -40,6 +40,18 @@ fn a_program_that_is_not_there_never_started() {
     let mut launched = Launched::new(missing);
     let ExitHow::NotStarted(why) = launched.end().0.how else { panic!("it started") };
     assert!(why.as_str().contains("/no/such/program"), "{why}");
+}
+
+#[test]
+fn a_job_does_not_inherit_that_the_kernel_spares_the_agent_when_memory_runs_out() {
+    if need::spared("-500").is_none() {
+        return;
+    }
+    let under_unit = ["/bin/sh", "-c", "echo -500 > /proc/self/oom_score_adj && exec \"$0\" \"$@\"", AGENT];
+    let script = "cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj";
+    let mut launched = Launched::under(&under_unit, spec(script));
+    assert_eq!(launched.end().0.how, ExitHow::Code(0));
+    assert_eq!(launched.log(), "0\n-500\n", "the job may be killed first, its shim is spared");
 }
 
 #[test]

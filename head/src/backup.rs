@@ -10,7 +10,7 @@ use rota_transport::message::{Epoch, Lineage};
 use rota_transport::private;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
-use crate::store::StoreError;
+use crate::store::{StoreError, must_exist};
 
 /// How long to wait for a head that writes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,9 +34,7 @@ pub struct Backup {
 pub fn backup(state: &Path, to: &Path) -> Result<Backup, StoreError> {
     let path = state.join("head.sqlite");
     let file_error = |path: &Path, error| StoreError::File { path: path.to_owned(), error };
-    if !path.exists() {
-        return Err(file_error(&path, std::io::ErrorKind::NotFound.into()));
-    }
+    must_exist(&path)?;
     private::folder(to).map_err(|error| file_error(to, error))?;
     let (copy, unfinished) = (to.join("head.sqlite"), to.join("head.sqlite.unfinished"));
     if copy.exists() {
@@ -68,11 +66,15 @@ fn describe(path: &Path, folder: &Path) -> Result<Backup, StoreError> {
             database.query_row(query, [key], |row| row.get(0)).optional().map_err(wrong)?;
         Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0_u64))
     };
-    let last: Option<i64> =
-        database.query_row("SELECT max(id) FROM journal", [], |row| row.get(0)).map_err(wrong)?;
+    let count = |query: &str| database.query_row(query, [], |row| row.get::<_, i64>(0));
+    let mut last = count("SELECT coalesce(max(id), 0) FROM journal").map_err(wrong)?;
+    if count("SELECT count(*) FROM sqlite_master WHERE name = 'images'").map_err(wrong)? > 0 {
+        // All lines may have left the journal.
+        last = last.max(count("SELECT coalesce(max(line), 0) FROM images").map_err(wrong)?);
+    }
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let (epoch, lineage) = (Epoch(meta("epoch")?), Lineage(meta("lineage")?));
-    let last_line = last.unwrap_or(0) as u64;
+    let last_line = last as u64;
     Ok(Backup { folder: folder.to_owned(), last_line, epoch, lineage, bytes })
 }
 

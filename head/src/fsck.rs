@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rota_core::time::Time;
 use rota_transport::private;
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, Row, Statement, params};
 
 use crate::cluster_state::{ClusterState, Image};
 use crate::record::Record;
 use crate::rules::{ProfileText, Rules};
-use crate::store::{Store, StoreError, images};
+use crate::store::{INSERT_LINE, Store, StoreError, images, must_exist, sums};
 
 /// What a state folder looks like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,10 +108,7 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
 }
 
 fn open(path: &Path) -> Result<Connection, StoreError> {
-    if !path.exists() {
-        let error = std::io::ErrorKind::NotFound.into();
-        return Err(StoreError::File { path: path.to_owned(), error });
-    }
+    must_exist(path)?;
     let opened = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
     opened.map_err(|error| StoreError::Database { path: path.to_owned(), error })
 }
@@ -122,6 +119,16 @@ struct Line {
     time: Time,
     kind: String,
     body: String,
+    /// The checksum that was written with it; none for one of an earlier version.
+    sum: Option<i64>,
+}
+
+/// What reads lines after one, up to another.
+fn select_lines(database: &Connection) -> Result<Statement<'_>, rusqlite::Error> {
+    let sum = sums::column(database, "journal")?;
+    database.prepare(&format!(
+        "SELECT id, time_us, kind, body, {sum} FROM journal WHERE id > ?1 AND id <= ?2 ORDER BY id"
+    ))
 }
 
 /// Examines a database, in stretches: each begins with an image of the state, or with line 1, and ends where the journal does or
@@ -168,11 +175,13 @@ fn read_images(database: &Connection, found: &mut Examined) -> BTreeMap<u64, Ima
         if database.query_row(has, [], |row| row.get::<_, i64>(0))? == 0 {
             return Ok(());
         }
-        let mut query = database.prepare("SELECT line, body FROM images ORDER BY line")?;
+        let sum = sums::column(database, "images")?;
+        let query = format!("SELECT line, time_us, bytes, body, {sum} FROM images ORDER BY line");
+        let mut query = database.prepare(&query)?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            let (line, body) = (row.get::<_, i64>(0)? as u64, row.get::<_, Vec<u8>>(1)?);
-            match images::unpack(&body) {
+            let line = row.get::<_, i64>(0)? as u64;
+            match images::read(row) {
                 Ok(image) => drop(images.insert(line, image)),
                 Err(why) => {
                     let what = format!("the image of the state after it cannot be read: {why}");
@@ -209,10 +218,8 @@ fn look_from(
         line: Some(line),
         what: format!("it cannot be read: {error}"),
     };
-    let mut query = database
-        .prepare("SELECT id, time_us, kind, body FROM journal WHERE id > ?1 ORDER BY id")
-        .map_err(|error| read(error, before + 1))?;
-    let mut rows = query.query([before as i64]).map_err(|error| read(error, before + 1))?;
+    let mut query = select_lines(database).map_err(|error| read(error, before + 1))?;
+    let mut rows = query.query([before as i64, i64::MAX]).map_err(|error| read(error, before + 1))?;
     loop {
         let line = match rows.next().and_then(|row| row.map(Line::read).transpose()) {
             Ok(Some(line)) => line,
@@ -261,7 +268,11 @@ fn is_image_of(image: &Image, cluster: &mut ClusterState, now: Time) -> bool {
 impl Line {
     fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         let (id, time) = (row.get::<_, i64>(0)? as u64, Time(row.get(1)?));
-        Ok(Line { id, time, kind: row.get(2)?, body: row.get(3)? })
+        Ok(Line { id, time, kind: row.get(2)?, body: row.get(3)?, sum: row.get(4)? })
+    }
+
+    fn is_as_written(&self) -> bool {
+        sums::fits(self.sum, sums::of_line(self.id, self.time, &self.kind, &self.body))
     }
 }
 
@@ -282,7 +293,8 @@ fn decode(line: &Line, before: u64) -> Result<Record, String> {
     }
     let record: Record = serde_json::from_str(&line.body).map_err(|error| error.to_string())?;
     match record.kind() == line.kind {
-        true => Ok(record),
+        true if line.is_as_written() => Ok(record),
+        true => Err("its checksum is wrong, so it is not what a head wrote".into()),
         false => Err(format!("its kind is `{}`, and its text is a {}", line.kind, record.kind())),
     }
 }
@@ -300,11 +312,8 @@ fn rebuild(database: &Connection, folder: &Path, before: &Examined) -> Result<Ve
     new.execute("ATTACH DATABASE ?1 AS old", [old]).map_err(wrong)?;
     // Not copied by the database: it would stumble over the damage that reading stopped at.
     each_line(database, begins_after, last_good, |line| {
-        let values = params![line.id as i64, line.time.0, line.kind, line.body];
-        new.prepare_cached("INSERT INTO journal (id, time_us, kind, body) VALUES (?1, ?2, ?3, ?4)")
-            .and_then(|mut insert| insert.execute(values))
-            .map(drop)
-            .map_err(wrong)
+        let values = params![line.id as i64, line.time.0, line.kind, line.body, line.sum];
+        new.prepare_cached(INSERT_LINE).and_then(|mut insert| insert.execute(values)).map(drop).map_err(wrong)
     })?;
     let tables = |schema: &str| -> Result<Vec<(String, String)>, rusqlite::Error> {
         let query =
@@ -360,8 +369,7 @@ fn each_line(
     up_to: u64,
     mut take: impl FnMut(Line) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let query = "SELECT id, time_us, kind, body FROM journal WHERE id > ?1 AND id <= ?2 ORDER BY id";
-    let Ok(mut query) = database.prepare(query) else { return Ok(()) };
+    let Ok(mut query) = select_lines(database) else { return Ok(()) };
     let up_to = i64::try_from(up_to).unwrap_or(i64::MAX);
     let Ok(mut rows) = query.query([after as i64, up_to]) else { return Ok(()) };
     while let Ok(Some(line)) = rows.next().and_then(|row| row.map(Line::read).transpose()) {
@@ -429,6 +437,11 @@ mod tests {
         for (statement, word) in [
             ("UPDATE journal SET body = '{\"kind\":' WHERE id = 13", "EOF"),
             ("UPDATE journal SET kind = 'planned' WHERE id = 13", "its kind is `planned`"),
+            (
+                "UPDATE journal SET body = replace(body, '13 x', '18 x') WHERE id = 13",
+                "its checksum is wrong",
+            ),
+            ("UPDATE journal SET time_us = time_us + 1 WHERE id = 13", "its checksum is wrong"),
             ("DELETE FROM journal WHERE id = 12; UPDATE journal SET id = 12 WHERE id = 1000", "are missing"),
         ] {
             let folder = state(20);
@@ -446,6 +459,29 @@ mod tests {
             assert_eq!((store.journal(0, 99).expect("read").len() as u64, good), (good, good));
             assert!(store.next_epoch().expect("an epoch").0 > 1, "epochs go on");
         }
+    }
+
+    #[test]
+    fn a_head_does_not_start_with_a_line_whose_digits_have_changed() {
+        let folder = state(20);
+        change(folder.path(), "UPDATE journal SET body = replace(body, '13 x', '18 x') WHERE id = 13");
+        let rules = Rules::plain(ProfileText::load("synergy").expect("built in"));
+        let error = state_of(folder.path(), &rules).expect_err("refused").to_string();
+        assert!(error.contains("journal line 13: its checksum is wrong"), "{error}");
+    }
+
+    #[test]
+    fn lines_and_images_of_earlier_versions_have_no_checksum_and_are_read() {
+        let folder = with_images(KEEPS_ALL);
+        change(folder.path(), "ALTER TABLE journal DROP COLUMN sum; ALTER TABLE images DROP COLUMN sum");
+        let found = examine(folder.path()).expect("examined");
+        assert_eq!((found.faults, found.last_good), (vec![], 60));
+        let noted = Write::Record(Time(99), Record::Noted { text: "of this version".into() });
+        Store::open(folder.path()).expect("opened").commit(&[noted]).expect("written");
+        assert_eq!(examine(folder.path()).expect("examined").last_good, 61);
+        change(folder.path(), "UPDATE journal SET body = replace(body, 'this', 'that') WHERE id = 61");
+        let found = examine(folder.path()).expect("examined");
+        assert_eq!((found.last_good, found.faults.len()), (60, 1), "{:?}", found.faults);
     }
 
     #[test]
@@ -510,7 +546,8 @@ mod tests {
         assert_eq!((found.faults, found.last_good, found.begins_after), (vec![], 60, 0));
         change(
             whole.path(),
-            "UPDATE images SET body = (SELECT body FROM images ORDER BY line LIMIT 1)
+            // As if an earlier version had made it wrongly.
+            "UPDATE images SET sum = NULL, body = (SELECT body FROM images ORDER BY line LIMIT 1)
              WHERE line = (SELECT max(line) FROM images)",
         );
         let found = examine(whole.path()).expect("examined");

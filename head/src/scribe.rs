@@ -67,10 +67,10 @@ impl Scribe {
                 self.cluster.retire(|_| false);
                 self.upkeep.ask_for_image(&self.cluster, &self.store, self.last);
             } else {
-                self.upkeep.prune_if_due(&self.store, self.last);
+                self.upkeep.prune_if_due(&self.cluster, &self.store, self.last);
             }
             let Ok(chore) = self.chores.try_recv() else { return Ok(()) };
-            let writes = self.upkeep.take(chore.carry_out(&self.reader));
+            let writes = self.upkeep.take(chore.carry_out(&self.reader), self.last);
             self.store.commit(&writes)?;
         }
     }

@@ -1,9 +1,10 @@
 //! The head's disk: one SQLite file with the journal and what belongs to it. What was committed survives anything
 //! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction. `history` is what stays of
-//! jobs that have ended, `images` how the journal is kept short.
+//! jobs that have ended, `images` how the journal is kept short, `sums` how a changed byte is found.
 
 pub(crate) mod history;
 pub(crate) mod images;
+pub(crate) mod sums;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -25,10 +26,13 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS agents (name TEXT PRIMARY KEY, boot INTEGER NOT NULL, last_report INTEGER NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS journal (
-        id INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL
+        id INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER
     ) STRICT;
 ";
 const FORMAT: &str = "1";
+/// Writes a line with its checksum.
+pub(crate) const INSERT_LINE: &str =
+    "INSERT INTO journal (id, time_us, kind, body, sum) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// A state directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -202,13 +206,11 @@ impl Store {
                         why: error.to_string(),
                     })?;
                     (position, bytes) = (position + 1, bytes + body.len() as u64);
+                    let sum = sums::of_line(position, *time, record.kind(), &body);
+                    let values = params![position as i64, time.0, record.kind(), body, sum];
                     transaction
-                        .prepare_cached(
-                            "INSERT INTO journal (id, time_us, kind, body) VALUES (?1, ?2, ?3, ?4)",
-                        )
-                        .and_then(|mut insert| {
-                            insert.execute(params![position as i64, time.0, record.kind(), body])
-                        })
+                        .prepare_cached(INSERT_LINE)
+                        .and_then(|mut insert| insert.execute(values))
                         .map_err(wrong)?;
                 }
                 Write::Seen(name, seen) => {
@@ -352,6 +354,11 @@ fn meta(path: &Path, database: &Connection, key: &str) -> Result<Option<String>,
     found.map_err(|error| StoreError::Database { path: path.to_owned(), error })
 }
 
+/// Whether there is a database at this path, and what keeps this user from knowing.
+pub(crate) fn must_exist(path: &Path) -> Result<(), StoreError> {
+    std::fs::metadata(path).map(drop).map_err(|error| StoreError::File { path: path.to_owned(), error })
+}
+
 /// Reads the journal of a state directory whose head may be running. Of a journal that was pruned, the first record is
 /// the image that stands for what is gone.
 pub fn read_journal(folder: &Path) -> Result<Vec<(Time, Record)>, StoreError> {
@@ -370,23 +377,22 @@ fn read_lines(
     most: usize,
 ) -> Result<Vec<(u64, Time, Record)>, StoreError> {
     let wrong = |error| StoreError::Database { path: path.to_owned(), error };
-    let mut query = database
-        .prepare_cached("SELECT id, time_us, body FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2")
-        .map_err(wrong)?;
-    let rows = query
-        .query_map(params![from as i64, most as i64], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
-        })
-        .map_err(wrong)?;
+    let query = "SELECT id, time_us, kind, body, sum FROM journal WHERE id >= ?1 ORDER BY id LIMIT ?2";
+    let mut query = database.prepare_cached(query).map_err(wrong)?;
+    let mut rows = query.query(params![from as i64, most as i64]).map_err(wrong)?;
     let mut found = Vec::new();
-    for row in rows {
-        let (line, time_us, body) = row.map_err(wrong)?;
-        let record = serde_json::from_str(&body).map_err(|error| StoreError::Line {
-            path: path.to_owned(),
-            line,
-            why: error.to_string(),
-        })?;
-        found.push((line as u64, Time(time_us), record));
+    while let Some(row) = rows.next().map_err(wrong)? {
+        let (line, time) = (row.get::<_, i64>(0).map_err(wrong)?, Time(row.get(1).map_err(wrong)?));
+        let text =
+            |column| row.get_ref(column).and_then(|value| value.as_str().map_err(rusqlite::Error::from));
+        let (kind, body) = (text(2).map_err(wrong)?, text(3).map_err(wrong)?);
+        let bad = |why: String| StoreError::Line { path: path.to_owned(), line, why };
+        let sum = row.get(4).map_err(wrong)?;
+        if !sums::fits(sum, sums::of_line(line as u64, time, kind, body)) {
+            return Err(bad(sums::WRONG.to_owned()));
+        }
+        let record = serde_json::from_str(body).map_err(|error| bad(error.to_string()))?;
+        found.push((line as u64, time, record));
     }
     Ok(found)
 }

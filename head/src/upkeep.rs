@@ -8,14 +8,14 @@ use std::sync::mpsc;
 
 use rota_core::time::{Span, Time};
 
-use crate::cluster_state::ClusterState;
+use crate::cluster_state::{ClusterState, Image};
 use crate::store::history::Reader;
 use crate::store::images::{self, ImageAt, KeepJournal, NewImage, Prune};
 use crate::store::{Store, StoreError, Write};
 
 /// Of a large record, so many bytes count as a line.
 const BYTES_PER_LINE: u64 = 1_000;
-/// How long upkeep rests after the disk refused something of it.
+/// How long upkeep rests after the disk refused something of it, or no image could be made.
 const REST: Span = Span::from_secs(60);
 
 /// A piece of work.
@@ -23,8 +23,8 @@ const REST: Span = Span::from_secs(60);
 pub(crate) enum Chore {
     /// Make an image of this state, which is that after a line.
     Image { cluster: Box<ClusterState>, at: ImageAt },
-    /// Look for lines up to this one that can leave the journal.
-    Prune { up_to: u64 },
+    /// Look for lines up to this one that can leave the journal; what stays of them names nodes by these names.
+    Prune { up_to: u64, nodes: Vec<String> },
 }
 
 /// What came of it.
@@ -48,17 +48,25 @@ impl Chore {
     pub(crate) fn carry_out(self, reader: &Reader) -> ChoreDone {
         match self {
             Chore::Image { cluster, at } => {
-                let body = images::pack(&cluster.image());
                 let ImageAt { line, time, bytes } = at;
-                let image = body.map(|body| Box::new(NewImage { line, time, bytes, body }));
-                ChoreDone::Image(image.map_err(|error| error.to_string()))
+                let body = checked(cluster.image());
+                ChoreDone::Image(body.map(|body| Box::new(NewImage { line, time, bytes, body })))
             }
-            Chore::Prune { up_to } => {
-                let result = Prune::read(reader, up_to).map(|found| found.map(Box::new));
+            Chore::Prune { up_to, nodes } => {
+                let result = Prune::read(reader, up_to, &nodes).map(|found| found.map(Box::new));
                 ChoreDone::Prune { up_to, result }
             }
         }
     }
+}
+
+/// An image as bytes, if they can be read again to the same state: lines leave the journal on the strength of it.
+fn checked(image: Image) -> Result<Vec<u8>, String> {
+    let body = images::pack(&image).map_err(|error| error.to_string())?;
+    if images::unpack(&body)? != image {
+        return Err("what was written down is read as something else".into());
+    }
+    ClusterState::restore(image).map(|_| body).map_err(|error| error.to_string())
 }
 
 /// The engine's side: what is due, and what is under way.
@@ -70,7 +78,7 @@ pub(crate) struct Upkeep {
     is_busy: bool,
     /// All lines up to here are gone.
     pruned_to: u64,
-    /// Nothing is due before: the disk refused.
+    /// Nothing is due before: the disk refused, or no image could be made.
     rests_until: Option<Time>,
 }
 
@@ -105,15 +113,15 @@ impl Upkeep {
     }
 
     /// Asks for lines that can leave the journal, if there may be some.
-    pub(crate) fn prune_if_due(&mut self, store: &Store, now: Time) {
+    pub(crate) fn prune_if_due(&mut self, cluster: &ClusterState, store: &Store, now: Time) {
         let up_to = self.keep.prune_to(&self.images, now, store.bytes());
         if let Some(up_to) = up_to.filter(|line| self.is_free(now) && *line > self.pruned_to) {
-            self.send(Chore::Prune { up_to });
+            self.send(Chore::Prune { up_to, nodes: cluster.nodes().to_vec() });
         }
     }
 
     /// Takes what came of a chore, and returns what is to be written.
-    pub(crate) fn take(&mut self, done: ChoreDone) -> Vec<Write> {
+    pub(crate) fn take(&mut self, done: ChoreDone, now: Time) -> Vec<Write> {
         self.is_busy = false;
         match done {
             ChoreDone::Image(Ok(image)) => {
@@ -130,6 +138,7 @@ impl Upkeep {
             }
             ChoreDone::Image(Err(error)) => {
                 tracing::error!("no image of the state was made: {error}");
+                self.rests_until = Some(now + REST);
                 Vec::new()
             }
             ChoreDone::Prune { result: Ok(Some(prune)), .. } => vec![Write::Prune(prune)],
@@ -161,5 +170,42 @@ impl Upkeep {
 
     fn send(&mut self, chore: Chore) {
         self.is_busy = self.chores.as_ref().is_some_and(|chores| chores.send(chore).is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rota_core::ids::{Incarnation, JobId};
+    use rota_transport::message::JobRequest;
+
+    use super::*;
+    use crate::record::Record;
+    use crate::rules::{ProfileText, Rules};
+
+    #[test]
+    fn an_image_that_cannot_be_read_again_is_not_written_and_not_tried_again_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(folder.path()).expect("opened");
+        let mut cluster =
+            ClusterState::new(&Rules::plain(ProfileText::load("synergy").expect("built in"))).expect("good");
+        let request = Box::new(JobRequest::emulated(1));
+        let received = Record::JobReceived { job: JobId(0), user: "ada".into(), key: 1, request };
+        cluster.apply(Time(1), &received);
+        store.commit(&[Write::Record(Time(1), received)]).expect("written");
+        let keep = KeepJournal { image_every: 1, ..KeepJournal::default() };
+        let (sender, chores) = mpsc::channel();
+        let mut upkeep = Upkeep::new(sender, keep, &store).expect("made");
+        let mut image = |cluster: &ClusterState, now: Time| {
+            assert!(upkeep.is_image_due(&store, now));
+            upkeep.ask_for_image(cluster, &store, now);
+            let done = chores.try_recv().expect("a chore").carry_out(&store.reader().expect("opened"));
+            let writes = upkeep.take(done, now);
+            (writes.len(), upkeep.is_image_due(&store, now))
+        };
+        let mut broken = cluster.clone();
+        let (job, incarnation) = (JobId(0), Incarnation(1));
+        broken.apply(Time(2), &Record::JobFinished { job, incarnation, done: f64::NAN });
+        assert_eq!(image(&broken, Time(3)), (0, false), "JSON has no such number");
+        assert_eq!(image(&cluster, Time(3) + REST), (1, false));
     }
 }

@@ -108,15 +108,19 @@ impl Cluster {
 
     /// Memory that the head has now, in megabytes.
     pub(crate) fn head_memory_mb(&self) -> f64 {
-        let id = self.head.as_ref().expect("a head").id();
-        let text = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it lives");
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.head_id())).expect("it lives");
         let line = text.lines().find(|line| line.starts_with("VmRSS")).expect("a line for the memory");
         line.split_whitespace().nth(1).and_then(|n| n.parse::<f64>().ok()).expect("kilobytes") / 1e3
     }
 
+    /// The process of the head.
+    pub(crate) fn head_id(&self) -> u32 {
+        self.head.as_ref().expect("a head").id()
+    }
+
     /// The head's children in which policies decide.
     pub(crate) fn deciders(&self) -> Vec<u32> {
-        let head = self.head.as_ref().expect("a head").id().to_string();
+        let head = self.head_id().to_string();
         let is_decider = |pid: &u32| {
             let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -201,7 +205,7 @@ impl Cluster {
 
     /// Lets no file of the head grow beyond so many bytes, as a full disk would; none lifts the limit.
     pub(crate) fn limit_head_files(&self, bytes: Option<u64>) {
-        let id = self.head.as_ref().expect("a head").id();
+        let id = self.head_id();
         let limit = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
         let done = Command::new("prlimit")
             .args(["--pid", &id.to_string(), &format!("--fsize={limit}:")])

@@ -38,22 +38,17 @@ fn training_grows_from_one_rank_to_four_on_the_live_cluster_and_its_loss_goes_on
     let size = policies.path().join("size.rhai");
     std::fs::write(&size, policy(1)).expect("written");
     cluster.rota(&["policy", "set", "size.rhai"]);
-    cluster.rota(&[
-        "submit",
-        "--levels",
-        "1,2,4",
-        "--per-gpu",
-        "--iterations",
-        "400",
-        "--",
-        &python,
-        // No compiled modules in the checkout.
-        "-B",
-        script,
-        "--pause=0.04",
-    ]);
+    // Slow until it has its last size, however long others keep the machine busy. No compiled modules in the checkout.
+    let pause = cluster.path("pause");
+    std::fs::write(&pause, "0.2").expect("written");
+    let train = format!("exec {python} -B {script} --pause=$(cat {pause})");
+    let sizes = ["--levels", "1,2,4", "--per-gpu", "--iterations", "400"];
+    cluster.rota(&[&["submit"][..], &sizes, &["--", "/bin/sh", "-c", &train]].concat());
     let mut seen = Vec::new();
     for n_gpus in [1_u32, 2, 4] {
+        if n_gpus == 4 {
+            std::fs::write(&pause, "0.05").expect("written");
+        }
         std::fs::write(&size, policy(n_gpus)).expect("written");
         cluster.until("it runs at this size", |cluster| {
             let job = &cluster.jobs()[0];

@@ -152,6 +152,38 @@ fn fifty_jobs_run_on_while_certificates_and_the_authority_are_replaced() {
 }
 
 #[test]
+fn an_agent_renews_its_certificate_in_the_last_third_of_its_time_and_its_job_runs_on_beyond_it() {
+    let cluster = Cluster::start_joinable(1, 1, &["--round", "1s"]);
+    cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--", "/bin/sleep", "600"]);
+    let runs_on = |cluster: &Cluster| {
+        let (jobs, nodes) = (cluster.jobs(), cluster.nodes());
+        nodes.iter().all(|node| node["state"] == "up")
+            && jobs.iter().all(|job| job["state"] == "running" && job["incarnation"] == 1)
+            && !jobs.is_empty()
+    };
+    cluster.until("it runs", runs_on);
+    let folder = cluster.folder.path().join("pki/agents/node0");
+    let ends = || {
+        let credentials = Credentials::load(&folder).ok()?;
+        credentials.validity().map(|validity| validity.to.unix_timestamp())
+    };
+    cluster.rota(&["pki", "issue", "--pki", &cluster.path("pki"), "--agent", "node0", "--valid", "24s"]);
+    let first = ends().expect("a certificate");
+    cluster.until("it was renewed", |_| ends().is_some_and(|end| end != first));
+    // For as long again, from the renewal on: the difference is when that was.
+    let after_s = ends().expect("a certificate") - first;
+    assert!((15..=24).contains(&after_s), "renewed after {after_s} s of 24");
+    let now = || {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a date").as_secs() as i64
+    };
+    cluster.until("the first one has ended", |_| now() > first + 1);
+    cluster.until("the job runs on", runs_on);
+    let events = cluster.rota(&["events"]);
+    assert!(events.contains("agent node0 at 127.0.0.1 renewed its certificate"), "{events}");
+    assert!(!events.contains("job-requeued") && !events.contains("job-stopped"), "{events}");
+}
+
+#[test]
 fn a_certificate_of_five_seconds_ends_its_connection_and_is_refused_afterwards() {
     let cluster = Cluster::start(0, 1, &[]);
     let begun = Instant::now();

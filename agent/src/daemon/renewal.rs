@@ -38,7 +38,9 @@ impl Renewal {
                     let _ = self.changed.send(()).await;
                 }
                 seen = written;
-                let is_due = credentials.validity().is_some_and(|validity| is_due(&validity));
+                let is_due = credentials
+                    .validity()
+                    .is_some_and(|validity| is_due(&validity, OffsetDateTime::now_utc()));
                 if (is_due || is_wanted) && Instant::now() >= next {
                     match quic::renew(&self.head, &credentials).await {
                         Ok(renewed) => {
@@ -71,7 +73,21 @@ impl Renewal {
 }
 
 /// Whether a third of the time from the issue on is left, or less.
-fn is_due(validity: &Validity) -> bool {
-    let left_s = (validity.to - OffsetDateTime::now_utc()).whole_seconds();
+fn is_due(validity: &Validity, now: OffsetDateTime) -> bool {
+    let left_s = (validity.to - now).whole_seconds();
     left_s > 0 && left_s <= validity.length_s() / 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewal_is_due_in_the_last_third_and_not_once_the_certificate_has_ended() {
+        let validity = Validity::seconds(90);
+        let left = |seconds: i64| is_due(&validity, validity.to - Duration::from_secs(seconds as u64));
+        assert!([90, 60, 31].iter().all(|seconds| !left(*seconds)), "two thirds are used first");
+        assert!([30, 29, 1].iter().all(|seconds| left(*seconds)));
+        assert!(!left(0), "the head would not listen");
+    }
 }

@@ -1,10 +1,13 @@
 //! Ranks as children of the shim.
 
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rota_transport::value::Text;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus};
 use rustix::thread::CpuSet;
 
@@ -157,8 +160,18 @@ fn cpu_set(cpus: &[u32]) -> Option<CpuSet> {
     Some(set)
 }
 
-/// Between fork and exec the child joins its control groups, binds to its CPUs, becomes its account and ties its life to the
-/// shim's.
+/// What decides whom the kernel kills first when memory runs out; negative for those that it should spare.
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
+
+/// Whether the kernel should spare this process when memory runs out, as the unit of the agent asks. Its jobs inherit that, and
+/// must not keep it: they are what uses memory.
+fn is_spared() -> bool {
+    let score = std::fs::read_to_string(OsStr::from_bytes(OOM_SCORE.to_bytes())).unwrap_or_default();
+    score.trim().parse::<i32>().is_ok_and(|score| score < 0)
+}
+
+/// Between fork and exec the child joins its control groups, binds to its CPUs, takes its turn when memory runs out, becomes
+/// its account and ties its life to the shim's.
 #[expect(
     unsafe_code,
     reason = "nothing else runs code between fork and exec; only system calls are made there"
@@ -169,7 +182,13 @@ pub(super) fn bind_before_exec(
     cpus: Option<CpuSet>,
     change: Option<Change>,
 ) {
+    let is_spared = is_spared();
     let bind = move || {
+        if is_spared {
+            // Before it is another account, which may not write there. A system without such a file spares nobody.
+            let score = rustix::fs::open(OOM_SCORE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+            let _ = score.map(|score| rustix::io::write(score, b"0"));
+        }
         for gate in &gates {
             // To a control group, 0 is the process that writes it.
             rustix::io::write(gate.as_fd(), b"0")?;

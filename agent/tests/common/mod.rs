@@ -81,7 +81,12 @@ pub(crate) fn spec(script: &str) -> LaunchSpec {
 
 impl Launched {
     /// Starts a shim for a launch.
-    pub(crate) fn new(mut spec: LaunchSpec) -> Self {
+    pub(crate) fn new(spec: LaunchSpec) -> Self {
+        Launched::under(&[AGENT], spec)
+    }
+
+    /// The same, by a command that ends with the agent's program.
+    pub(crate) fn under(program: &[&str], mut spec: LaunchSpec) -> Self {
         let run_dir = tempfile::tempdir().expect("a folder");
         let path = run_dir.path().join("attempts").join(spec.attempt.to_string());
         std::fs::create_dir_all(&path).expect("made");
@@ -99,13 +104,13 @@ impl Launched {
         }
         let dir = AttemptDir::new(path);
         dir.set_launch(&spec).expect("written");
-        let shim = start_shim(&dir, &[]);
+        let shim = start_shim(program, &dir, &[]);
         Launched { run_dir, dir, shim }
     }
 
     /// Starts another shim that takes over.
     pub(crate) fn adopt(&mut self) {
-        self.shim = start_shim(&self.dir, &["--adopt"]);
+        self.shim = start_shim(&[AGENT], &self.dir, &["--adopt"]);
     }
 
     /// A connection to the shim, as the agent has it.
@@ -160,10 +165,10 @@ impl Drop for Launched {
     }
 }
 
-fn start_shim(dir: &AttemptDir, options: &[&str]) -> Child {
+fn start_shim(program: &[&str], dir: &AttemptDir, options: &[&str]) -> Child {
     let log = std::fs::File::create(dir.shim_log()).expect("made");
-    let mut command = Command::new(AGENT);
-    command.arg("shim").arg(dir.path()).args(options);
+    let mut command = Command::new(program[0]);
+    command.args(&program[1..]).arg("shim").arg(dir.path()).args(options);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     command.spawn().expect("the shim starts")
 }

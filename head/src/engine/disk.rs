@@ -53,7 +53,7 @@ impl Engine {
             self.state.retire_ended();
             self.upkeep.ask_for_image(self.state.cluster(), &self.store, now);
         } else {
-            self.upkeep.prune_if_due(&self.store, now);
+            self.upkeep.prune_if_due(self.state.cluster(), &self.store, now);
         }
     }
 

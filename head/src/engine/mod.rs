@@ -241,7 +241,10 @@ impl Engine {
                 users::answer(self, moment, &person, request, reply);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
-            Input::Upkeep(done) => self.state.outbox().keep(self.upkeep.take(done)),
+            Input::Upkeep(done) => {
+                let writes = self.upkeep.take(done, self.clock.moment().now);
+                self.state.outbox().keep(writes);
+            }
             Input::CertificatesChanged { why } => {
                 for link in self.links.values() {
                     link.peer.close(why);

@@ -36,7 +36,7 @@ pub(super) enum Stream {
     /// The whole journal as lines of JSON: time in microseconds, then the record.
     Journal,
     /// The events from a given line on, as sentences.
-    Events { from: u64, person: Person, own_jobs: BTreeSet<JobId> },
+    Events { from: u64, person: Person, own_jobs: BTreeSet<JobId>, nodes: Vec<String> },
     /// Jobs that have ended, of one user or of all, among those that the engine knows itself.
     Jobs { user: Option<String>, known: Vec<JobView> },
 }
@@ -74,7 +74,9 @@ impl Streams {
 fn send(reader: &Reader, stream: Stream, reply: &Reply) -> Result<(), StoreError> {
     match stream {
         Stream::Journal => journal(reader, reply),
-        Stream::Events { from, person, own_jobs } => events(reader, reply, from, &person, &own_jobs),
+        Stream::Events { from, person, own_jobs, nodes } => {
+            events(reader, reply, from, &person, &own_jobs, &nodes)
+        }
         Stream::Jobs { user, known } => jobs(reader, reply, user, known),
     }
 }
@@ -117,6 +119,7 @@ fn events(
     from: u64,
     person: &Person,
     own_jobs: &BTreeSet<JobId>,
+    nodes: &[String],
 ) -> Result<(), StoreError> {
     let user = (!person.operates()).then(|| person.name.to_string());
     let old = EventFilter { from_line: from, user, most: MOST_EVENTS, ..EventFilter::default() };
@@ -142,7 +145,7 @@ fn events(
         next = last + 1;
         for line in lines {
             if person.operates() || owners.may_see(&line.2)? {
-                found.push(event_view(line));
+                found.push(event_view(line, nodes));
             }
         }
         if person.operates() {
@@ -186,8 +189,8 @@ impl Owners<'_> {
     }
 }
 
-fn event_view((index, time, record): (u64, Time, Record)) -> EventView {
-    let (kind, text) = (Text::cut(record.kind()), Text::cut(&record.to_text()));
+fn event_view((index, time, record): (u64, Time, Record), nodes: &[String]) -> EventView {
+    let (kind, text) = (Text::cut(record.kind()), Text::cut(&record.to_text_with(nodes)));
     EventView { index, time, kind, text }
 }
 

@@ -208,7 +208,8 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
 pub(super) fn events(engine: &Engine, person: &Person, from: u64) -> Stream {
     let own = engine.state.cluster().jobs().iter().filter(|(_, job)| job.user == person.name.as_str());
     let own_jobs = if person.operates() { BTreeSet::new() } else { own.map(|(id, _)| *id).collect() };
-    Stream::Events { from, person: person.clone(), own_jobs }
+    let nodes = engine.state.cluster().nodes().to_vec();
+    Stream::Events { from, person: person.clone(), own_jobs, nodes }
 }
 
 /// What a plan would change if it were carried out now, a line for each job.

@@ -1,5 +1,6 @@
 //! Records in words: their kind as the journal names it, and a sentence for people.
 
+use rota_core::ids::NodeId;
 use rota_transport::message::JobEnd;
 
 use super::Record;
@@ -55,8 +56,15 @@ impl Record {
         }
     }
 
-    /// A sentence for people.
+    /// A sentence for people, in which nodes have numbers.
     pub fn to_text(&self) -> String {
+        self.to_text_with(&[])
+    }
+
+    /// A sentence for people, in which nodes have their names, as far as they are known.
+    pub fn to_text_with(&self, nodes: &[String]) -> String {
+        let of =
+            |node: &NodeId| nodes.get(node.index()).map_or_else(|| format!("node {node}"), String::clone);
         match self {
             Record::HeadStarted { epoch, version, .. } => format!("head {version} started, epoch {epoch}"),
             Record::JobReceived { job, user, request, .. } => {
@@ -87,16 +95,16 @@ impl Record {
             Record::JobCancelled { job, user } => format!("job {job} was cancelled by {user}"),
             Record::JobFailed { job, reason } => format!("job {job} is given up: {reason}"),
             Record::NodeJoined { name, has, .. } => format!("{name} joined with {} GPUs", has.n_gpus),
-            Record::NodeLost { node, reason } => format!("node {node} is lost: {reason}"),
-            Record::NodeReturned { node } => format!("node {node} is back"),
+            Record::NodeLost { node, reason } => format!("{} is lost: {reason}", of(node)),
+            Record::NodeReturned { node } => format!("{} is back", of(node)),
             Record::NodeDrained { node, is_drained: true, user, reason } => {
-                format!("node {node} is drained by {user}{}", because(reason))
+                format!("{} is drained by {user}{}", of(node), because(reason))
             }
-            Record::NodeDrained { node, user, .. } => format!("node {node} is back in service, by {user}"),
+            Record::NodeDrained { node, user, .. } => format!("{} is back in service, by {user}", of(node)),
             Record::GpuLost { node, gpu, reason } => {
-                format!("GPU {gpu} of node {node} is out of service: {reason}")
+                format!("GPU {gpu} of {} is out of service: {reason}", of(node))
             }
-            Record::GpuReturned { node, gpu } => format!("GPU {gpu} of node {node} is back"),
+            Record::GpuReturned { node, gpu } => format!("GPU {gpu} of {} is back", of(node)),
             Record::PolicySet { policy, user, .. } => format!("policy {policy} decides, set by {user}"),
             Record::PolicyFailed { reason } => format!("the policy failed, what runs is kept: {reason}"),
             Record::RoundBegan { round, .. } => format!("round {round}"),
@@ -126,9 +134,9 @@ impl Record {
                 format!("job {job} has priority {priority}, set by {user}")
             }
             Record::NodeClosed { node, user, reason } => {
-                format!("node {node} takes no new jobs, closed by {user}{}", because(reason))
+                format!("{} takes no new jobs, closed by {user}{}", of(node), because(reason))
             }
-            Record::NodeOpened { node, user } => format!("node {node} takes new jobs again, by {user}"),
+            Record::NodeOpened { node, user } => format!("{} takes new jobs again, by {user}", of(node)),
             Record::PolicyRefused { reason } => reason.clone(),
             Record::RestoreAccepted { lineage } => {
                 format!("an operator accepted this state, restored from an older copy: lineage {lineage}")
@@ -150,7 +158,7 @@ impl Record {
                 format!("job {job} {how} before the restore, as its node remembers (launch {incarnation})")
             }
             Record::JobResumed { job } => format!("job {job} may be tried again"),
-            Record::NodeCutOff { node, reason } => format!("node {node} cannot be reached: {reason}"),
+            Record::NodeCutOff { node, reason } => format!("{} cannot be reached: {reason}", of(node)),
             Record::Progressed { jobs } => format!("{} jobs have reported progress", jobs.len()),
             Record::Image { image } => format!("everything before: {} jobs have not ended", image.n_jobs()),
         }

@@ -14,7 +14,7 @@ use rota_core::time::{Span, Time};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
-use super::{StoreError, images};
+use super::{StoreError, images, must_exist};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::record::Record;
 
@@ -40,9 +40,14 @@ pub(super) const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS events_by_job ON events (job) WHERE job IS NOT NULL;
 ";
 
-/// Columns that the first version of the table did not have.
-const LATER_COLUMNS: [(&str, &str); 3] =
-    [("priority", "INTEGER NOT NULL DEFAULT 0"), ("time_limit_us", "INTEGER"), ("exit_code", "INTEGER")];
+/// Columns that the first versions of the tables did not have.
+const LATER_COLUMNS: [(&str, &str, &str); 5] = [
+    ("ended_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"),
+    ("ended_jobs", "time_limit_us", "INTEGER"),
+    ("ended_jobs", "exit_code", "INTEGER"),
+    ("journal", "sum", "INTEGER"),
+    ("images", "sum", "INTEGER"),
+];
 
 const COLUMNS: &str = "id, name, user, tenant, model, state, reason, gpus, arrival_us, started_us, ended_us, deadline_us, \
                        done, work, gpu_s, launches, failures, preemptions, nodes, priority, time_limit_us, exit_code";
@@ -305,10 +310,7 @@ impl Reader {
     /// Opens the state directory of a head, which may be running. One that an earlier version made has no history.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("head.sqlite");
-        if !path.exists() {
-            let error = std::io::Error::from(std::io::ErrorKind::NotFound);
-            return Err(StoreError::File { path, error });
-        }
+        must_exist(&path)?;
         let wrong = |error| StoreError::Database { path: path.clone(), error };
         // A log that a killed head left is read too, and that needs the right to write.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -417,10 +419,10 @@ pub(super) fn make_tables(database: &Connection) -> Result<(), rusqlite::Error> 
         database.execute_batch(SCHEMA)?;
         database.execute_batch(images::SCHEMA)?;
     }
-    for (column, kind) in LATER_COLUMNS {
-        let query = format!("SELECT count(*) FROM pragma_table_info('ended_jobs') WHERE name = '{column}'");
+    for (table, column, kind) in LATER_COLUMNS {
+        let query = format!("SELECT count(*) FROM pragma_table_info('{table}') WHERE name = '{column}'");
         if count(&query)? == 0 {
-            database.execute_batch(&format!("ALTER TABLE ended_jobs ADD COLUMN {column} {kind}"))?;
+            database.execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind}"))?;
         }
     }
     Ok(())

@@ -12,17 +12,17 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use rota_core::ids::JobId;
 use rota_core::time::{Span, Time};
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 use super::history::Reader;
-use super::{StoreError, read_lines};
+use super::{StoreError, read_lines, sums};
 use crate::cluster_state::Image;
 use crate::record::Record;
 
 /// The table of images: `bytes` is how much had been written to the journal in all.
 pub(super) const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS images (
-        line INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, bytes INTEGER NOT NULL, body BLOB NOT NULL
+        line INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, bytes INTEGER NOT NULL, body BLOB NOT NULL, sum INTEGER
     ) STRICT;
 ";
 
@@ -77,10 +77,12 @@ impl Default for KeepJournal {
 const PARTS: i64 = 30;
 
 impl KeepJournal {
-    /// The line up to which lines may go: that of the last image that is older than what is kept.
+    /// The line up to which lines may go: that of the last image that is older than what is kept. It is never the newest: if that
+    /// one cannot be read, the one before it and the lines after that stand for it.
     pub(crate) fn prune_to(&self, images: &[ImageAt], now: Time, bytes: u64) -> Option<u64> {
         let is_old = |at: &&ImageAt| now - at.time > self.span || bytes.saturating_sub(at.bytes) > self.bytes;
-        images.iter().filter(is_old).map(|at| at.line).max()
+        let (_newest, older) = images.split_last()?;
+        older.iter().filter(is_old).map(|at| at.line).max()
     }
 
     /// An image that can go, because it lies close to the one before. The newest two stay in any case.
@@ -120,7 +122,7 @@ pub(crate) struct Prune {
 
 impl Prune {
     /// The next lines that may go, at most [`MOST_PRUNED`], up to a line; none if there are none.
-    pub(crate) fn read(reader: &Reader, up_to: u64) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn read(reader: &Reader, up_to: u64, nodes: &[String]) -> Result<Option<Self>, StoreError> {
         let lines = read_lines(&reader.path, &reader.database, 0, MOST_PRUNED)?;
         let going: Vec<_> = lines.into_iter().filter(|(line, _, _)| *line <= up_to).collect();
         let Some((to, _, _)) = going.last() else { return Ok(None) };
@@ -131,7 +133,7 @@ impl Prune {
             kind: record.kind(),
             job: record.job(),
             user: record.user().to_owned(),
-            text: record.to_text(),
+            text: record.to_text_with(nodes),
         };
         let events = going.into_iter().filter(|(_, _, record)| record.is_event()).map(row).collect();
         Ok(Some(Prune { to, events }))
@@ -153,8 +155,11 @@ impl Prune {
 
 impl NewImage {
     pub(super) fn insert(&self, transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
-        let values = params![self.line as i64, self.time.0, self.bytes as i64, self.body];
-        transaction.execute("INSERT OR REPLACE INTO images VALUES (?1, ?2, ?3, ?4)", values).map(drop)
+        let sum = sums::of_image(self.line, self.time, self.bytes, &self.body);
+        let values = params![self.line as i64, self.time.0, self.bytes as i64, self.body, sum];
+        let query =
+            "INSERT OR REPLACE INTO images (line, time_us, bytes, body, sum) VALUES (?1, ?2, ?3, ?4, ?5)";
+        transaction.execute(query, values).map(drop)
     }
 }
 
@@ -190,9 +195,22 @@ pub(super) fn images(path: &Path, database: &Connection) -> Result<Vec<ImageAt>,
 /// The image after a line.
 pub(super) fn image(path: &Path, database: &Connection, line: u64) -> Result<Image, StoreError> {
     let wrong = |error| StoreError::Database { path: path.to_owned(), error };
-    let query = "SELECT body FROM images WHERE line = ?1";
-    let body: Vec<u8> = database.query_row(query, [line as i64], |row| row.get(0)).map_err(wrong)?;
-    unpack(&body).map_err(|why| StoreError::Image { path: path.to_owned(), line, why })
+    let query = "SELECT line, time_us, bytes, body, sum FROM images WHERE line = ?1";
+    let found = database.query_row(query, [line as i64], |row| Ok(read(row)));
+    found.map_err(wrong)?.map_err(|why| StoreError::Image { path: path.to_owned(), line, why })
+}
+
+/// The image in a row of its line, time, bytes, body and checksum.
+pub(crate) fn read(row: &Row<'_>) -> Result<Image, String> {
+    let parts = || -> Result<_, rusqlite::Error> {
+        let (line, bytes) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(2)? as u64);
+        Ok((line, Time(row.get(1)?), bytes, row.get_ref(3)?.as_blob()?, row.get(4)?))
+    };
+    let (line, time, bytes, body, sum) = parts().map_err(|error| error.to_string())?;
+    if !sums::fits(sum, sums::of_image(line, time, bytes, body)) {
+        return Err(sums::WRONG.to_owned());
+    }
+    unpack(body)
 }
 
 /// The first line that is still in the journal.
@@ -225,7 +243,11 @@ mod tests {
         let day = |day: i64| Time::ZERO + Span::from_secs(day * 86_400);
         assert_eq!(keep.prune_to(&images, day(11), 40_000), None, "nothing is older than ten days");
         assert_eq!(keep.prune_to(&images, day(16), 40_000), Some(20));
-        assert_eq!(keep.prune_to(&images, day(99), 40_000), Some(40));
+        assert_eq!(
+            keep.prune_to(&images, day(99), 40_000),
+            Some(30),
+            "the newest has an older one behind it"
+        );
         assert_eq!(
             keep.prune_to(&images, day(11), 1_025_000),
             Some(20),

@@ -1,4 +1,4 @@
-//! From the acknowledgement of a submission to the job's own first line.
+//! From the acknowledgement of a submission to the job's own first line, and how long commands take.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use crate::driver::{Bell, User, job};
 use crate::measure::quantile;
 
 const N_JOBS: u64 = 300;
+const N_CALLS: usize = 200;
 
 pub(crate) fn measure() {
     let cluster = Cluster::start(2, 8, &[]);
@@ -38,4 +39,35 @@ pub(crate) fn measure() {
     };
     row("submission sent", "acknowledged: on the disk", &answered_ms);
     row("acknowledged", "the job's first line was read", &running_ms);
+}
+
+/// How long commands of people take, in turn with one that asks nobody: what a busy machine adds is the same for all.
+pub(crate) fn calls() {
+    let cluster = Cluster::start(2, 8, &[]);
+    cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--array", "20", "--", "/bin/sleep", "600"]);
+    let commands: [&[&str]; 6] = [
+        &["--version"],
+        &["jobs"],
+        &["nodes"],
+        &["top", "--once"],
+        &["explain", "0"],
+        &["submit", "--hold", "--gpus", "1", "--", "/bin/true"],
+    ];
+    let mut took_ms = commands.map(|_| Vec::new());
+    for _ in 0..N_CALLS {
+        for (command, took_ms) in commands.iter().zip(&mut took_ms) {
+            let begun = Instant::now();
+            cluster.rota(command);
+            took_ms.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    println!(
+        "\n**Commands**: {N_CALLS} calls of each in turn, from the start of the program to its end, milliseconds. Promised: 20.\n"
+    );
+    println!("| command | least | p50 | p90 | p99 |\n|---|---|---|---|---|");
+    for (command, ms) in commands.iter().zip(&mut took_ms) {
+        ms.sort_unstable_by(f64::total_cmp);
+        let [least, p50, p90, p99] = [0.0, 0.5, 0.9, 0.99].map(|q| quantile(ms, q));
+        println!("| `rota {}` | {least:.1} | {p50:.1} | {p90:.1} | {p99:.1} |", command.join(" "));
+    }
 }

@@ -1,6 +1,6 @@
 //! Measurements of the live cluster: real heads, agents and jobs on loopback. Prints the tables of docs/benchmarks.md.
 //!
-//! `cargo bench --bench live [-- latency starts grpc memory rounds restart jobs year]`; the first six together take about six
+//! `cargo bench --bench live [-- latency calls starts grpc memory rounds restart jobs year]`; the first seven together take about eight
 //! minutes, the last two write a past of a million jobs and of a year first.
 //! Promises are printed next to what was measured, and the reader judges: a busy machine fails no test here.
 
@@ -23,8 +23,9 @@ mod rounds;
 mod starts;
 
 /// A section by its name.
-const SECTIONS: [(&str, fn()); 8] = [
+const SECTIONS: [(&str, fn()); 9] = [
     ("latency", latency::measure),
+    ("calls", latency::calls),
     ("starts", starts::measure),
     ("grpc", grpc::measure),
     ("memory", memory::measure),

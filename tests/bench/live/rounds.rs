@@ -37,13 +37,7 @@ fn one(n_agents: usize, n_jobs: usize) {
         .until("all are there", |cluster| cluster.status()["n_nodes_up"].as_u64() == Some(n_agents as u64));
     let copies = n_jobs.to_string();
     cluster.rota(&["submit", "--gpus", "1", "--time", "1h", "--array", &copies, "--", "/bin/true"]);
-    let mark = format!("{n_jobs} jobs: decided in ");
-    let rounds = |cluster: &Cluster| -> Vec<(f64, f64)> {
-        let log = cluster.head_log();
-        let lines = log.lines().filter_map(|line| line.split_once(&mark));
-        let both = lines.filter_map(|(_, rest)| rest.split_once(", the policy took "));
-        both.filter_map(|(all, policy)| Some((ms(all)?, ms(policy)?))).collect()
-    };
+    let rounds = |cluster: &Cluster| decided(&cluster.head_log(), n_jobs);
     cluster.until("twelve rounds were held", |cluster| rounds(cluster).len() >= 12);
     std::thread::sleep(Duration::from_millis(100));
     let seen = rounds(&cluster);
@@ -59,6 +53,14 @@ fn one(n_agents: usize, n_jobs: usize) {
     println!("| {n_jobs} | {running} | {policy:.2} | {added:.2} | {first:.2} |");
     runtime.shutdown_background();
     cluster.kill_head();
+}
+
+/// Rounds about so many jobs in a head's log: milliseconds from the question to the checked plan, and of the policy itself.
+pub(crate) fn decided(log: &str, n_jobs: usize) -> Vec<(f64, f64)> {
+    let mark = format!("{n_jobs} jobs: decided in ");
+    let lines = log.lines().filter_map(|line| line.split_once(&mark));
+    let both = lines.filter_map(|(_, rest)| rest.split_once(", the policy took "));
+    both.filter_map(|(all, policy)| Some((ms(all)?, ms(policy)?))).collect()
 }
 
 /// Milliseconds of a duration as `Debug` writes it: `1.5ms`, `800µs`, `2s`.

@@ -189,6 +189,17 @@ pub fn two_cpus() -> Option<usize> {
     found(Thing::Cpus, if n_cpus >= 2 { Ok(n_cpus) } else { Err(refused()) })
 }
 
+/// Whether this user may ask the kernel to spare processes when memory runs out, as units of systemd do.
+pub fn spared(score: &str) -> Option<()> {
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        &format!("echo {score} > /proc/self/oom_score_adj && grep -qx -- {score} /proc/self/oom_score_adj"),
+    ]);
+    let refused = || Lack::Refused("this machine lets nobody lower oom_score_adj".to_owned());
+    found(Thing::Accounts, if succeeds(&mut command) { Ok(()) } else { Err(refused()) })
+}
+
 /// Whether this is the long tier, `ROTA_FULL=1`; otherwise the test is left to it, with the time it takes.
 pub fn long_tier(takes: &str) -> bool {
     let missing = || Lack::Missing(format!("left to the long tier, ./dev full ({takes})"));
