@@ -1,5 +1,6 @@
 //! `rota trace`: traces in and out of every format, what they hold, and what is wrong with them.
 
+mod assign;
 mod check;
 mod stats;
 
@@ -57,6 +58,13 @@ pub(crate) enum TraceCommand {
     Shift(ShiftArgs),
     /// Write a trace without names: jobs, tenants and data sets are numbered, and time begins with the first job
     Anonymise(WriteArgs),
+    /// Give the jobs of a trace models, batch sizes, deadlines and more, by rules in a script
+    ///
+    /// Most traces do not say what their jobs train. A script of rules is asked for each job what it gets; the rules of Synergy,
+    /// ElasticFlow, Gavel, Pollux and Chronus come with Rota. Equal seeds give equal traces, and the trace that is written names the
+    /// rules, their checksum, their parameters and the seed in a last heading.
+    #[command(after_help = assign::EXAMPLES)]
+    Assign(assign::AssignArgs),
     /// Draw the failures of a cluster and write them as a table for --faults
     Faults(FaultArgs),
     /// Check a trace against a cluster; the exit code is 1 if a row makes no sense or a job can never run
@@ -160,6 +168,7 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
         TraceCommand::Merge(args) => make_trace::merge(args),
         TraceCommand::Shift(args) => make_trace::shift(args),
         TraceCommand::Anonymise(args) => make_trace::anonymise(args),
+        TraceCommand::Assign(args) => assign::run(args),
         TraceCommand::Faults(args) => make_trace::faults(args),
         TraceCommand::Check(args) => check::run(args),
         TraceCommand::Stats(args) => stats::run(args),

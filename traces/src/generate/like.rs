@@ -1,15 +1,18 @@
 //! A trace like another: arrivals, GPU counts and durations are fitted to a given one.
 //!
 //! - **Arrivals.** Every gap of the given trace belongs to a regime, by how fast jobs came around it. The drawn trace goes through the
-//!   regimes in the given order, so that days, weekends and bursts stay, and draws each gap from all gaps of its regime.
-//! - **GPUs**, tenants and ends: as often as in the given trace, together.
-//! - **Durations** are drawn from those of jobs with the same number of GPUs, between neighbours on a log scale: the law is the
-//!   given one, the values are new.
+//!   regimes in the given order, so that days, weekends and bursts stay. Each gap is dealt from a shuffled deck of all gaps of its
+//!   regime, and put somewhere between its neighbours there.
+//! - **Jobs** are dealt in the same way: the given trace is cut into stretches of [`STRETCH`] jobs, and each stretch is shuffled. So the
+//!   work that comes in half a day is about the given one, which queues depend on, and which of its jobs comes first is not.
+//!   GPUs, tenant and end stay together; a duration is scattered by [`SCATTER`] around the given one: the law stays, the values are new.
 
 use std::collections::BTreeMap;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, StandardNormal};
 use rota_core::cluster::Cluster;
 use rota_core::workload::{RecordedEnd, Workload};
 
@@ -22,6 +25,10 @@ use crate::speeds::Speeds;
 const NEIGHBOURS: usize = 16;
 /// Gaps on either side count as alike within a factor of the square root of 2.
 const REGIMES_PER_DOUBLING: f64 = 2.0;
+/// Jobs that change places with each other.
+const STRETCH: usize = 256;
+/// Deviation of the logarithm of a duration from that of the given job.
+const SCATTER: f64 = 0.1;
 
 /// What was found in a trace.
 pub struct Fit {
@@ -29,10 +36,16 @@ pub struct Fit {
     regimes: Vec<u8>,
     /// Gaps in seconds, ascending, by regime.
     gaps_s: BTreeMap<u8, Vec<f64>>,
-    /// GPUs, tenant and end of each job.
-    jobs: Vec<(u32, String, RecordedEnd)>,
-    /// Durations in seconds, ascending, by number of GPUs.
-    durations_s: BTreeMap<u32, Vec<f64>>,
+    /// Jobs in the order of their arrival.
+    jobs: Vec<Given>,
+}
+
+/// A job of the given trace.
+struct Given {
+    gpus: u32,
+    tenant: String,
+    ended: RecordedEnd,
+    duration_s: f64,
 }
 
 /// What shall differ from the given trace.
@@ -51,18 +64,16 @@ impl Fit {
             return Err(InputError::expected("trace", "at least two jobs to fit to"));
         }
         let mut speeds = Speeds::new(cluster);
-        let mut fit = Fit {
-            regimes: Vec::new(),
-            gaps_s: BTreeMap::new(),
-            jobs: Vec::new(),
-            durations_s: BTreeMap::new(),
-        };
+        let mut fit = Fit { regimes: Vec::new(), gaps_s: BTreeMap::new(), jobs: Vec::new() };
         for (job, truth) in workload.jobs.iter().zip(&workload.truths) {
             let rate = speeds.fair_rate(job) * truth.pace;
             if rate > 0.0 {
-                let tenant = workload.tenants.get(job.tenant.index()).cloned().unwrap_or_default();
-                fit.jobs.push((job.gpus.asked, tenant, truth.end));
-                fit.durations_s.entry(job.gpus.asked).or_default().push(truth.work / rate);
+                fit.jobs.push(Given {
+                    gpus: job.gpus.asked,
+                    tenant: workload.tenants.get(job.tenant.index()).cloned().unwrap_or_default(),
+                    ended: truth.end,
+                    duration_s: truth.work / rate,
+                });
             }
         }
         let gaps = gaps_s(workload);
@@ -73,41 +84,33 @@ impl Fit {
             fit.regimes.push(regime);
             fit.gaps_s.entry(regime).or_default().push(*gap);
         }
-        for values in fit.gaps_s.values_mut().chain(fit.durations_s.values_mut()) {
-            values.sort_by(f64::total_cmp);
-        }
+        fit.gaps_s.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
         match fit.jobs.is_empty() {
             true => Err(InputError::expected("trace", "jobs that can run on the cluster")),
             false => Ok(fit),
         }
     }
 
-    /// Draws a trace. Models are drawn from the profiles, as for logs that name none; jobs larger than the cluster are drawn again.
+    /// Draws a trace. Models are drawn from the profiles, as for logs that name none; jobs larger than the cluster are left out. Fewer
+    /// jobs than given are taken evenly from all of them, more go through them again.
     pub fn draw(&self, setting: &Setting<'_>, options: LikeOptions) -> Result<Workload, InputError> {
         let (cluster, seed) = (setting.cluster, setting.options.seed);
-        let fits = |(gpus, ..): &&(u32, String, RecordedEnd)| *gpus <= cluster.n_gpus();
-        let known: Vec<_> = self.jobs.iter().filter(fits).collect();
+        let known: Vec<&Given> = self.jobs.iter().filter(|job| job.gpus <= cluster.n_gpus()).collect();
         if known.is_empty() {
             return Err(InputError::expected("cluster", "room for at least one job of the trace"));
         }
-        let n_jobs = options.jobs.unwrap_or(self.jobs.len());
+        let n_jobs = options.jobs.unwrap_or(known.len());
         let mut rngs = [Purpose::Arrivals, Purpose::Gpus, Purpose::Durations].map(|p| draws::stream(seed, p));
-        let [arrivals, gpus_rng, lengths] = &mut rngs;
-        let mut now_s = 0.0;
-        let mut drawn = Vec::with_capacity(n_jobs);
-        for number in 0..n_jobs {
-            if number > 0 {
-                let regime = self.regimes[(number - 1) % self.regimes.len()];
-                now_s += between(&self.gaps_s[&regime], arrivals, |gap| gap, |gap| gap);
-            }
-            let (gpus, tenant, ended) = known[gpus_rng.random_range(0..known.len())];
-            let duration_s = between(&self.durations_s[gpus], lengths, f64::ln, f64::exp);
-            drawn.push((now_s, *gpus, tenant, *ended, duration_s));
-        }
+        let [arrivals, order, lengths] = &mut rngs;
+        let arrivals_s = self.arrivals_s(n_jobs, arrivals);
+        let mut drawn: Vec<&Given> =
+            (0..n_jobs).map(|number| known[place(number, n_jobs, known.len(), order)]).collect();
+        drawn.chunks_mut(STRETCH).for_each(|stretch| stretch.shuffle(order));
+        let durations_s: Vec<f64> = drawn.iter().map(|job| scattered(job.duration_s, lengths)).collect();
         let faster = options.load.map_or(Ok(1.0), |load| {
-            let gpu_s: f64 =
-                drawn.iter().map(|(_, gpus, _, _, duration_s)| f64::from(*gpus) * duration_s).sum();
-            let offered = gpu_s / (f64::from(cluster.n_gpus()) * now_s);
+            let gpu_s: f64 = drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.gpus) * s).sum();
+            let span_s = arrivals_s.last().copied().unwrap_or(0.0);
+            let offered = gpu_s / (f64::from(cluster.n_gpus()) * span_s);
             match load > 0.0 && load.is_finite() && offered.is_finite() {
                 true => Ok(load / offered),
                 false => Err(InputError::expected("options", "a number greater than 0")
@@ -116,27 +119,67 @@ impl Fit {
             }
         })?;
         let mut accounts = Accounts::default();
-        for (number, (at_s, gpus, tenant, ended, duration_s)) in drawn.into_iter().enumerate() {
+        for (number, (job, duration_s)) in drawn.into_iter().zip(durations_s).enumerate() {
             accounts.add(&Account {
                 name: &(number + 1).to_string(),
-                tenant,
-                submitted_s: at_s / faster,
+                tenant: &job.tenant,
+                submitted_s: arrivals_s[number] / faster,
                 duration_s,
-                gpus: f64::from(gpus),
+                gpus: f64::from(job.gpus),
                 gpu_type: None,
-                ended,
+                ended: job.ended,
                 line: 0,
             });
         }
         Ok(accounts.finish(setting, Vec::new())?.workload)
     }
+
+    /// When jobs come, in seconds after the first.
+    fn arrivals_s(&self, n_jobs: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
+        let mut decks: BTreeMap<u8, Vec<usize>> = BTreeMap::new();
+        let mut now_s = 0.0;
+        let mut arrivals_s = Vec::with_capacity(n_jobs);
+        for number in 0..n_jobs {
+            if number > 0 {
+                let regime = self.regimes[place(number - 1, n_jobs - 1, self.regimes.len(), rng)];
+                let gaps = &self.gaps_s[&regime];
+                let deck = decks.entry(regime).or_default();
+                if deck.is_empty() {
+                    deck.extend(0..gaps.len());
+                    deck.shuffle(rng);
+                }
+                let dealt = deck.pop().unwrap_or(0);
+                now_s += around(gaps, dealt, rng);
+            }
+            arrivals_s.push(now_s);
+        }
+        arrivals_s
+    }
 }
 
-/// A value between two neighbours of an ascending list, on the scale of `to`.
-fn between(ascending: &[f64], rng: &mut ChaCha8Rng, to: fn(f64) -> f64, back: fn(f64) -> f64) -> f64 {
-    let place = rng.random::<f64>() * (ascending.len() - 1) as f64;
-    let (below, above) = (ascending[place.floor() as usize], ascending[place.ceil() as usize]);
-    if below == above { below } else { back(to(below) + (to(above) - to(below)) * place.fract()) }
+/// Which of `n_given` belongs to number `number` of `n`: one of those that it stands for, in their order; all of them again where there
+/// are fewer.
+fn place(number: usize, n: usize, n_given: usize, rng: &mut ChaCha8Rng) -> usize {
+    if n >= n_given {
+        return number % n_given;
+    }
+    let (from, to) = (number * n_given / n, (number + 1) * n_given / n);
+    rng.random_range(from..to.max(from + 1))
+}
+
+/// A value half-way at most to the neighbours of the one at a place of an ascending list.
+fn around(ascending: &[f64], at: usize, rng: &mut ChaCha8Rng) -> f64 {
+    let value = ascending[at];
+    let way = rng.random::<f64>() - 0.5;
+    let towards = if way < 0.0 { at.checked_sub(1) } else { Some(at + 1) };
+    let neighbour = towards.and_then(|at| ascending.get(at)).copied().unwrap_or(value);
+    value + (neighbour - value) * way.abs()
+}
+
+/// A duration near a given one, which it is on average.
+fn scattered(duration_s: f64, rng: &mut ChaCha8Rng) -> f64 {
+    let z: f64 = StandardNormal.sample(rng);
+    duration_s * (SCATTER * z - SCATTER * SCATTER / 2.0).exp()
 }
 
 fn gaps_s(workload: &Workload) -> Vec<f64> {
