@@ -10,7 +10,7 @@ mod verbs;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rhai::{Array, CallFnOptions, Dynamic, Engine, Map, Position, Scope};
+use rhai::{Array, CallFnOptions, Dynamic, Engine, Map, Scope};
 
 use crate::language::engine::{add_packages, replace_builtins, set_limits};
 use crate::language::error::{Explainer, ScriptError, at};

@@ -1,7 +1,5 @@
 //! `rota trace assign`: gives the jobs of a trace what it lacks, by rules in a script.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use rota_core::workload::Workload;
@@ -139,7 +137,7 @@ fn job_facts(workload: &Workload, inputs: &Inputs) -> impl Iterator<Item = JobFa
 /// What the rules changed, as a sentence.
 fn told(cells: &[Cells], file: &str, seed: u64) -> String {
     let counts = COLUMNS.iter().filter_map(|column| {
-        let n = cells.iter().filter(|cells| cells.contains_key(*column)).count() as u64;
+        let n = cells.iter().filter(|cells| cells.get(*column).is_some_and(|cell| !cell.is_empty())).count() as u64;
         (n > 0).then(|| format!("{column} of {}", grouped(n)))
     });
     let counts: Vec<String> = counts.collect();
