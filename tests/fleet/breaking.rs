@@ -58,7 +58,7 @@ fn runs(text: &str) -> Vec<Value> {
 
 #[test]
 fn nodes_gpus_and_jobs_fail_as_in_a_simulation_and_times_agree() {
-    let local = Local::up(&["2", "--gpus", "4", "--round", "300s", "--on-grid", "--time-scale", "120", "--policy", "fifo+proportional"]);
+    let local = Local::up(&["2", "--gpus", "4", "--round", "300s", "--on-grid", "--time-scale", "200", "--policy", "fifo+proportional"]);
     let (jobs, outages) = (local.file("jobs.csv", JOBS), local.file("outages.csv", OUTAGES));
     let deploy = ["deploy", "--trace", &jobs, "--round", "300s", "-p", "fifo+proportional", "--compare-simulation", "--json"];
     let broken = ["--faults", &outages, "--ends-as-recorded"];
@@ -72,7 +72,8 @@ fn nodes_gpus_and_jobs_fail_as_in_a_simulation_and_times_agree() {
     for key in ["avg_jct_s", "makespan_s"] {
         let number = |run: &Value| run[key].as_f64().expect(key);
         let apart = (number(&live) / number(&simulated) - 1.0).abs();
-        assert!(apart < 0.1, "{key}: {live:#}\n{simulated:#}");
+        // Killing and starting processes takes real time, two hundred times as much of the jobs'.
+        assert!(apart < 0.15, "{key}: {live:#}\n{simulated:#}");
     }
     let events = local.rota(&["events"]);
     for what in ["node-lost", "node-returned", "gpu-lost", "gpu-returned", "job-failed"] {

@@ -1,13 +1,9 @@
 //! A trace like another: arrivals, GPU counts and durations are fitted to a given one.
 //!
-//! - **Arrivals.** Every gap of the given trace belongs to a regime, by how fast jobs came around it. The drawn trace goes through the
-//!   regimes in the given order, so that days, weekends and bursts stay. Each gap is dealt from a shuffled deck of all gaps of its
-//!   regime, and put somewhere between its neighbours there.
-//! - **Jobs** are dealt in the same way: the given trace is cut into stretches of [`STRETCH`] jobs, and each stretch is shuffled. So the
-//!   work that comes in half a day is about the given one, which queues depend on, and which of its jobs comes first is not.
-//!   GPUs, tenant and end stay together; a duration is scattered by [`SCATTER`] around the given one: the law stays, the values are new.
-
-use std::collections::BTreeMap;
+//! The given trace is cut into stretches of [`STRETCH`] jobs. Gaps between arrivals, and jobs, are drawn from their own stretch, each
+//! once: days, weekends, bursts and the work that comes at a time stay, on which queues depend; which job comes when does not. GPUs,
+//! tenant and end of a job stay together. Gaps are moved towards their neighbours by size and durations scattered by [`SCATTER`]: the
+//! laws stay, the values are new.
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
@@ -21,21 +17,15 @@ use crate::error::InputError;
 use crate::format::{Account, Accounts, Setting};
 use crate::speeds::Speeds;
 
-/// Gaps on either side that say how fast jobs come.
-const NEIGHBOURS: usize = 16;
-/// Gaps on either side count as alike within a factor of the square root of 2.
-const REGIMES_PER_DOUBLING: f64 = 2.0;
 /// Jobs that change places with each other.
-const STRETCH: usize = 256;
+const STRETCH: usize = 64;
 /// Deviation of the logarithm of a duration from that of the given job.
 const SCATTER: f64 = 0.1;
 
 /// What was found in a trace.
 pub struct Fit {
-    /// The regime of each gap, in order.
-    regimes: Vec<u8>,
-    /// Gaps in seconds, ascending, by regime.
-    gaps_s: BTreeMap<u8, Vec<f64>>,
+    /// Seconds between arrivals, in order.
+    gaps_s: Vec<f64>,
     /// Jobs in the order of their arrival.
     jobs: Vec<Given>,
 }
@@ -64,7 +54,7 @@ impl Fit {
             return Err(InputError::expected("trace", "at least two jobs to fit to"));
         }
         let mut speeds = Speeds::new(cluster);
-        let mut fit = Fit { regimes: Vec::new(), gaps_s: BTreeMap::new(), jobs: Vec::new() };
+        let mut fit = Fit { gaps_s: gaps_s(workload), jobs: Vec::new() };
         for (job, truth) in workload.jobs.iter().zip(&workload.truths) {
             let rate = speeds.fair_rate(job) * truth.pace;
             if rate > 0.0 {
@@ -76,15 +66,6 @@ impl Fit {
                 });
             }
         }
-        let gaps = gaps_s(workload);
-        for (at, gap) in gaps.iter().enumerate() {
-            let around = &gaps[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(gaps.len())];
-            let mean = around.iter().sum::<f64>() / around.len() as f64;
-            let regime = (REGIMES_PER_DOUBLING * (1.0 + mean).log2()) as u8;
-            fit.regimes.push(regime);
-            fit.gaps_s.entry(regime).or_default().push(*gap);
-        }
-        fit.gaps_s.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
         match fit.jobs.is_empty() {
             true => Err(InputError::expected("trace", "jobs that can run on the cluster")),
             false => Ok(fit),
@@ -136,24 +117,20 @@ impl Fit {
 
     /// When jobs come, in seconds after the first.
     fn arrivals_s(&self, n_jobs: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
-        let mut decks: BTreeMap<u8, Vec<usize>> = BTreeMap::new();
-        let mut now_s = 0.0;
-        let mut arrivals_s = Vec::with_capacity(n_jobs);
-        for number in 0..n_jobs {
-            if number > 0 {
-                let regime = self.regimes[place(number - 1, n_jobs - 1, self.regimes.len(), rng)];
-                let gaps = &self.gaps_s[&regime];
-                let deck = decks.entry(regime).or_default();
-                if deck.is_empty() {
-                    deck.extend(0..gaps.len());
-                    deck.shuffle(rng);
-                }
-                let dealt = deck.pop().unwrap_or(0);
-                now_s += around(gaps, dealt, rng);
-            }
-            arrivals_s.push(now_s);
+        let n_gaps = n_jobs.saturating_sub(1);
+        let mut gaps_s: Vec<f64> =
+            (0..n_gaps).map(|number| self.gaps_s[place(number, n_gaps, self.gaps_s.len(), rng)]).collect();
+        for stretch in gaps_s.chunks_mut(STRETCH) {
+            stretch.sort_by(f64::total_cmp);
+            let moved: Vec<f64> = (0..stretch.len()).map(|at| around(stretch, at, rng)).collect();
+            stretch.copy_from_slice(&moved);
+            stretch.shuffle(rng);
         }
-        arrivals_s
+        let sum_up = |now_s: &mut f64, gap_s: f64| {
+            *now_s += gap_s;
+            Some(*now_s)
+        };
+        std::iter::once(0.0).chain(gaps_s).scan(0.0, sum_up).take(n_jobs).collect()
     }
 }
 
