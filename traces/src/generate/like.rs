@@ -1,24 +1,29 @@
 //! A trace like another: arrivals, GPU counts and durations are fitted to a given one.
 //!
 //! The given trace is cut into stretches of [`STRETCH`] jobs. Gaps between arrivals, and jobs, are drawn from their own stretch, each
-//! once: days, weekends, bursts and the work that comes at a time stay, on which queues depend; which job comes when does not. GPUs,
-//! tenant and end of a job stay together. Gaps are moved towards their neighbours by size and durations scattered by [`SCATTER`]: the
+//! once: days, weekends, bursts and the work that comes at a time stay, on which queues depend; which job comes when does not. Model,
+//! GPUs, tenant and end of a job stay together. Gaps are moved towards their neighbours by size and durations scattered by [`SCATTER`]: the
 //! laws stay, the values are new.
+
+use std::sync::Arc;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
 use rota_core::cluster::Cluster;
-use rota_core::workload::{RecordedEnd, Workload};
+use rota_core::job::JobSpec;
+use rota_core::time::Time;
+use rota_core::workload::{RecordedEnd, Truth, Workload};
 
 use super::draws::{self, Purpose};
 use crate::error::InputError;
-use crate::format::{Account, Accounts, Setting};
+use crate::format::Setting;
+use crate::jobs::JobList;
 use crate::speeds::Speeds;
 
 /// Jobs that change places with each other.
-const STRETCH: usize = 64;
+const STRETCH: usize = 16;
 /// Deviation of the logarithm of a duration from that of the given job.
 const SCATTER: f64 = 0.1;
 
@@ -32,7 +37,7 @@ pub struct Fit {
 
 /// A job of the given trace.
 struct Given {
-    gpus: u32,
+    spec: Arc<JobSpec>,
     tenant: String,
     ended: RecordedEnd,
     duration_s: f64,
@@ -59,7 +64,7 @@ impl Fit {
             let rate = speeds.fair_rate(job) * truth.pace;
             if rate > 0.0 {
                 fit.jobs.push(Given {
-                    gpus: job.gpus.asked,
+                    spec: Arc::clone(job),
                     tenant: workload.tenants.get(job.tenant.index()).cloned().unwrap_or_default(),
                     ended: truth.end,
                     duration_s: truth.work / rate,
@@ -72,11 +77,11 @@ impl Fit {
         }
     }
 
-    /// Draws a trace. Models are drawn from the profiles, as for logs that name none; jobs larger than the cluster are left out. Fewer
-    /// jobs than given are taken evenly from all of them, more go through them again.
+    /// Draws a trace. Jobs larger than the cluster are left out. Fewer jobs than given are taken evenly from all of them, more go through
+    /// them again.
     pub fn draw(&self, setting: &Setting<'_>, options: LikeOptions) -> Result<Workload, InputError> {
         let (cluster, seed) = (setting.cluster, setting.options.seed);
-        let known: Vec<&Given> = self.jobs.iter().filter(|job| job.gpus <= cluster.n_gpus()).collect();
+        let known: Vec<&Given> = self.jobs.iter().filter(|job| job.spec.gpus.asked <= cluster.n_gpus_of(job.spec.gpu_type)).collect();
         if known.is_empty() {
             return Err(InputError::expected("cluster", "room for at least one job of the trace"));
         }
@@ -89,7 +94,7 @@ impl Fit {
         drawn.chunks_mut(STRETCH).for_each(|stretch| stretch.shuffle(order));
         let durations_s: Vec<f64> = drawn.iter().map(|job| scattered(job.duration_s, lengths)).collect();
         let faster = options.load.map_or(Ok(1.0), |load| {
-            let gpu_s: f64 = drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.gpus) * s).sum();
+            let gpu_s: f64 = drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.spec.gpus.asked) * s).sum();
             let span_s = arrivals_s.last().copied().unwrap_or(0.0);
             let offered = gpu_s / (f64::from(cluster.n_gpus()) * span_s);
             match load > 0.0 && load.is_finite() && offered.is_finite() {
@@ -99,20 +104,19 @@ impl Fit {
                     .got(load.to_string())),
             }
         })?;
-        let mut accounts = Accounts::default();
+        let mut speeds = Speeds::new(cluster);
+        let mut list = JobList::default();
         for (number, (job, duration_s)) in drawn.into_iter().zip(durations_s).enumerate() {
-            accounts.add(&Account {
-                name: &(number + 1).to_string(),
-                tenant: &job.tenant,
-                submitted_s: arrivals_s[number] / faster,
-                duration_s,
-                gpus: f64::from(job.gpus),
-                gpu_type: None,
-                ended: job.ended,
-                line: 0,
-            });
+            let arrival = Time::from_secs_f64(arrivals_s[number] / faster);
+            let (name, given) = ((number + 1).to_string(), &job.spec);
+            let mut spec = JobList::plain(&name, given.profile.clone(), given.gpus.asked, 0.0, arrival);
+            (spec.batch, spec.gpus, spec.gpu_type) = (given.batch, given.gpus.clone(), given.gpu_type);
+            spec.tenant = list.tenant(&job.tenant);
+            let work = speeds.iterations(&spec, duration_s)?;
+            spec.estimated_work = work;
+            list.push_with(spec, Truth { end: job.ended, ..Truth::of(work) });
         }
-        Ok(accounts.finish(setting, Vec::new())?.workload)
+        Ok(list.finish())
     }
 
     /// When jobs come, in seconds after the first.
