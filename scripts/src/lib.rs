@@ -11,10 +11,11 @@
 //! | `values` | the types and verbs that a script sees |
 //! | `policy` | from a policy's name to a decision: parts, variants, stages, the shipped scripts |
 //! | `models` | the algorithms behind the larger verbs: optimum, shares, leases, fairness |
-//! | `scenario`, `study`, `commands` | small worlds as text, batches of runs, what `rota policy` does |
+//! | `scenario`, `study`, `assign`, `commands` | small worlds as text, batches of runs, rules for traces, what `rota policy` does |
 //! | `artifact` | drivers that reproduce the original programs |
 
 pub mod artifact;
+pub mod assign;
 pub mod commands;
 mod language;
 mod models;

@@ -1,9 +1,10 @@
 //! `rota deploy`: what `rota simulate` does, on the live cluster. Jobs are submitted when the trace says, run by a
 //! template (emulated ones where none is given), and the head's journal becomes the same result folder.
 //!
-//! `play` submits and waits, `comparison` simulates the same jobs and compares.
+//! `play` submits and waits, `faults` breaks nodes meanwhile, `comparison` simulates the same jobs and compares.
 
 mod comparison;
+mod faults;
 mod play;
 
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use rota_core::cluster::Cluster;
 use rota_core::job::Deadline;
-use rota_core::time::Time;
+use rota_core::time::{Span, Time};
 use rota_transport::message::FromUser;
 
 use super::inputs::{Inputs, Load};
@@ -22,8 +23,11 @@ use super::live::{Client, HeadArgs, PolicyArgs, Template, choose_policy};
 use super::progress::Meter;
 use super::run::{self, RunArgs};
 use comparison::Comparison;
+use faults::Breaker;
 use play::Jobs;
+use rota_core::fault::Change;
 use rota_head::ledger::ledger_of;
+use rota_head::recorded::recorded;
 use rota_head::{Record, Rules};
 use rota_lab::report;
 use rota_lab::results::{Results, RunMeta, RunResult, Timing};
@@ -106,9 +110,6 @@ pub(crate) fn run(args: &DeployArgs) -> Result<()> {
 fn refuse_what_only_simulations_have(args: &RunArgs) -> Result<()> {
     let estimates = (args.estimate_bias, args.estimate_noise) != (1.0, 0.0);
     let refused = [
-        (args.mtbf.is_some(), "--mtbf", "only simulated nodes fail on demand"),
-        (args.faults.is_some(), "--faults", "only simulated nodes fail on demand"),
-        (args.ends_as_recorded, "--ends-as-recorded", "only simulated jobs fail on demand"),
         (estimates, "--estimate-bias and --estimate-noise", "only simulations have wrong estimates"),
         (args.bound, "--bound", "only `rota simulate` and `rota compare` compute it"),
         (args.min_run.is_some(), "--min-run", "it is an option of the head"),
@@ -158,6 +159,10 @@ fn greet(client: &mut Client, args: &DeployArgs, inputs: &Inputs) -> Result<Rule
         say("the head decides as soon as something happens, a simulation only when a round is due: start the head with --on-grid to compare them".into());
     }
     let jobs = || inputs.loads.iter().flat_map(|load| &load.workload.jobs);
+    let can_fail = args.run.faults.is_some() || args.run.mtbf.is_some();
+    if can_fail && jobs().any(|job| job.costs().checkpoint_every == Span::ZERO) {
+        say("jobs without checkpoints lose nothing in a simulation and begin again here: --checkpoint-every makes both alike".into());
+    }
     if jobs().any(|job| matches!(job.deadline, Deadline::Soft(_))) {
         say("soft deadlines are deployed as strict ones, with the first of their steps".into());
     }
@@ -188,7 +193,14 @@ fn deployed(
     let started = Instant::now();
     let jobs =
         Jobs { workload: &load.workload, profiles: &inputs.profiles, cluster: &inputs.cluster, template };
-    let stint = play::play(client, rules, &jobs, args.fast_forward, meter)?;
+    let mut breaker = breaker(client, args, rules, inputs, load)?;
+    let stint = play::play(client, rules, &jobs, args.fast_forward, &mut breaker, meter);
+    // Whatever happened, the nodes are brought back.
+    let n_faults = breaker.as_mut().map(|breaker| breaker.mend(client)).transpose();
+    let stint = stint?;
+    if let (Some(n), false) = (n_faults?, args.run.quiet) {
+        eprintln!("{}: {n} failures and returns were carried out", policy.policy);
+    }
     let (ledger, cluster) = ledger_of(&read_journal(client)?, rules, &stint)?;
     let mut parameters: toml::Table = run::load_policy(&policy.policy, &policy.set)?
         .params()
@@ -208,6 +220,31 @@ fn deployed(
     };
     let timing = Timing { wall_s: started.elapsed().as_secs_f64(), decide_s: 0.0 };
     Ok((RunResult::new(meta, timing, &load.workload, &cluster, ledger), cluster))
+}
+
+/// What is to fail on the nodes that are there, by the options of the run; nothing where nothing is to.
+fn breaker(
+    client: &mut Client,
+    args: &DeployArgs,
+    rules: &Rules,
+    inputs: &Inputs,
+    load: &Load,
+) -> Result<Option<Breaker>> {
+    if args.run.faults.is_none() && args.run.mtbf.is_none() {
+        return Ok(None);
+    }
+    let (_, cluster) = recorded(&read_journal(client)?, rules)?;
+    let faults = run::drawn_faults(&args.run, &comparison::on(inputs, load, &cluster), &load.workload)?;
+    if faults.is_empty() {
+        return Ok(None);
+    }
+    let slows = faults.iter().any(|fault| matches!(fault.change, Change::Slows { .. }));
+    if slows && args.fast_forward.is_some() {
+        bail!("--fast-forward: time that is skipped is credited at full speed, and nodes become slow here: leave one out");
+    }
+    let begin = load.workload.jobs.first().map_or(Time::ZERO, |job| job.arrival);
+    let address = client.head().to_owned();
+    Breaker::new(cluster, faults, begin, &address).map(Some)
 }
 
 pub(crate) fn read_journal(client: &mut Client) -> Result<Vec<(Time, Record)>> {

@@ -392,7 +392,7 @@ fn parse_part(text: &str) -> Result<f64, String> {
     part.ok_or_else(|| format!("`{text}` is not a part: write a number from 0 to 1"))
 }
 
-fn parse_hours(text: &str) -> Result<(f64, f64), String> {
+pub(crate) fn parse_hours(text: &str) -> Result<(f64, f64), String> {
     let parts = text.split_once("..").and_then(|(lo, hi)| Some((lo.parse().ok()?, hi.parse().ok()?)));
     let range = parts.filter(|(lo, hi): &(f64, f64)| lo < hi && hi.is_finite());
     range.ok_or_else(|| format!("`{text}` is not a range of hours: write LO..HI, as in 2400..3000"))

@@ -10,7 +10,8 @@ use rota_core::workload::Workload;
 use rota_traces::faults::{self, FaultPlan};
 use rota_traces::format::Setting;
 use rota_traces::generate::{Distance, Fit, LikeOptions, Pattern, distance};
-use rota_traces::{cluster, reshape};
+use rota_traces::assign::{Cells, assign};
+use rota_traces::{cluster, reshape, stats};
 
 use super::inputs::{InputArgs, Inputs, Load};
 use super::run::faults_help;
@@ -58,6 +59,24 @@ pub(crate) struct ShiftArgs {
     /// So much earlier; what would arrive before 0 arrives then [default: --by]
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     back: Option<Span>,
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+/// Another load, other sizes.
+#[derive(Args, Clone, Debug)]
+#[command(group = clap::ArgGroup::new("what").args(["load", "faster", "gpus"]).multiple(true).required(true))]
+pub(crate) struct ScaleArgs {
+    /// The work offered as a part of what --cluster can do while jobs arrive, e.g. 0.8: arrivals come closer together, or farther apart
+    /// [default: arrivals stay]
+    #[arg(long, value_name = "PART", conflicts_with = "faster")]
+    load: Option<f64>,
+    /// So many times as many arrivals in an hour [default: 1]
+    #[arg(long, value_name = "TIMES")]
+    faster: Option<f64>,
+    /// So many times as many GPUs for each job, rounded, at least 1 and at most what --cluster has; jobs take as long as before [default: 1]
+    #[arg(long, value_name = "TIMES")]
+    gpus: Option<f64>,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -156,6 +175,34 @@ pub(super) fn sample(args: &SampleArgs) -> Result<()> {
 pub(super) fn shift(args: &ShiftArgs) -> Result<()> {
     let later = args.by.or(args.back.map(|back| Span(-back.0))).context("--by: how much later?")?;
     rewrite(&args.write, |workload, _| Ok(reshape::shift(workload, later)))
+}
+
+pub(super) fn scale(args: &ScaleArgs) -> Result<()> {
+    for (option, number) in [("--load", args.load), ("--faster", args.faster), ("--gpus", args.gpus)] {
+        if let Some(number) = number.filter(|number| !(number.is_finite() && *number > 0.0)) {
+            bail!("{option} {number}: write a number greater than 0");
+        }
+    }
+    rewrite(&args.write, |workload, inputs| {
+        let mut scaled = Workload::clone(workload);
+        if let Some(times) = args.gpus {
+            let n_gpus = f64::from(inputs.cluster.n_gpus());
+            let cells = scaled.jobs.iter().map(|job| {
+                let gpus = (f64::from(job.gpus.asked) * times).round().clamp(1.0, n_gpus);
+                Cells::from([("gpus".to_owned(), gpus.to_string())])
+            });
+            let cells: Vec<Cells> = cells.collect();
+            scaled = assign(&scaled, &cells, &Setting::new(&inputs.cluster, &inputs.profiles))?;
+        }
+        let faster = match args.load {
+            Some(load) => load / stats::stats(&scaled, &inputs.cluster).offered_load,
+            None => args.faster.unwrap_or(1.0),
+        };
+        if !(faster.is_finite() && faster > 0.0) {
+            bail!("--load: all jobs arrive at once, so there is no load to scale");
+        }
+        Ok(reshape::speed_up(&scaled, faster))
+    })
 }
 
 pub(super) fn anonymise(args: &WriteArgs) -> Result<()> {

@@ -1,5 +1,6 @@
 //! `rota trace`: traces in and out of every format, what they hold, and what is wrong with them.
 
+mod assign;
 mod check;
 mod stats;
 
@@ -7,12 +8,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use rota_core::time::Time;
 use rota_core::workload::Workload;
 use rota_traces::format::{Format, replay, write_chronus, write_elasticflow, write_rota};
 use rota_traces::{profile, reshape};
 
-use super::inputs::{InputArgs, Inputs, Reading};
-use super::make_trace::{self, FaultArgs, GenerateArgs, MergeArgs, SampleArgs, ShiftArgs};
+use super::inputs::{InputArgs, Inputs, Reading, parse_hours};
+use super::make_trace::{self, FaultArgs, GenerateArgs, MergeArgs, SampleArgs, ScaleArgs, ShiftArgs};
 use rota_lab::report::grouped;
 use rota_lab::results::replace_file;
 
@@ -47,8 +49,10 @@ pub(crate) enum TraceCommand {
     /// Synergy's has no deadlines, Chronus' no models. `rota trace formats` lists what is read, `--to` what is written.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(WriteArgs),
-    /// Write a part of a trace: the jobs at positions LO..HI
+    /// Write a part of a trace: the jobs at some positions, or of some time
     Slice(SliceArgs),
+    /// Write a trace at another load, or with other GPU counts, as for a smaller or larger cluster
+    Scale(ScaleArgs),
     /// Write about so large a part of a trace's jobs, drawn at random
     Sample(SampleArgs),
     /// Write the jobs of several traces as one
@@ -57,6 +61,13 @@ pub(crate) enum TraceCommand {
     Shift(ShiftArgs),
     /// Write a trace without names: jobs, tenants and data sets are numbered, and time begins with the first job
     Anonymise(WriteArgs),
+    /// Give the jobs of a trace models, batch sizes, deadlines and more, by rules in a script
+    ///
+    /// Most traces do not say what their jobs train. A script of rules is asked for each job what it gets; the rules of Synergy,
+    /// ElasticFlow, Gavel, Pollux and Chronus come with Rota. Equal seeds give equal traces, and the trace that is written names the
+    /// rules, their checksum, their parameters and the seed in a last heading.
+    #[command(after_help = assign::EXAMPLES)]
+    Assign(assign::AssignArgs),
     /// Draw the failures of a cluster and write them as a table for --faults
     Faults(FaultArgs),
     /// Check a trace against a cluster; the exit code is 1 if a row makes no sense or a job can never run
@@ -120,9 +131,12 @@ pub(crate) struct WriteArgs {
 /// A part of a trace.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SliceArgs {
-    /// Positions in the order of arrival, from 0, without the last: 0..1000
-    #[arg(long, value_name = "LO..HI")]
-    jobs_range: String,
+    /// Positions in the order of arrival, from 0, without the last: 0..1000 [default: --hours]
+    #[arg(long, value_name = "LO..HI", required_unless_present = "hours", conflicts_with = "hours")]
+    jobs_range: Option<String>,
+    /// Hours of the trace in which the jobs arrive, e.g. 24..48; time then begins with the first of these [default: --jobs-range]
+    #[arg(long, value_name = "LO..HI", value_parser = parse_hours)]
+    hours: Option<(f64, f64)>,
     #[command(flatten)]
     write: WriteArgs,
 }
@@ -156,10 +170,12 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
             write(args, args.to.context("which format? For instance --to synergy or --to chronus")?)
         }
         TraceCommand::Slice(args) => slice(args),
+        TraceCommand::Scale(args) => make_trace::scale(args),
         TraceCommand::Sample(args) => make_trace::sample(args),
         TraceCommand::Merge(args) => make_trace::merge(args),
         TraceCommand::Shift(args) => make_trace::shift(args),
         TraceCommand::Anonymise(args) => make_trace::anonymise(args),
+        TraceCommand::Assign(args) => assign::run(args),
         TraceCommand::Faults(args) => make_trace::faults(args),
         TraceCommand::Check(args) => check::run(args),
         TraceCommand::Stats(args) => stats::run(args),
@@ -258,23 +274,29 @@ fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
 }
 
 fn slice(args: &SliceArgs) -> Result<()> {
-    let range = args
-        .jobs_range
-        .split_once("..")
-        .and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
-    let Some((lo, hi)) = range.filter(|(lo, hi)| lo < hi) else {
-        bail!("--jobs-range {}: write it as 0..1000", args.jobs_range)
-    };
     let write = &args.write;
     let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
     let [load] = inputs.loads.as_slice() else {
         bail!("--jobs-per-hour: a trace has one load, give one value")
     };
     let all = &load.workload;
-    let hi = hi.min(all.jobs.len());
-    if lo >= hi {
-        bail!("--jobs-range {}: the trace has {} jobs", args.jobs_range, all.jobs.len());
+    let part = match (&args.jobs_range, args.hours) {
+        (Some(range), _) => at_positions(all, range)?,
+        (None, Some((from, to))) => reshape::between(all, Time::from_secs_f64(from * 3_600.0), Time::from_secs_f64(to * 3_600.0)),
+        (None, None) => bail!("--jobs-range or --hours: which part?"),
+    };
+    if part.jobs.is_empty() {
+        let last = all.jobs.last().map_or(0.0, |job| job.arrival.as_secs_f64() / 3_600.0);
+        bail!("no job arrives in these hours: the last of {} arrives in hour {last:.1}", grouped(all.jobs.len() as u64));
     }
-    let part = reshape::select(all, |index, _| (lo..hi).contains(&index));
     write_workload(&part, &inputs, write.to.unwrap_or(Target::Rota), write.out.as_ref())
+}
+
+fn at_positions(all: &Workload, range: &str) -> Result<Workload> {
+    let ends = range.split_once("..").and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
+    let Some((lo, hi)) = ends.filter(|(lo, hi)| lo < hi) else { bail!("--jobs-range {range}: write it as 0..1000") };
+    if lo >= all.jobs.len() {
+        bail!("--jobs-range {range}: the trace has {} jobs", all.jobs.len());
+    }
+    Ok(reshape::select(all, |index, _| (lo..hi).contains(&index)))
 }

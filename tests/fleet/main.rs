@@ -1,6 +1,7 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
 mod accounts;
+mod breaking;
 mod cluster;
 mod decider;
 mod deploy;

@@ -4,6 +4,7 @@
 //! that says file, line, column, value and what was expected. Only `source` opens files; nothing here prints, reads
 //! a clock or draws a number that does not follow from a seed.
 
+pub mod assign;
 pub mod check;
 pub mod cluster;
 mod dates;

@@ -50,6 +50,29 @@ pub fn shift(workload: &Workload, later: Span) -> Workload {
     shifted
 }
 
+/// The jobs that arrive from `from` on and before `to`; time begins with the first of them, for deadlines too.
+pub fn between(workload: &Workload, from: Time, to: Time) -> Workload {
+    let part = select(workload, |_, job| (from..to).contains(&job.arrival));
+    let first = part.jobs.first().map_or(Time::ZERO, |job| job.arrival);
+    shift(&part, Time::ZERO - first)
+}
+
+/// All jobs so many times as close together; deadlines stay as far from the arrivals.
+pub fn speed_up(workload: &Workload, times: f64) -> Workload {
+    let mut faster = select(workload, |_, _| true);
+    for job in &mut faster.jobs {
+        let job = Arc::make_mut(job);
+        let moved = Time::from_secs_f64(job.arrival.as_secs_f64() / times) - job.arrival;
+        job.arrival = job.arrival + moved;
+        match &mut job.deadline {
+            Deadline::None => {}
+            Deadline::Strict(time) => *time = *time + moved,
+            Deadline::Soft(steps) => steps.iter_mut().for_each(|(time, _)| *time = *time + moved),
+        }
+    }
+    faster
+}
+
 /// All jobs of all traces, by arrival. A name that was taken by an earlier trace gets the number of its trace in front; tenants and
 /// data sets of one name are the same.
 pub fn merge(workloads: &[Workload]) -> Workload {
@@ -153,6 +176,16 @@ mod tests {
         assert_eq!(later.jobs[0].deadline.last(), Some(Time(5_100_000_000)));
         assert_eq!(later.jobs[2].deadline.first(), Some(Time(8_100_000_000)));
         assert_eq!(shift(&jobs(), Span::from_secs(-15)).jobs[0].arrival, Time::ZERO);
+    }
+
+    #[test]
+    fn a_part_in_time_begins_at_0_and_a_faster_trace_keeps_the_distance_of_its_deadlines() {
+        let part = between(&jobs(), Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
+        assert_eq!(told(&part), [("b".to_owned(), 0.0, "nlp".to_owned())]);
+        let faster = speed_up(&jobs(), 2.0);
+        assert_eq!(told(&faster).iter().map(|(_, at, _)| *at).collect::<Vec<_>>(), [5.0, 10.0, 15.0]);
+        assert_eq!(faster.jobs[0].deadline.first(), Some(Time(4_995_000_000)));
+        assert_eq!(faster.truths, jobs().truths);
     }
 
     #[test]

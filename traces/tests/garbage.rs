@@ -10,72 +10,10 @@ use rota_traces::rows::BadRows;
 use rota_traces::source::Source;
 use rota_traces::{cluster, profile};
 
-/// How many of the texts below are traces; then come three clusters, a profile and a workload.
-const N_TRACES: usize = 16;
+#[path = "../fuzz/sound.rs"]
+mod sound;
 
-/// A sound text of every format, to be spoilt.
-const SOUND: [(&str, &str); 21] = [
-    (
-        "rota.csv",
-        "job_id,arrival_s,gpus,iterations,model,deadline_s,gpu_levels,dataset,restart_s\na,0,1,10,gnmt,5:1|6:2,1-2,d:1GB@0,3\nb,1,2,20,,9,,d,\n",
-    ),
-    ("replay.trace", "0,alexnet,8.0,23349,1\n1,gnmt,126.0,26435,2\n"),
-    ("pollux.csv", "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"),
-    (
-        "log.json",
-        "[{\"vc\": \"v\", \"jobid\": \"j\", \"submitted_time\": \"2017-08-01 00:01:57\", \"attempts\": [{\"start_time\": \"2017-08-01 00:03:11\", \"end_time\": \"2017-08-02 00:45:54\", \"detail\": [{\"ip\": \"m0\", \"gpus\": [\"gpu0\"]}]}]}]",
-    ),
-    (
-        "ef.csv",
-        "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort\n0,0,7246,resnet50,5896,256,1,3930,0\n",
-    ),
-    ("itp.csv", "job_id,submission_time,duration,num_gpu\nx,2266647,604,16\n"),
-    (
-        "chronus.csv",
-        "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type\n0,u,1,10,5530,vgg16,96,5,159-189,10-8,0,soft\n",
-    ),
-    (
-        "tiresias.csv",
-        "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,606,vgg19,164,30\n1,8,30,133,vgg11,147,23\n",
-    ),
-    (
-        "shockwave.trace",
-        "LM (batch size 10)\tpython3 main.py\tlm\t--steps\t1\t134583\t1\tgns\t1\t-1.000000\t1418\t0\n",
-    ),
-    (
-        "helios.csv",
-        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n7,u1,vcA,8,64,1,COMPLETED,2020-04-01 00:04:37,2020-04-01 00:04:40,2020-04-01 01:04:40,3600,3\n",
-    ),
-    (
-        "acme.csv",
-        "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\na,u5,1,8,128,Other,FAILED,2023-03-01 00:18:22+08:00,,,117,32,936.0\n",
-    ),
-    ("pai.csv", "job_id,num_inst,submit_time,duration,num_gpu,num_cpu,user\nj1,4,5,100,0.5,6,u\n"),
-    (
-        "openb.csv",
-        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\na,12000,16384,1,460,V100|T4,LS,Running,10,110,30\n",
-    ),
-    ("swf.txt", "; Version: 2.2\n1 0 3 100 4 -1 -1 4 200 -1 1 3 1 1 1 1 -1 -1\n"),
-    (
-        "sacct.txt",
-        "JobID|User|Account|State|Submit|Start|End|AllocTRES\n17|ada|vision|COMPLETED|2026-01-01T00:01:40|2026-01-01T00:02:00|2026-01-01T01:02:00|cpu=8,gres/gpu=4\n",
-    ),
-    (
-        "sacct.json",
-        "{\"jobs\": [{\"job_id\": 17, \"user\": \"ada\", \"state\": {\"current\": [\"COMPLETED\"]}, \"time\": {\"submission\": 100, \"elapsed\": 3600}, \"tres\": {\"allocated\": [{\"type\": \"gres\", \"name\": \"gpu\", \"count\": 4}]}}]}",
-    ),
-    (
-        "c.toml",
-        "format = 1\n[[nodes]]\ncount = 4\nracks = 2\ngpu_type = \"A100\"\ngpus = 8\ncpus = 96\nmem = \"1TB\"\n",
-    ),
-    ("c.ini", "[CLUSTER]\nracks = 2\nservers_per_rack = 16\n"),
-    ("c.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,16,8,64,256"),
-    (
-        "p.toml",
-        "format = 1\n[grid]\ncpus = [1, 4]\nmem = [\"10GB\"]\nshare = { cpus = 4, mem = \"10GB\" }\n[[profile]]\nname = \"m\"\niteration_s = 0.5\nspeed = [[1], [2]]\n",
-    ),
-    ("w.toml", "format = 1\njobs = 5\njobs_per_hour = [1.0, 2.0]\nsplit = { vision = 100.0 }\n"),
-];
+use sound::{N_TRACES, SOUND};
 
 /// Words that have broken readers before, and that random characters seldom hit.
 const NASTY: [&str; 24] = [

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use rota_core::cluster::Cluster;
-use rota_core::job::Deadline;
+use rota_core::ids::TenantId;
+use rota_core::job::{Deadline, JobSpec};
+use rota_core::workload::Workload;
 use rota_test_support::need;
 use rota_traces::format::{self, ColumnMap, Imported, Setting};
 use rota_traces::generate::{PhillyRules, WorkloadOptions};
@@ -33,6 +35,27 @@ fn read(path: &Path, cluster: &Cluster, profiles: &ProfileSet) -> Result<Importe
     let source = Source::open_trace(path).map_err(|e| e.to_string())?;
     let setting = Setting { options, ..Setting::new(cluster, profiles) };
     format::read(&source, None, &setting).map_err(|e| e.to_string())
+}
+
+/// What differs when a trace is written in Rota's own format and read again: everything that a run can depend on is compared.
+fn lost_in_rotas_own_format(read: &Imported, cluster: &Cluster, profiles: &ProfileSet) -> Option<String> {
+    let text = format::write_rota(&read.workload, cluster);
+    let again = match format::read(&Source::new("again.csv", text), None, &Setting::new(cluster, profiles)) {
+        Ok(again) => again.workload,
+        Err(error) => return Some(error.to_string()),
+    };
+    let before = &read.workload;
+    if (before.jobs.len(), &before.datasets) != (again.jobs.len(), &again.datasets) {
+        return Some(format!("{} jobs became {}", before.jobs.len(), again.jobs.len()));
+    }
+    let names = |workload: &Workload, tenant: TenantId| workload.tenants[tenant.index()].clone();
+    let mut pairs = before.jobs.iter().zip(&before.truths).zip(again.jobs.iter().zip(&again.truths));
+    let differing = pairs.find(|((job, truth), (job_again, truth_again))| {
+        let same_tenant = names(before, job.tenant) == names(&again, job_again.tenant);
+        let as_before = JobSpec { tenant: job.tenant, ..JobSpec::clone(job_again) };
+        !same_tenant || **job != as_before || truth != truth_again
+    });
+    differing.map(|(was, is)| format!("{was:?} became {is:?}"))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -115,6 +138,9 @@ fn every_file_is_read_whole_or_refused_for_a_stated_reason() {
                 if (n_rows(&read), read.workload.check()) != (n, Ok(())) {
                     wrong.push(format!("{name}: {} rows of {n}, {:?}", n_rows(&read), read.workload.check()));
                 }
+                if let Some(lost) = lost_in_rotas_own_format(&read, cluster, profiles) {
+                    wrong.push(format!("{name}, written as Rota's table and read again: {lost}"));
+                }
             }
             (Err(said), Err(part)) if said.contains(part) => {}
             (Err(said), Err(part)) => wrong.push(format!("{name}: {said}, not: {part}")),
@@ -134,6 +160,8 @@ fn gpu_hours_and_counts_are_those_of_the_notes() {
     let philly = read(&folder.join("philly-pollux/philly.csv"), &cluster, &synergy).expect("sound");
     let numbers = stats(&philly.workload, &cluster);
     assert_eq!((numbers.n_jobs, numbers.gpu_hours.round()), (82_247, 978_078.0));
+    let seconds = &numbers.duration_s;
+    assert_eq!([seconds.median, seconds.mean, seconds.max].map(f64::round), [1_144.0, 13_136.0, 4_628_226.0]);
     let by_gpus: Vec<(u32, usize)> =
         numbers.by_gpus.iter().map(|(gpus, group)| (*gpus, group.n_jobs)).collect();
     assert_eq!(

@@ -51,6 +51,8 @@ use watcher::News;
 const LOST_WAIT: Duration = Duration::from_millis(500);
 /// The same after the head refused the agent: longer, because an operator has to act first.
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
+/// How long the agent's end may wait for its last message to leave.
+const GOODBYE: Duration = Duration::from_millis(20);
 /// The file in which an operator marks emulated GPUs as bad.
 const BAD_GPUS_FILE: &str = "bad-gpus";
 /// How often the length of the head's journal is put on disk, if no launch does it before.
@@ -282,7 +284,7 @@ impl Daemon {
                 open(wait);
             }
         }
-        self.leave();
+        self.leave().await;
         Ok(())
     }
 
@@ -311,10 +313,12 @@ impl Daemon {
     }
 
     /// Ends; launches go on, and the next agent finds them.
-    fn leave(&mut self) {
+    async fn leave(&mut self) {
         info!("leaving; {} launches keep running", self.launches.n_live());
         if let Some(link) = self.link.take() {
             link.close("the agent ends");
+            // The message leaves when the connection's task runs next; without it the head would wait for heartbeats.
+            tokio::time::sleep(GOODBYE).await;
         }
     }
 

@@ -2,6 +2,9 @@
 //! cluster run on a laptop. In everything else it behaves like a job: it reports progress, writes checkpoints, stops when
 //! asked, fails when its GPU memory does not fit, and shares a GPU in time slices. CPU time, memory and reads are real in
 //! the proportion that `--burn` gives; by default there are none.
+//!
+//! Two files let an operator, or `rota deploy --faults`, break it: `node-speed` in the agent's run directory holds the part of its speed
+//! that a slow node works at, and `lost` in a checkpoint folder says that the checkpoint counts, not what the head believes.
 
 mod burn;
 mod gpu;
@@ -13,6 +16,13 @@ use rota_core::time::Span;
 use rota_traces::units::Bytes;
 
 pub use run::{EmulateError, run};
+
+/// The file with the part of its speed that a node works at, in the agent's run directory.
+pub const NODE_SPEED_FILE: &str = "node-speed";
+/// The file that marks a checkpoint folder whose checkpoints were lost.
+pub const LOST_FILE: &str = "lost";
+/// The checkpoint of an emulated job, in its folder.
+pub const CHECKPOINT_FILE: &str = "emulated.json";
 
 /// Speed, length and costs of an emulated job.
 #[derive(Args, Clone, Debug)]
@@ -44,6 +54,9 @@ pub struct EmulateOptions {
     /// Time between checkpoints, of the job's time; 0 writes none unless asked
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = Span::parse)]
     pub checkpoint_every: Span,
+    /// Exit code after the last iteration: a job that fails as a trace records it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub exit_code: u8,
     /// GPU memory the job needs [default: the profile's]
     #[arg(long, value_name = "BYTES")]
     pub gpu_memory: Option<Bytes>,

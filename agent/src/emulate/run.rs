@@ -12,7 +12,7 @@ use rota_traces::error::InputError;
 use rota_traces::profile::{self, ProfileEntry};
 use rota_traces::units::Bytes;
 
-use super::EmulateOptions;
+use super::{CHECKPOINT_FILE, EmulateOptions, LOST_FILE, NODE_SPEED_FILE};
 use super::burn::{self, Load};
 use super::gpu::{EmulatedGpu, GpuError, PERIOD};
 use crate::clock::monotonic_s;
@@ -84,7 +84,8 @@ struct Surroundings {
 
 /// Runs to the last iteration, or until it is asked to stop.
 pub fn run(options: &EmulateOptions) -> Result<(), EmulateError> {
-    let around = Surroundings::read();
+    let mut around = Surroundings::read();
+    around.done = around.kept();
     let to_do = options.iterations.unwrap_or(around.iterations);
     if to_do <= 0.0 {
         return Err(EmulateError::NoIterations);
@@ -115,10 +116,16 @@ pub fn run(options: &EmulateOptions) -> Result<(), EmulateError> {
         checkpointed: around.done,
         to_do,
         rate,
+        node_speed: around.node_speed(),
         around,
     };
     println!("emulating {to_do} iterations from {} at {rate:.4}/s, time x{}", job.iterations, job.time_scale);
-    job.train(&gpus, delay, options.checkpoint_every)
+    let next = job.train(&gpus, delay, options.checkpoint_every)?;
+    if let (Next::GoOn, code @ 1..) = (next, options.exit_code) {
+        println!("ending with exit code {code}, as asked");
+        std::process::exit(code.into());
+    }
+    Ok(())
 }
 
 struct Job {
@@ -127,8 +134,10 @@ struct Job {
     iterations: f64,
     checkpointed: f64,
     to_do: f64,
-    /// Iterations per second of the job's time.
+    /// Iterations per second of the job's time, on a node at full speed.
     rate: f64,
+    /// The part of its speed that the node works at.
+    node_speed: f64,
     time_scale: f64,
     checkpoint_cost: Span,
 }
@@ -139,7 +148,8 @@ enum Next {
 }
 
 impl Job {
-    fn train(&mut self, gpus: &[EmulatedGpu], delay: Span, every: Span) -> Result<(), EmulateError> {
+    /// Trains to the last iteration (then it would go on), or until it is stopped.
+    fn train(&mut self, gpus: &[EmulatedGpu], delay: Span, every: Span) -> Result<Next, EmulateError> {
         let mut resumed = Instant::now() + self.real(delay);
         let mut next_checkpoint = (every > Span::ZERO).then(|| resumed + self.real(every));
         let shared = gpus.first().filter(|_| self.around.share < 1.0);
@@ -149,7 +159,7 @@ impl Job {
             let heard = match shared {
                 Some(gpu) if resumed <= Instant::now() => {
                     gpu.slice(self.around.share);
-                    self.iterations += PERIOD.as_secs_f64() * self.time_scale * self.rate;
+                    self.iterations += PERIOD.as_secs_f64() * self.time_scale * self.speed();
                     self.receive(Duration::ZERO)
                 }
                 _ => self.receive(wait),
@@ -157,16 +167,17 @@ impl Job {
             let now = Instant::now();
             if shared.is_none() && now > resumed {
                 let past_s = (now - resumed).as_secs_f64();
-                self.iterations += past_s * self.time_scale * self.rate;
+                self.iterations += past_s * self.time_scale * self.speed();
                 resumed = now;
             }
             // A sleep may last too long, but the last iteration counts as done when it was due.
-            let late_s = (self.iterations - self.to_do).max(0.0) / self.rate / self.time_scale;
+            let late_s = (self.iterations - self.to_do).max(0.0) / self.speed() / self.time_scale;
             self.iterations = self.iterations.min(self.to_do);
+            self.node_speed = self.around.node_speed();
             self.report(late_s);
             for message in heard {
                 match self.obey(&message)? {
-                    Next::Stop => return Ok(()),
+                    Next::Stop => return Ok(Next::Stop),
                     // A checkpoint takes time in which nothing is computed.
                     Next::GoOn => resumed = resumed.max(Instant::now()),
                 }
@@ -179,12 +190,17 @@ impl Job {
         }
         self.write_checkpoint()?;
         println!("done: {} iterations", self.iterations);
-        Ok(())
+        Ok(Next::GoOn)
+    }
+
+    /// Iterations per second as the node is now.
+    fn speed(&self) -> f64 {
+        self.rate * self.node_speed
     }
 
     /// Time until the end, the next report or the next checkpoint, whichever comes first.
     fn until_something(&self, resumed: Instant, next_checkpoint: Option<Instant>) -> Duration {
-        let left_s = (self.to_do - self.iterations) / self.rate / self.time_scale;
+        let left_s = (self.to_do - self.iterations) / self.speed() / self.time_scale;
         let every = self.around.report_every;
         let end = Duration::try_from_secs_f64(left_s).unwrap_or(every);
         let end = resumed.saturating_duration_since(Instant::now()) + end;
@@ -228,7 +244,7 @@ impl Job {
     /// The first rank writes the checkpoint; every rank reports it.
     fn write_checkpoint(&mut self) -> Result<(), EmulateError> {
         if let Some(dir) = self.around.checkpoint_dir.as_ref().filter(|_| self.around.rank == 0) {
-            let path = dir.join("emulated.json");
+            let path = dir.join(CHECKPOINT_FILE);
             let text = serde_json::json!({ "iterations": self.iterations }).to_string();
             std::fs::create_dir_all(dir)
                 .and_then(|()| std::fs::write(&path, text))
@@ -317,6 +333,22 @@ impl Surroundings {
                 Duration::from_secs_f64(seconds.clamp(LEAST_REPORT_EVERY_S, REPORT_EVERY.as_secs_f64()))
             }),
         }
+    }
+
+    /// Iterations of earlier launches: what the head says or, where checkpoints were lost, what the checkpoint has.
+    fn kept(&self) -> f64 {
+        let Some(dir) = self.checkpoint_dir.as_ref().filter(|dir| dir.join(LOST_FILE).exists()) else {
+            return self.done;
+        };
+        let text = std::fs::read_to_string(dir.join(CHECKPOINT_FILE)).unwrap_or_default();
+        let checkpoint: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        checkpoint["iterations"].as_f64().filter(|done| *done > 0.0).map_or(0.0, |done| done.min(self.done))
+    }
+
+    /// The part of its speed that the node works at; all of it where nothing else is written.
+    fn node_speed(&self) -> f64 {
+        let text = std::fs::read_to_string(self.run_dir.join(NODE_SPEED_FILE)).unwrap_or_default();
+        text.trim().parse().ok().filter(|speed| (0.001..=1.0).contains(speed)).unwrap_or(1.0)
     }
 
     fn shape(&self, batch: u32) -> Shape<'_> {

@@ -17,6 +17,8 @@ pub enum Role {
     Model,
     /// Batches of runs.
     Study,
+    /// What jobs of a trace get that lack it.
+    Rules,
 }
 
 impl Role {
@@ -29,6 +31,7 @@ impl Role {
             Role::Placement => "placement",
             Role::Model => "models",
             Role::Study => "studies",
+            Role::Rules => "rules",
         }
     }
 }
@@ -88,6 +91,12 @@ shipped! {
         "synergy-1" "synergy-6" "synergy-7" "synergy-8" "synergy-9" "synergy-10" "synergy-11" "synergy-12"
         "elasticflow-6a" "elasticflow-6b" "elasticflow-7" "elasticflow-8a" "elasticflow-8b" "elasticflow-9"
         "elasticflow-10" "elasticflow-11" "elasticflow-order" "deadlines" "tune";
+}
+
+shipped! {
+    /// Every script of rules for traces that comes with Rota.
+    RULES
+    Rules "rules": "synergy" "sensitivity" "elasticflow" "gavel" "pollux" "chronus";
 }
 
 /// What admission or a model by itself is joined to: (it, the parts that keep what it promises or ask for it).

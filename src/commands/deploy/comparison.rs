@@ -27,7 +27,16 @@ pub(super) fn simulated(
         set: run::own_set(policy, &args.set)?,
         ..args.clone()
     };
-    let inputs = Inputs {
+    let inputs = on(inputs, load, cluster);
+    let mut result = run::single(&args, &inputs)?;
+    result.meta.policy = format!("{policy} simulated");
+    result.summary.policy.clone_from(&result.meta.policy);
+    Ok(result)
+}
+
+/// One load of the inputs, on another cluster.
+pub(super) fn on(inputs: &Inputs, load: &Load, cluster: &Arc<Cluster>) -> Inputs {
+    Inputs {
         cluster: Arc::clone(cluster),
         loads: vec![Load {
             jobs_per_hour: load.jobs_per_hour,
@@ -41,11 +50,7 @@ pub(super) fn simulated(
         seed: inputs.seed,
         files: inputs.files.clone(),
         name: inputs.name.clone(),
-    };
-    let mut result = run::single(&args, &inputs)?;
-    result.meta.policy = format!("{policy} simulated");
-    result.summary.policy.clone_from(&result.meta.policy);
-    Ok(result)
+    }
 }
 
 /// Figures of a deployment and of its simulation.

@@ -8,18 +8,21 @@ use rota_core::cluster::Cluster;
 use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::time::{Span, Time};
-use rota_core::workload::Workload;
+use rota_core::workload::{Truth, Workload};
 use rota_traces::profile::ProfileSet;
-use rota_transport::message::{JobConditions, JobRequest, JobStart, Status, WhichJobs};
+use rota_transport::message::{JobConditions, JobRequest, JobStart, Launcher, Status, WhichJobs};
 use rota_transport::value::{Iterations, Text, Wait};
 
 use super::super::live::{Client, Template, fetch_jobs, submit_jobs};
 use super::super::progress::Meter;
+use super::faults::Breaker;
 use rota_head::Rules;
 use rota_head::ledger::Stint;
 
 /// Jobs that arrive exactly when a round is due are submitted this many real seconds before it, so that the round sees them.
 const LEAD_S: f64 = 0.1;
+/// What jobs exit with that end as a trace records failures.
+const FAILED: u8 = 1;
 /// How often the head is asked which jobs have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
@@ -29,6 +32,7 @@ pub(super) fn play(
     rules: &Rules,
     jobs: &Jobs<'_>,
     fast_forward: Option<u32>,
+    breaker: &mut Option<Breaker>,
     meter: &Meter,
 ) -> Result<Stint> {
     let workload = jobs.workload;
@@ -40,9 +44,12 @@ pub(super) fn play(
     let (mut first, mut open, mut next_look) = (None, BTreeSet::new(), Instant::now());
     while coming.peek().is_some() || !open.is_empty() {
         let now = Time((clock.now() - origin).0);
+        if let Some(breaker) = breaker {
+            breaker.break_what_is_due(client, now)?;
+        }
         let mut due = Vec::new();
         while let Some((spec, truth)) = coming.next_if(|(spec, _)| spec.arrival <= now) {
-            due.push(jobs.request(spec, truth.work)?);
+            due.push(jobs.request(spec, truth)?);
         }
         if !due.is_empty() {
             let ids = submit_jobs(client, due)?;
@@ -61,7 +68,9 @@ pub(super) fn play(
             clock = HeadClock::read(client)?;
         }
         if let Some(n_iterations) = fast_forward {
-            let next = coming.peek().map(|(spec, _)| origin + (spec.arrival - Time::ZERO));
+            let arrival = coming.peek().map(|(spec, _)| spec.arrival);
+            let fault = breaker.as_ref().and_then(Breaker::next_time);
+            let next = arrival.into_iter().chain(fault).min().map(|time| origin + (time - Time::ZERO));
             // Without arrivals, rounds and ends decide how far.
             let until = next.unwrap_or_else(|| clock.now() + Span::from_secs(86_400));
             clock = HeadClock::of(&client.fast_forward(until, n_iterations)?);
@@ -116,11 +125,15 @@ pub(super) struct Jobs<'a> {
 }
 
 impl Jobs<'_> {
-    fn request(&self, spec: &JobSpec, work: f64) -> Result<JobRequest> {
+    fn request(&self, spec: &JobSpec, truth: &Truth) -> Result<JobRequest> {
+        let work = truth.work;
         let costs = spec.costs();
         let deadline =
             spec.deadline.first().map(|deadline| Wait::new(deadline - spec.arrival)).transpose()?;
-        let start: JobStart = self.template.start(spec, work)?;
+        let mut start: JobStart = self.template.start(spec, work)?;
+        if truth.end.is_premature() && start.launcher == Launcher::Emulated {
+            start.argv.push(Text::new(format!("--exit-code={FAILED}"))?);
+        }
         let tenant = self.workload.tenants.get(spec.tenant.index());
         let gpu_type = spec.gpu_type.and_then(|id| self.cluster.gpu_types().get(id.index()));
         // A job of no model works a second in a second, here as there.

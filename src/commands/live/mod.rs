@@ -26,9 +26,9 @@ pub(crate) use head::HeadRunArgs;
 pub(crate) use join::JoinArgs;
 pub(crate) use pki::PkiCommand;
 pub(crate) use replay::ReplayArgs;
-pub(crate) use show::fetch_jobs;
+pub(crate) use show::{fetch_jobs, fetch_nodes};
 pub(crate) use submit::{SubmitArgs, Template, requests as job_requests, submit as submit_jobs};
-pub(crate) use up::{UpArgs, agent_program};
+pub(crate) use up::{AgentProcess, UpArgs, agent_program, local_agents};
 pub(crate) use wait::wait as wait_for_jobs;
 
 use change::{DrainArgs, PriorityArgs, SelectionArgs};

@@ -122,19 +122,21 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     for quota in &args.quota {
         head.args(["--quota", quota]);
     }
-    pids.push(spawn(&mut head, &home.join("head.log"))?);
+    pids.push(spawn(&mut head, &home.join("head.log"))?.id());
     for (index, has) in nodes.iter().enumerate() {
         let name = format!("node{index}");
         let mut node = Command::new(&agent);
         node.args(["--head", &address, "--address", "127.0.0.1", "--log", &args.log]).args(has);
         // Whoever holds the only user's certificate is the user who started the cluster.
         node.args(["--jobs-as", "self"]);
+        // Their GPUs fail when a file says so: looking costs nothing.
+        node.args(["--health-every", "250ms"]);
         node.arg("--identity").arg(issue(Role::Agent, &name)?);
         node.arg("--run-dir").arg(home.join("agents").join(&name));
         if !args.copy_checkpoints {
             node.arg("--checkpoint-dir").arg(home.join("checkpoints"));
         }
-        pids.push(spawn(&mut node, &home.join(format!("{name}.log")))?);
+        pids.push(spawn(&mut node, &home.join(format!("{name}.log")))?.id());
     }
     let text: String = pids.iter().map(|pid| format!("{pid}\n")).collect();
     fs::write(home.join("pids"), text)?;
@@ -182,6 +184,112 @@ fn nodes(args: &UpArgs) -> Result<Vec<Vec<String>>> {
     Ok(cluster.nodes().iter().map(node).collect())
 }
 
+/// An agent that `rota up` started, with what it takes to end and start it.
+pub(crate) struct AgentProcess {
+    /// Its folder, in which it keeps its launches and looks for files of an operator.
+    pub(crate) run_dir: PathBuf,
+    pid: u32,
+    /// Its own, where this program started it again: it is waited for.
+    child: Option<std::process::Child>,
+    command: Vec<String>,
+    home: PathBuf,
+    log: PathBuf,
+    /// Its line in the list of processes.
+    index: usize,
+}
+
+/// The agents of the cluster that was started here and whose head has this address, by name, with its home.
+pub(crate) fn local_agents(address: &str) -> Result<(PathBuf, Vec<(String, AgentProcess)>)> {
+    let home = home()?;
+    let path = home.join("client.toml");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let file: ClientFile = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    if file.head != address {
+        bail!("the cluster in {} has its head at {}, not at {address}", home.display(), file.head);
+    }
+    let path = home.join("pids");
+    let pids = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let agents = pids.lines().enumerate().skip(1).map(|(index, line)| {
+        let pid = line.trim().parse().with_context(|| format!("{}: {line}", path.display()))?;
+        let name = format!("node{}", index - 1);
+        let command = fs::read(format!("/proc/{pid}/cmdline")).with_context(|| format!("{name}: process {pid}"))?;
+        let command = command.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+        let command = command.map(|part| String::from_utf8_lossy(part).into_owned()).collect();
+        let (run_dir, log) = (home.join("agents").join(&name), home.join(format!("{name}.log")));
+        Ok((name, AgentProcess { run_dir, pid, child: None, command, home: home.clone(), log, index }))
+    });
+    let agents = agents.collect::<Result<Vec<_>>>()?;
+    Ok((home, agents))
+}
+
+impl AgentProcess {
+    /// Whether it runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        is_ours(self.pid)
+    }
+
+    /// Ends it and everything that runs on its node, as when the power fails. It hangs up first: nobody has to wait for its silence.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        let below = descendants(self.pid);
+        end_process(self.pid);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while self.is_alive() && Instant::now() < limit {
+            if let Some(child) = &mut self.child {
+                let _ = child.try_wait();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Shims and jobs outlive their agent.
+        for pid in below.into_iter().chain([self.pid]) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        match self.is_alive() {
+            true => bail!("process {} does not end", self.pid),
+            false => Ok(()),
+        }
+    }
+
+    /// Starts it again.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        let (program, args) = self.command.split_first().context("an agent without a program")?;
+        let child = spawn(Command::new(program).args(args), &self.log)?;
+        self.pid = child.id();
+        self.child = Some(child);
+        // `rota up --stop` ends what the list names.
+        let path = self.home.join("pids");
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let line = |(index, line): (usize, &str)| match index == self.index {
+            true => format!("{}\n", self.pid),
+            false => format!("{line}\n"),
+        };
+        let text: String = text.lines().enumerate().map(line).collect();
+        rota_lab::results::replace_file(&path, text.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// All processes that come from one, in any generation.
+fn descendants(pid: u32) -> Vec<u32> {
+    let parent_of = |entry: fs::DirEntry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold anything.
+        let parent = stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()?;
+        Some((pid, parent))
+    };
+    let all: Vec<(u32, u32)> = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(parent_of).collect();
+    let (mut found, mut next) = (Vec::new(), vec![pid]);
+    while let Some(parent) = next.pop() {
+        let children = all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid);
+        let children: Vec<u32> = children.collect();
+        found.extend(&children);
+        next.extend(children);
+    }
+    found
+}
+
 fn wait_until_ready(n_agents: usize, home: &Path, address: &str, user: &Path) -> Result<()> {
     let (address, user) = (Some(address.to_owned()), Some(user.to_owned()));
     let head = HeadArgs { head: address, credentials: user, ..HeadArgs::default() };
@@ -223,14 +331,13 @@ fn free_port() -> Result<u16> {
         .context("no UDP port of loopback is free")
 }
 
-fn spawn(command: &mut Command, log: &Path) -> Result<u32> {
+fn spawn(command: &mut Command, log: &Path) -> Result<std::process::Child> {
     use std::os::unix::process::CommandExt as _;
     let out = File::options().create(true).append(true).open(log)?;
     let errors = out.try_clone()?;
     // In a process group of its own, so that Ctrl-C in the terminal does not reach it.
     command.stdin(Stdio::null()).stdout(out).stderr(errors).process_group(0);
-    let child = command.spawn().with_context(|| format!("{:?}", command.get_program()))?;
-    Ok(child.id())
+    command.spawn().with_context(|| format!("{:?}", command.get_program()))
 }
 
 /// Stops the jobs after a checkpoint, then the head and the agents; jobs continue at the next start.

@@ -122,7 +122,9 @@ mod tests {
             let table: &[(&str, usize)] = match script.role {
                 Role::Policy => &ORDERS,
                 Role::Allocation => &ALLOCATIONS,
-                Role::Admission | Role::Placement | Role::Model | Role::Study => continue,
+                Role::Admission | Role::Placement | Role::Model | Role::Study | Role::Rules => {
+                    continue;
+                },
             };
             assert!(table.iter().any(|(name, _)| *name == script.name), "{} has none", script.name);
         }

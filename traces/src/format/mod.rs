@@ -47,7 +47,8 @@ pub use mapped::ColumnMap;
 pub(crate) use mapped::in_seconds;
 pub(crate) use models::Models;
 pub use models::PLAIN;
-pub use write_rota::write as write_rota;
+pub(crate) use write_rota::write_changed as write_rota_changed;
+pub use write_rota::{write as write_rota, write_remarked as write_rota_remarked};
 
 /// What readers need to know in addition to the file.
 #[derive(Clone, Debug)]

@@ -10,20 +10,45 @@ use crate::jobs::NO_TENANT;
 
 /// Writes Rota's trace.
 pub fn write(workload: &Workload, cluster: &Cluster) -> String {
-    let jobs = || workload.jobs.iter().zip(&workload.truths);
-    let cell = |column: &str, (job, truth): (&std::sync::Arc<JobSpec>, &Truth)| {
-        cell(workload, cluster, column, job, truth)
+    table(workload, cluster, None, |_, _, cell| cell)
+}
+
+/// The same with a remark about the whole of it: the heading of a last column, without cells.
+pub fn write_remarked(workload: &Workload, cluster: &Cluster, remark: &str) -> String {
+    table(workload, cluster, Some(remark), |_, _, cell| cell)
+}
+
+/// The same with cells changed: `change` is given the column, the position of the job and its cell.
+pub(crate) fn write_changed(
+    workload: &Workload,
+    cluster: &Cluster,
+    change: impl Fn(&str, usize, String) -> String,
+) -> String {
+    table(workload, cluster, None, change)
+}
+
+fn table(
+    workload: &Workload,
+    cluster: &Cluster,
+    remark: Option<&str>,
+    change: impl Fn(&str, usize, String) -> String,
+) -> String {
+    let jobs = || workload.jobs.iter().zip(&workload.truths).enumerate();
+    let cell = |column: &str, (index, (job, truth)): (usize, (&std::sync::Arc<JobSpec>, &Truth))| {
+        change(column, index, cell(workload, cluster, column, job, truth))
     };
     let is_needed = |column: &&&str| {
         let always = ["job_id", "arrival_s", "gpus", "iterations"];
         always.contains(*column) || jobs().any(|job| !cell(column, job).is_empty())
     };
     let columns: Vec<&str> = COLUMNS.iter().filter(is_needed).copied().collect();
+    let remarked = remark.map(|remark| format!("#{remark}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut write = || -> Result<(), csv::Error> {
-        writer.write_record(&columns)?;
+        writer.write_record(columns.iter().copied().chain(remarked.as_deref()))?;
         for job in jobs() {
-            writer.write_record(columns.iter().map(|column| cell(column, job)))?;
+            let cells = columns.iter().map(|column| cell(column, job));
+            writer.write_record(cells.chain(remarked.iter().map(|_| String::new())))?;
         }
         Ok(writer.flush()?)
     };

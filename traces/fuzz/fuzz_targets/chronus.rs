@@ -1,0 +1,5 @@
+//! `chronus` under libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rota_traces_fuzz::run("chronus", bytes));

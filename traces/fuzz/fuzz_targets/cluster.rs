@@ -1,0 +1,5 @@
+//! `cluster` under libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rota_traces_fuzz::run("cluster", bytes));

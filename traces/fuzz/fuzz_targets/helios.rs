@@ -1,0 +1,5 @@
+//! `helios` under libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rota_traces_fuzz::run("helios", bytes));
