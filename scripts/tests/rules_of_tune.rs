@@ -69,13 +69,18 @@ fn who_is_raised_first_is_a_rule_of_the_script() {
 }
 
 #[test]
-fn by_gain_the_job_that_gains_most_from_each_cpu_is_raised_first() {
-    changes(
-        "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\njob first gpus=1 cpus=3:1,9:1.5 mem=20\njob keen gpus=1 cpus=3:1,6:2 mem=20\n",
-        ("param(\"raise\", \"order\"", "param(\"raise\", \"gain\""),
-        // The first gains .5 from 6 CPUs, keen 1 from 3.
-        ("first 0[0] 9c 20g, keen 0[1] 3c 20g", "first 0[0] 6c 20g, keen 0[1] 6c 20g"),
-    );
+fn by_gain_the_job_that_gains_most_from_each_cpu_is_raised_first_among_those_of_equal_priority() {
+    let by_gain = ("param(\"raise\", \"order\"", "param(\"raise\", \"gain\"");
+    let world = |priority: u32| {
+        format!(
+            "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\njob first gpus=1 cpus=3:1,9:1.5 mem=20 priority={priority}\n\
+             job keen gpus=1 cpus=3:1,6:2 mem=20\n"
+        )
+    };
+    let by_order = "first 0[0] 9c 20g, keen 0[1] 3c 20g";
+    // The first gains .5 from 6 CPUs, keen 1 from 3.
+    changes(&world(0), by_gain, (by_order, "first 0[0] 6c 20g, keen 0[1] 6c 20g"));
+    changes(&world(1), by_gain, (by_order, by_order));
 }
 
 #[test]
