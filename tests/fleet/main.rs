@@ -1,8 +1,6 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
 mod accounts;
-#[path = "../play/browser.rs"]
-mod browser;
 mod cluster;
 mod decider;
 mod deploy;
@@ -19,11 +17,8 @@ mod memory;
 mod network;
 mod operate;
 mod oracle;
-mod page;
 mod patience;
 mod profile;
-#[path = "../play/readable.rs"]
-mod readable;
 mod relay;
 mod restores;
 mod roles;
