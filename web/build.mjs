@@ -1,23 +1,29 @@
-// Makes dist/ from src/: one script, one style sheet, the page, the licences of what is bundled, and a hash of the sources, with
-// which a test of rota-play says when dist/ is stale. The same sources give the same bytes.
+// Makes dist/ from src/: for each page (rota play, the live cluster) one script, one style sheet and the page; the licences of what is
+// bundled; and hashes of the sources and of what was made, with which a test of rota-play says when dist/ is stale or was changed by
+// hand. The same sources give the same bytes: `node build.mjs --check` makes them again and compares.
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { build } from "esbuild";
 
-rmSync("dist", { recursive: true, force: true });
-mkdirSync("dist");
+const isCheck = process.argv.includes("--check");
+const dist = isCheck ? mkdtempSync(join(tmpdir(), "rota-web-")) : "dist";
+if (!isCheck) rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist, { recursive: true });
 
 const { metafile } = await build({
-  entryPoints: { app: "src/main.ts" },
+  entryPoints: { app: "src/main.ts", live: "src/live/main.ts" },
   bundle: true,
   minify: true,
   format: "esm",
   target: "es2022",
-  outdir: "dist",
+  outdir: dist,
   metafile: true,
   legalComments: "none",
 });
-writeFileSync("dist/index.html", readFileSync("src/index.html"));
+writeFileSync(join(dist, "index.html"), readFileSync("src/index.html"));
+writeFileSync(join(dist, "live.html"), readFileSync("src/live/live.html"));
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {
@@ -32,11 +38,23 @@ const licences = [...packages].sort().map((name) => {
   return `${name} ${version} (${license})\n\n${readFileSync(`${folder}/${file}`, "utf8").trim()}\n`;
 });
 const rule = `\n${"-".repeat(80)}\n\n`;
-writeFileSync("dist/LICENSES.txt", `Code of others in app.js and app.css.\n${rule}${licences.join(rule)}`);
+writeFileSync(join(dist, "LICENSES.txt"), `Code of others in the scripts and style sheets.\n${rule}${licences.join(rule)}`);
 
-const sources = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"];
-sources.push(...readdirSync("src").map((name) => `src/${name}`));
-const hash = createHash("sha256");
-for (const name of sources.sort()) hash.update(name).update("\0").update(readFileSync(name)).update("\0");
-writeFileSync("dist/sources.sha256", `${hash.digest("hex")}\n`);
-console.log(`${packages.size} packages bundled`);
+const files = (folder) => readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => `${entry.parentPath}/${entry.name}`);
+const hash = (names, base) => {
+  const all = createHash("sha256");
+  for (const name of names.sort()) all.update(name).update("\0").update(readFileSync(join(base, name))).update("\0");
+  return all.digest("hex");
+};
+const sources = hash(["build.mjs", "package.json", "package-lock.json", "tsconfig.json", ...files("src")], ".");
+const made = hash(readdirSync(dist), dist);
+writeFileSync(join(dist, "sources.sha256"), `${sources}  sources\n${made}  bundle\n`);
+
+if (isCheck) {
+  const names = [...new Set([...readdirSync(dist), ...readdirSync("dist")])].sort();
+  const read = (folder, name) => { try { return readFileSync(join(folder, name)); } catch { return Buffer.alloc(0); } };
+  const other = names.filter((name) => !read(dist, name).equals(read("dist", name)));
+  rmSync(dist, { recursive: true, force: true });
+  if (other.length) { console.error(`dist/ is not what its sources make: ${other.join(", ")}; run npm run build`); process.exit(1); }
+  console.log(`${names.length} files are what their sources make`);
+} else console.log(`${packages.size} packages bundled`);

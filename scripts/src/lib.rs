@@ -31,6 +31,7 @@ pub use language::parameters::{Domain, Parameter, SetError, Value};
 pub use language::{memory, reference};
 pub use models::{fairness, optimum, shares};
 pub use policy::ScriptPolicy;
+pub use policy::account::{Account, OrderKey, StageCost};
 pub use policy::compose::{FindText, FindTextError, Source};
 pub use policy::part::Stage;
 pub use policy::shipped;

@@ -23,7 +23,7 @@ use crate::access::{Access, guard};
 use crate::bench::Choices;
 use crate::parts::SaveError;
 use crate::session::{Question, Session};
-use crate::{assets, explain, rounds, timeline};
+use crate::{assets, explain, rounds, take, timeline};
 
 /// The largest request: the texts of a policy.
 const MAX_BODY: usize = 2 << 20;
@@ -44,6 +44,7 @@ pub(crate) fn router(session: Arc<Session>, access: Access) -> Router {
         .route("/api/save", post(save))
         .route("/api/same", post(same))
         .route("/api/report", post(report))
+        .route("/api/folder", post(folder))
         .route("/api/explain", post(explain_job))
         .route("/api/difference", post(first_difference))
         .route("/api/round", post(round))
@@ -236,17 +237,28 @@ async fn report(State(session): Shared, body: Bytes) -> Response {
     let Some(shown) = session.shown(which.id) else {
         return refuse(StatusCode::GONE, "another result is shown by now");
     };
-    let made = tokio::task::spawn_blocking(move || {
-        let runs = shown.results.iter().map(|result| (**result).clone()).collect();
-        let sources = shown.contenders.iter().flat_map(|contender| contender.sources.clone()).collect();
-        let results = session.bench.results(&shown.question.choices, &session.uploads(), sources, runs)?;
-        rota_lab::report::to_html(&results).map_err(|error| error.to_string())
-    });
+    let made = tokio::task::spawn_blocking(move || take::report(&session, &shown));
     match made.await {
         // It is saved as a file: shown here, its inline style and script would be refused.
         Ok(Ok(page)) => ([(header::CONTENT_TYPE, "application/octet-stream")], page).into_response(),
         Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the report cannot be made"),
+    }
+}
+
+/// The result folder of the runs that are shown, packed into one file.
+async fn folder(State(session): Shared, body: Bytes) -> Response {
+    let which: Which = match parse(&body) {
+        Ok(which) => which,
+        Err(response) => return *response,
+    };
+    let Some(shown) = session.shown(which.id) else {
+        return refuse(StatusCode::GONE, "another result is shown by now");
+    };
+    match tokio::task::spawn_blocking(move || take::folder(&session, &shown)).await {
+        Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, "application/zip")], bytes).into_response(),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the results cannot be packed"),
     }
 }
 
@@ -277,22 +289,26 @@ async fn explain_job(State(session): Shared, body: Bytes) -> Response {
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OnePolicy {
+struct TwoPolicies {
     id: u64,
     policy: usize,
+    other: usize,
 }
 
-/// Where the edited policy and another part.
+/// Where two policies part.
 async fn first_difference(State(session): Shared, body: Bytes) -> Response {
-    let asked: OnePolicy = match parse(&body) {
+    let asked: TwoPolicies = match parse(&body) {
         Ok(asked) => asked,
         Err(response) => return *response,
     };
-    let shown = session.shown(asked.id);
-    match shown.map(|shown| explain::first_difference(&shown, asked.policy)) {
-        Some(Ok(text)) => answer(json!({ "text": text })),
-        Some(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
-        None => refuse(StatusCode::GONE, "another result is shown by now"),
+    let Some(shown) = session.shown(asked.id) else {
+        return refuse(StatusCode::GONE, "another result is shown by now");
+    };
+    let found = move || explain::first_difference(&shown, asked.policy, asked.other);
+    match tokio::task::spawn_blocking(found).await {
+        Ok(Ok(found)) => answer(found),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the policies cannot be compared"),
     }
 }
 
@@ -302,6 +318,8 @@ struct OneRound {
     id: u64,
     policy: usize,
     decision: usize,
+    /// The last decision by this time, instead.
+    by_time_s: Option<f64>,
     /// The next decision that changes something for this job, instead.
     next_of: Option<String>,
 }
@@ -316,9 +334,10 @@ async fn round(State(session): Shared, body: Bytes) -> Response {
         return refuse(StatusCode::GONE, "another result is shown by now");
     };
     let told = tokio::task::spawn_blocking(move || {
-        let decision = match &asked.next_of {
-            Some(job) => rounds::next_change(&shown, asked.policy, asked.decision, job)?,
-            None => asked.decision,
+        let decision = match (&asked.next_of, asked.by_time_s) {
+            (Some(job), _) => rounds::next_change(&shown, asked.policy, asked.decision, job)?,
+            (None, Some(time_s)) => rounds::by_time(&shown, asked.policy, time_s)?,
+            (None, None) => asked.decision,
         };
         rounds::at(&shown, asked.policy, decision)
     });

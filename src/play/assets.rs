@@ -40,37 +40,60 @@ mod tests {
         let mut found: Vec<PathBuf> = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"]
             .map(|name| web.join(name))
             .into();
-        let entries = fs::read_dir(web.join("src")).expect("sources");
-        found.extend(entries.map(|entry| entry.expect("an entry").path()));
-        found.sort();
+        let mut folders = vec![web.join("src")];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(folder).expect("sources").map(|entry| entry.expect("an entry").path());
+            let (inner, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+            folders.extend(inner);
+            found.extend(files);
+        }
+        // As text, because that is how the builder orders them.
+        found.sort_by_key(|path| path.to_string_lossy().into_owned());
         found
+    }
+
+    /// Names and contents, as `web/build.mjs` hashes them.
+    fn hash(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> String {
+        let mut hash = Sha256::new();
+        for (name, bytes) in files {
+            hash.update(name.as_bytes());
+            hash.update([0]);
+            hash.update(bytes);
+            hash.update([0]);
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
     fn the_bundle_is_made_of_the_sources_that_are_there() {
         let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
-        let mut hash = Sha256::new();
-        for file in sources(&web) {
+        let source = |file: PathBuf| {
             let name = file.strip_prefix(&web).expect("below web").to_string_lossy().replace('\\', "/");
-            hash.update(name.as_bytes());
-            hash.update([0]);
-            hash.update(fs::read(&file).expect("a source"));
-            hash.update([0]);
-        }
-        let now: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            (name, fs::read(&file).expect("a source"))
+        };
+        let mut made: Vec<(String, Vec<u8>)> = PAGE
+            .files()
+            .map(|file| (file.path().to_string_lossy().into_owned(), file.contents().to_vec()))
+            .filter(|(name, _)| name != "sources.sha256")
+            .collect();
+        made.sort();
+        let now = format!("{}  sources\n{}  bundle\n", hash(sources(&web).into_iter().map(source)), hash(made));
         let built = PAGE.get_file("sources.sha256").and_then(|file| file.contents_utf8()).unwrap_or("");
         assert_eq!(
-            built.trim(),
-            now,
-            "web/dist is older than its sources: run `npm ci && npm run build` in web/ and commit web/dist"
+            built, now,
+            "web/dist is older than its sources, or was changed by hand: run `npm ci && npm run build` in web/ and commit web/dist"
         );
     }
 
     #[test]
     fn the_page_loads_nothing_from_elsewhere_and_lists_licences() {
         let text = |name: &str| PAGE.get_file(name).and_then(|file| file.contents_utf8()).expect("a text");
-        let page = text("index.html");
-        assert!(!page.contains("http") && !page.contains("<style") && !page.contains("onclick"), "{page}");
+        for page in [text("index.html"), text("live.html")] {
+            assert!(
+                !page.contains("http") && !page.contains("<style") && !page.contains("onclick"),
+                "{page}"
+            );
+        }
         for package in ["@codemirror/view", "uplot"] {
             assert!(text("LICENSES.txt").contains(package), "{package} has no licence");
         }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rota_core::simulation::Simulation;
 use rota_core::time::Time;
-use rota_lab::diff::difference;
+use rota_lab::diff::{Parting, difference};
 use rota_lab::explain::{Explanation, Watch, Watched, explain};
+use rota_lab::results::RunResult;
+use serde_json::{Value, json};
 
 use crate::session::Shown;
 
@@ -31,8 +33,23 @@ pub(crate) fn of_job(shown: &Shown, policy: usize, job: &str) -> Result<Vec<Stri
     Ok(explanation.sentences)
 }
 
-/// What `rota diff` says of the edited policy and another.
-pub(crate) fn first_difference(shown: &Shown, other: usize) -> Result<String, String> {
-    let ((_, own), (_, result)) = (shown.run(0)?, shown.run(other)?);
-    Ok(difference(own, result).to_text(&own.meta.policy, &result.meta.policy))
+/// What `rota diff` says of two of the policies, and the decision of each in which they part.
+pub(crate) fn first_difference(shown: &Shown, one: usize, other: usize) -> Result<Value, String> {
+    let ((_, a), (_, b)) = (shown.run(one)?, shown.run(other)?);
+    let found = difference(a, b);
+    let (time, job) = match &found.parting {
+        Parting::At(moment) => (Some(moment.time_s), moment.jobs.first().map(|job| job.job_id.clone())),
+        Parting::Nowhere | Parting::Jobs { .. } => (None, None),
+    };
+    // Something may end between two decisions: the next one is the first to see that.
+    let decision = |run: &RunResult| {
+        let time = Time::from_secs_f64(time?);
+        Some(run.samples.partition_point(|sample| sample.time < time).min(run.samples.len().checked_sub(1)?))
+    };
+    Ok(json!({
+        "text": found.to_text(&a.meta.policy, &b.meta.policy),
+        "time_s": time,
+        "job": job,
+        "decisions": [decision(a), decision(b)],
+    }))
 }

@@ -1,5 +1,5 @@
-//! One decision of a run that is shown: who was given what, who was not and for want of what, what was admitted or declined, what
-//! was printed. The run is simulated again up to it.
+//! One decision of a run that is shown: by which keys jobs were ordered, who was given what, who was not and for want of what, what
+//! was admitted or declined, what was printed, what each stage cost. The run is simulated again up to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use rota_core::table::JobPhase;
 use rota_core::time::Time;
 use rota_lab::explain::{Limit, Shortage, Watch};
 use rota_lab::results::RunResult;
-use rota_scripts::ScriptPolicy;
+use rota_scripts::{Account, ScriptPolicy};
 use serde_json::{Value, json};
 
 use crate::session::Shown;
 
-/// Jobs that are listed; the rest are counted.
+/// Jobs of the front of the queue that are listed, with all of which the decision says something; the rest are counted.
 const MAX_JOBS: usize = 300;
+const MAX_CONCERNED: usize = 2_000;
 
 /// The decision with a number, from 0, of one of the runs.
 pub(crate) fn at(shown: &Shown, policy: usize, decision: usize) -> Result<Value, String> {
@@ -39,6 +40,13 @@ pub(crate) fn at(shown: &Shown, policy: usize, decision: usize) -> Result<Value,
     drop(simulation);
     let seen = until.seen.ok_or_else(|| format!("the run has no decision {decision}"))?;
     Ok(seen.told(result, decision))
+}
+
+/// The last decision that was taken by a time: where the runs of two policies are looked at side by side.
+pub(crate) fn by_time(shown: &Shown, policy: usize, time_s: f64) -> Result<usize, String> {
+    let (_, result) = shown.run(policy)?;
+    let time = Time::from_secs_f64(time_s.clamp(0.0, 1e12));
+    Ok(result.samples.partition_point(|sample| sample.time <= time).saturating_sub(1))
 }
 
 /// The decision after a time at which a job is given something or loses something.
@@ -66,25 +74,26 @@ struct Until<'a> {
 struct Seen {
     snapshot: Snapshot,
     plan: Plan,
+    account: Account,
     operations: u64,
     took: Duration,
 }
 
 impl Policy for Until<'_> {
     fn decide(&mut self, snapshot: &Snapshot) -> Result<Plan, PolicyError> {
-        let started = Instant::now();
-        let plan = self.inner.decide(snapshot)?;
-        let took = started.elapsed();
-        match (self.n_before, &self.seen) {
-            (0, None) => {
-                // What is shown is what the cluster is given, after the guards.
-                let mut mended = plan.clone();
-                guards::mend(snapshot, &mut mended);
-                let operations = self.inner.operations();
-                self.seen = Some(Seen { snapshot: snapshot.clone(), plan: mended, operations, took });
-            }
-            _ => self.n_before = self.n_before.saturating_sub(1),
+        if self.n_before > 0 || self.seen.is_some() {
+            self.n_before = self.n_before.saturating_sub(1);
+            return self.inner.decide(snapshot);
         }
+        let started = Instant::now();
+        let decided = self.inner.decide_with_account(snapshot);
+        let took = started.elapsed();
+        let (plan, account) = decided.map_err(|error| PolicyError { message: error.to_string() })?;
+        // What is shown is what the cluster is given, after the guards.
+        let mut mended = plan.clone();
+        guards::mend(snapshot, &mut mended);
+        let operations = self.inner.operations();
+        self.seen = Some(Seen { snapshot: snapshot.clone(), plan: mended, account, operations, took });
         Ok(plan)
     }
 
@@ -96,15 +105,35 @@ impl Policy for Until<'_> {
 impl Seen {
     fn told(&self, result: &RunResult, decision: usize) -> Value {
         let jobs = &self.snapshot.jobs;
-        // Those that run in the order of the plan, which is the order in which they were served; then the others by arrival.
         let place: BTreeMap<JobId, usize> = self.plan.run.iter().map(|run| run.job).zip(0..).collect();
+        let queued: BTreeMap<JobId, usize> = self.account.queue.iter().copied().zip(1..).collect();
+        // As the policy ordered them; where it left no order, as the plan served them; then by arrival.
         let mut rows: Vec<usize> = (0..jobs.len()).collect();
         rows.sort_by_key(|row| {
             let id = jobs.id(*row);
-            (place.get(&id).copied().unwrap_or(usize::MAX), id)
+            let at = |of: &BTreeMap<JobId, usize>| of.get(&id).copied().unwrap_or(usize::MAX);
+            (at(&queued), at(&place), id)
         });
-        let listed: Vec<Value> =
-            rows.iter().take(MAX_JOBS).map(|row| self.job(*row, &place, result)).collect();
+        let is_concerned = |row: usize| {
+            let id = jobs.id(row);
+            place.contains_key(&id)
+                || jobs.phase(row) != JobPhase::Waiting
+                || self.plan.verdicts.iter().any(|(job, _)| *job == id)
+        };
+        let mut shown: Vec<usize> = rows.iter().copied().take(MAX_JOBS).collect();
+        let further = rows.iter().copied().skip(MAX_JOBS).filter(|row| is_concerned(*row));
+        shown.extend(further.take(MAX_CONCERNED));
+        let listed: Vec<Value> = shown.iter().map(|row| self.job(*row, (&place, &queued), result)).collect();
+        let written = self.account.written.as_ref();
+        let stage = |cost: &rota_scripts::StageCost| {
+            json!({
+                "stage": cost.stage.name(),
+                "file": cost.file,
+                "operations": cost.operations,
+                "took_us": cost.took.as_micros() as u64,
+                "is_within": cost.is_within,
+            })
+        };
         let sample = result.samples.get(decision);
         json!({
             "decision": decision,
@@ -113,15 +142,24 @@ impl Seen {
             "running": sample.map(|sample| sample.running),
             "gpus_held": sample.map(|sample| sample.gpus_held),
             "gpus_up": sample.map(|sample| sample.gpus_up),
+            "stages": self.account.stages.iter().map(stage).collect::<Vec<_>>(),
+            "keys": self.account.keys.iter().map(|key| key.text.as_str()).collect::<Vec<_>>(),
+            "is_by_keys": self.account.is_by_keys,
+            "ordered_at": written.map(|(file, line)| format!("{file}:{line}")),
             "operations": self.operations,
             "took_us": self.took.as_micros() as u64,
             "printed": self.plan.notes,
             "jobs": listed,
-            "n_more": rows.len().saturating_sub(MAX_JOBS),
+            "n_more": rows.len() - shown.len(),
         })
     }
 
-    fn job(&self, row: usize, place: &BTreeMap<JobId, usize>, result: &RunResult) -> Value {
+    fn job(
+        &self,
+        row: usize,
+        (place, queued): (&BTreeMap<JobId, usize>, &BTreeMap<JobId, usize>),
+        result: &RunResult,
+    ) -> Value {
         let (jobs, cluster) = (&self.snapshot.jobs, &self.snapshot.cluster);
         let (id, spec, phase) = (jobs.id(row), jobs.spec(row), jobs.phase(row));
         let hold = place.get(&id).map(|at| &self.plan.run[*at].what);
@@ -140,6 +178,9 @@ impl Seen {
             "job": named.map(|row| &*row.job_id),
             "model": named.map(|row| &*row.model),
             "asked": spec.gpus.asked,
+            "queued": queued.get(&id),
+            // What is beyond all numbers, a deadline that there is not, is said as words are.
+            "keys": self.account.keys.iter().map(|key| key.values.get(&id).map(|value| told(*value))).collect::<Vec<_>>(),
             "becomes": self.becomes(row, phase, hold),
             "gpus": given.map(Allocation::n_gpus),
             "nodes": given.map(|given| given.slices.iter().map(node).collect::<Vec<_>>()),
@@ -174,6 +215,15 @@ impl Seen {
         let _ = watch.see(&self.snapshot, &self.plan);
         let seen = watch.close(self.snapshot.now);
         seen.shortages.first().map(lack)
+    }
+}
+
+/// A key as JSON can say it.
+fn told(value: f64) -> Value {
+    match value.is_finite() && value.abs() < 1e15 {
+        true => json!(value),
+        false if value > 0.0 => json!("∞"),
+        false => json!("−∞"),
     }
 }
 

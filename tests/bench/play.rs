@@ -6,10 +6,11 @@
 
 #[path = "../play/browser.rs"]
 mod browser;
+#[path = "../play/laboratory.rs"]
+mod laboratory;
 
-use std::fs;
-
-use browser::{Browser, Laboratory};
+use browser::Browser;
+use laboratory::Laboratory;
 use rota_test_support::need;
 use serde_json::json;
 
@@ -64,13 +65,8 @@ fn main() {
     for (name, width) in [("wide", 1400), ("narrow", 390)] {
         for scheme in ["light", "dark"] {
             browser.resize(width, 900);
-            let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-            browser.ask("Emulation.setEmulatedMedia", media);
-            browser.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300))))");
-            let taken = browser
-                .ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
-            let file = format!("{pictures}/{name}-{scheme}.png.base64");
-            fs::write(file, taken["data"].as_str().expect("a picture")).expect("written");
+            browser.scheme(scheme);
+            browser.picture(&format!("{pictures}/{name}-{scheme}.png.base64"));
         }
     }
 }

@@ -11,46 +11,6 @@ use tempfile::TempDir;
 /// Milliseconds that a page is waited for: only a page that hangs takes so long.
 const PATIENCE_MS: u32 = 120_000;
 
-/// A laboratory that runs.
-pub(crate) struct Laboratory {
-    child: Child,
-    /// Kept open: a program whose output nobody reads ends.
-    _output: BufReader<ChildStdout>,
-    /// What it printed: works once.
-    pub(crate) address: String,
-}
-
-impl Laboratory {
-    /// Starts `rota play` in a folder.
-    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rota"))
-            .arg("play")
-            .args(args)
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("rota starts");
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
-        output.read_line(&mut line).expect("a line");
-        let address =
-            line.trim().strip_prefix("open ").unwrap_or_else(|| panic!("no address: {line}")).to_owned();
-        Laboratory { child, _output: output, address }
-    }
-
-    /// Host and port.
-    pub(crate) fn host(&self) -> &str {
-        self.address.trim_start_matches("http://").split('/').next().expect("a host")
-    }
-}
-
-impl Drop for Laboratory {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A browser with one page.
 pub(crate) struct Browser {
     child: Child,
@@ -97,7 +57,7 @@ impl Browser {
         let target = browser.ask("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
         let attached = browser.ask("Target.attachToTarget", json!({ "targetId": target, "flatten": true }));
         browser.session = attached["sessionId"].as_str().expect("a session").to_owned();
-        for domain in ["Page", "Runtime", "Log", "DOM"] {
+        for domain in ["Page", "Runtime", "Log", "DOM", "Accessibility"] {
             browser.ask(&format!("{domain}.enable"), json!({}));
         }
         browser.resize(width, height);
@@ -164,6 +124,20 @@ impl Browser {
             let page = self.eval("document.body.innerText");
             panic!("never came true: {expression}\n{}\n{}", page.as_str().unwrap_or(""), self.complaints);
         }
+    }
+
+    /// Light or dark.
+    pub(crate) fn scheme(&mut self, scheme: &str) {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.ask("Emulation.setEmulatedMedia", media);
+        self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    }
+
+    /// Writes a picture of the whole page, as base64.
+    pub(crate) fn picture(&mut self, file: &str) {
+        self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300))))");
+        let taken = self.ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        std::fs::write(file, taken["data"].as_str().expect("a picture")).expect("written");
     }
 
     /// Types text where the cursor is.

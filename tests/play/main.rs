@@ -2,13 +2,17 @@
 //! but the person who started it may see. Needs Chromium.
 
 mod browser;
+mod laboratory;
+mod readable;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use browser::{Browser, Laboratory};
+use browser::Browser;
+use laboratory::Laboratory;
 use rota_test_support::need;
 use serde_json::json;
 
@@ -45,6 +49,15 @@ fn press(browser: &mut Browser, key: &str, code: u32) {
         let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
         browser.ask("Input.dispatchKeyEvent", event);
     }
+}
+
+/// The rows of a table, by what is written above their cells.
+fn rows_of(browser: &mut Browser, table: &str) -> Vec<BTreeMap<String, String>> {
+    let rows = browser.eval(&format!(
+        "(() => {{ const table = document.getElementById('{table}'); const heads = [...table.tHead.rows[0].cells].map((cell) => cell.innerText); \
+         return [...table.tBodies[0].rows].map((row) => Object.fromEntries([...row.cells].map((cell, at) => [heads[at], cell.innerText]))); }})()"
+    ));
+    serde_json::from_value(rows).expect("rows of text")
 }
 
 /// Puts a file into an input.
@@ -253,19 +266,31 @@ fn a_round_says_who_runs_where_and_what_the_others_lack() {
     browser.eval("(() => { const scrubber = document.querySelector('#rounds input[type=range]'); scrubber.value = 20; scrubber.dispatchEvent(new Event('input')); })()");
     browser
         .wait_for("document.querySelector('#rounds [role=status]').innerText.startsWith('decision 20 at ')");
-    let rows = browser.eval("[...document.querySelectorAll('#round-jobs tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText).join('|')).join('\\n')");
-    let rows = rows.as_str().expect("text");
-    assert!(rows.contains("|goes on|"), "{rows}");
-    assert!(rows.lines().any(|row| row.contains("|waits|") && row.contains("are free")), "{rows}");
-    let job = rows
-        .lines()
-        .find(|row| row.contains("|waits|"))
-        .and_then(|row| row.split('|').next())
-        .expect("a job");
+    let rows = rows_of(&mut browser, "round-jobs");
+    assert!(rows.iter().any(|row| row["what becomes of it"] == "goes on"), "{rows:?}");
+    let waits = |row: &&BTreeMap<String, String>| {
+        row["what becomes of it"] == "waits" && row["where, or for want of what"].contains("are free")
+    };
+    let job = rows.iter().find(waits).unwrap_or_else(|| panic!("{rows:?}"))["job"].clone();
+    // The queue is in the order of its key, whose values are there.
+    let key = "jobs.gpus * param(\"weight\") + jobs.attained";
+    let queued = rows.iter().filter(|row| !row["#"].is_empty());
+    let keys: Vec<f64> = queued.map(|row| row[key].parse().expect("a number")).collect();
+    assert!(keys.len() > 10 && keys.is_sorted() && keys.first() < keys.last(), "{keys:?}");
+    let panel = browser.eval("document.querySelector('.panel').innerText");
+    let panel = panel.as_str().expect("text");
+    assert!(panel.contains("mine.rhai:5") && panel.contains("smallest first"), "{panel}");
+    // What the stages cost adds up to what the decision cost.
+    let costs = browser.eval("[...document.querySelectorAll('.panel .costs tbody tr')].map((row) => [row.cells[0].innerText, Number(row.cells[2].innerText.replace(/,/g, ''))])");
+    let costs = costs.as_array().expect("rows").clone();
+    let (all, stages) = costs.split_last().expect("a sum");
+    let sum: u64 = stages.iter().filter_map(|row| row[1].as_u64()).sum();
+    assert!(stages.iter().any(|row| row[0] == "order") && sum > 0, "{costs:?}");
+    assert_eq!((&all[0], all[1].as_u64()), (&json!("all"), Some(sum)), "{costs:?}");
     browser.eval(&format!("document.querySelector('#rounds input[type=text]').value = '{job}'"));
     browser.eval("[...document.querySelectorAll('#rounds button')].find((one) => one.innerText.startsWith('next change')).click()");
     browser.wait_for(&format!(
-        "[...document.querySelectorAll('#round-jobs tbody tr')].some((row) => row.cells[0].innerText === '{job}' && row.cells[3].innerText === 'starts')"
+        "[...document.querySelectorAll('#round-jobs tbody tr')].some((row) => row.cells[1].innerText === '{job}' && row.innerText.includes('starts'))"
     ));
     assert_eq!(browser.complaints, "");
 }
@@ -306,5 +331,154 @@ fn a_hostile_name_stays_text_and_nothing_sticks_out_on_a_phone() {
     );
     let widths = browser.eval("[document.documentElement.scrollWidth, innerWidth]");
     assert!(widths[0].as_u64() <= widths[1].as_u64(), "{widths}");
+    assert_eq!(browser.complaints, "");
+}
+
+#[test]
+fn two_policies_are_side_by_side_at_the_first_decision_in_which_they_differ() {
+    let Some(program) = need::chromium() else { return };
+    let folder = folder();
+    let laboratory = started(folder.path(), "mine.rhai");
+    let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
+    browser.wait_for(FIGURES);
+    browser.wait_for("document.querySelectorAll('#rounds option').length >= 5");
+    browser.eval("(() => { const beside = document.querySelectorAll('#rounds select')[1]; beside.value = '1'; beside.dispatchEvent(new Event('change')); })()");
+    browser.eval("document.getElementById('parting').click()");
+    let said = "document.querySelector('#rounds [role=status]').innerText";
+    browser.wait_for(&format!("{said}.includes('beside decision') && {said}.includes('marked ≠')"));
+    let before = browser.eval("Number(document.querySelector('#rounds input[type=range]').value)");
+    let (own, other) = (rows_of(&mut browser, "round-jobs"), rows_of(&mut browser, "round-jobs-beside"));
+    let differs =
+        |rows: &[BTreeMap<String, String>]| rows.iter().filter(|row| row["job"].contains('≠')).count();
+    assert!(differs(&own) > 0 && differs(&other) > 0, "{own:?}\n{other:?}");
+    // In every decision before it, nobody fares differently.
+    assert!(before.as_u64().is_some_and(|decision| decision > 0), "{before}");
+    browser.eval(
+        "[...document.querySelectorAll('#rounds button')].find((one) => one.innerText === 'back').click()",
+    );
+    browser.wait_for(&format!("{said}.includes('every job fares alike')"));
+    assert_eq!(browser.complaints, "");
+}
+
+#[test]
+fn what_is_taken_along_says_what_the_page_says() {
+    let Some(program) = need::chromium() else { return };
+    let folder = folder();
+    let laboratory = started(folder.path(), "mine.rhai");
+    let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
+    browser.wait_for(FIGURES);
+    browser.wait_for("document.getElementById('study')");
+    let cell = browser.eval("document.querySelector('#table tbody tr td span').firstChild.textContent");
+    let figure = cell.as_str().expect("text").to_owned();
+    let rota = |words: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_rota"))
+            .args(words)
+            .current_dir(folder.path())
+            .output()
+            .expect("rota starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{words:?}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
+        said
+    };
+    // The command line, typed.
+    let command = browser.eval("document.getElementById('command').innerText");
+    let words: Vec<&str> = command.as_str().expect("text").split_whitespace().skip(1).collect();
+    let told = rota(&words);
+    assert!(told.contains(&figure), "{figure} is in\n{told}");
+    // The result folder, saved and unpacked.
+    let downloads = folder.path().join("downloads");
+    fs::create_dir(&downloads).expect("a folder");
+    let to = json!({ "behavior": "allow", "downloadPath": downloads });
+    browser.ask("Page.setDownloadBehavior", to);
+    for label in ["save the result folder", "save report.html"] {
+        browser.eval(&format!("[...document.querySelectorAll('#same button')].find((one) => one.innerText === '{label}').click()"));
+    }
+    let archive = appears(&mut browser, &downloads.join("rota-play.zip"));
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(archive)).expect("an archive");
+    archive.extract(folder.path()).expect("it is unpacked");
+    let report = rota(&["report", "rota-play"]);
+    assert!(report.contains(&figure), "{figure} is in\n{report}");
+    let explained = rota(&["explain", "rota-play", "3", "-p", "fifo"]);
+    assert!(explained.contains("job 3"), "{explained}");
+    let page = String::from_utf8(appears(&mut browser, &downloads.join("report.html"))).expect("a page");
+    assert!(page.contains(&figure) && page.contains("mine.rhai"), "the report has the figures");
+    // The study script, run.
+    let study = browser.eval("document.getElementById('study').textContent");
+    let study = study.as_str().expect("text").replace("seed: 1..=10", "seed: 1..=2");
+    fs::write(folder.path().join("study.rhai"), study).expect("written");
+    let ran = rota(&["study", "study.rhai"]);
+    assert!(ran.contains("mine.rhai") && ran.contains("fifo"), "{ran}");
+    assert_eq!(browser.complaints, "");
+}
+
+/// A file that the browser writes, once it is whole.
+fn appears(browser: &mut Browser, path: &Path) -> Vec<u8> {
+    for _ in 0..1_000 {
+        if path.exists() {
+            return fs::read(path).expect("a file");
+        }
+        browser.eval("new Promise((done) => setTimeout(done, 20))");
+    }
+    panic!("{} never came", path.display());
+}
+
+#[test]
+fn everything_has_a_name_enough_contrast_and_comes_from_here() {
+    let Some(program) = need::chromium() else { return };
+    let folder = folder();
+    let laboratory = started(folder.path(), "mine.rhai+tune");
+    let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
+    browser.wait_for(FIGURES);
+    browser.wait_for("document.getElementById('study') && document.querySelector('#parameters input')");
+    browser.eval("(() => { const beside = document.querySelectorAll('#rounds select')[1]; beside.value = '1'; beside.dispatchEvent(new Event('change')); document.getElementById('parting').click(); })()");
+    browser.wait_for("document.querySelectorAll('#round-jobs-beside tbody tr').length > 0");
+    for scheme in ["light", "dark"] {
+        browser.scheme(scheme);
+        assert_eq!(
+            readable::faint_texts(&mut browser),
+            json!([]),
+            "{scheme}: texts with too little contrast"
+        );
+    }
+    assert_eq!(readable::nameless(&mut browser), Vec::<String>::new(), "what can be used has a name");
+    let foreign = "performance.getEntriesByType('resource').map((one) => one.name).filter((name) => !name.startsWith(location.origin + '/'))";
+    assert_eq!(browser.eval(foreign), json!([]), "nothing is loaded from elsewhere");
+    assert_eq!(browser.complaints, "");
+}
+
+#[test]
+fn the_page_is_used_with_the_keyboard_alone() {
+    let Some(program) = need::chromium() else { return };
+    let folder = folder();
+    let laboratory = started(folder.path(), "mine.rhai+tune");
+    let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
+    browser.wait_for(FIGURES);
+    // Every control is reached in turn, and the editor is left again.
+    let reached = "(() => { const one = document.activeElement; const inner = one.shadowRoot?.activeElement ?? one; \
+                   return `${inner.tagName} ${inner.getAttribute('aria-label') ?? inner.innerText?.slice(0, 30) ?? ''}`; })()";
+    let mut seen = Vec::new();
+    for _ in 0..90 {
+        if seen.last().is_some_and(|last: &String| last.contains("DIV")) {
+            // In the editor Tab writes; Escape and then Tab leaves it.
+            press(&mut browser, "Escape", 27);
+        }
+        press(&mut browser, "Tab", 9);
+        seen.push(browser.eval(reached).as_str().unwrap_or("").to_owned());
+    }
+    for wanted in [
+        "BUTTON mine.rhai",
+        "INPUT policy to edit",
+        "SELECT cluster",
+        "CANVAS which job",
+        "INPUT decision",
+        "BUTTON forward",
+        "INPUT job to explain",
+    ] {
+        assert!(seen.iter().any(|one| one.starts_with(wanted)), "{wanted} is not reached: {seen:#?}");
+    }
+    // The other part of the policy by the arrow key.
+    browser.eval("document.querySelector('#tabs [aria-selected=true]').focus()");
+    press(&mut browser, "ArrowRight", 39);
+    browser.wait_for("document.querySelectorAll('#tabs button')[1].getAttribute('aria-selected') === 'true'");
     assert_eq!(browser.complaints, "");
 }

@@ -61,6 +61,7 @@ export class Curves {
     box.dataset.points = String(points(lines));
     const of = () => this.drawn.get(figure.name)?.figure ?? figure;
     drawn.plot = new uPlot(options(figure, lines, inner(box), of), joined(lines), canvas);
+    drawn.plot.root.setAttribute("aria-hidden", "true");
   }
 }
 

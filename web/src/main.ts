@@ -138,7 +138,7 @@ class Laboratory {
   }
 
   private async difference(policy: number): Promise<void> {
-    await this.tell(async (id) => (await post<{ text: string }>("/api/difference", { id, policy })).text);
+    await this.tell(async (id) => (await post<{ text: string }>("/api/difference", { id, policy: 0, other: policy })).text);
   }
 
   private async tell(ask: (id: number) => Promise<string>): Promise<void> {
@@ -289,10 +289,17 @@ class Laboratory {
     const copy = (text: string) => h("button", { type: "button", onclick: () => void navigator.clipboard.writeText(text) }, "copy");
     const unsaved = this.unsaved();
     const note = unsaved.length ? h("p", { className: "quiet" }, `${unsaved.map((part) => part.name).join(", ")} as shipped or on the disk: what you changed is not saved.`) : null;
-    const report = h("button", { type: "button", onclick: async () => { if (id) download(await postForBlob("/api/report", { id }), "report.html"); } }, "save report.html");
+    const save = (path: string, name: string) => async () => {
+      if (!id) return;
+      try { download(await postForBlob(path, { id }), name); } catch (error) { this.notice((error as Error).message); }
+    };
+    const report = h("button", { type: "button", onclick: save("/api/report", "report.html") }, "save report.html");
+    const folder = h("button", { type: "button", onclick: save("/api/folder", "rota-play.zip") }, "save the result folder");
+    const script = h("button", { type: "button", onclick: () => download(new Blob([study]), "rota-play-study.rhai") }, "save");
     fill(byId("same"), note, h("div", { className: "row" }, "as a command", copy(command)), h("pre", { id: "command" }, command),
-      h("details", {}, h("summary", {}, "as a study script over the seeds"), h("div", { className: "row" }, copy(study)), h("pre", {}, study)),
-      h("div", { className: "row" }, "as a page that needs nothing else", report));
+      h("details", {}, h("summary", {}, "as a study script over the seeds"), h("div", { className: "row" }, copy(study), script), h("pre", { id: "study" }, study)),
+      h("div", { className: "row" }, "as a page that needs nothing else", report),
+      h("div", { className: "row" }, "as what rota report, explain and diff read", folder));
   }
 
   private notice(message: string, ...actions: HTMLElement[]): void {

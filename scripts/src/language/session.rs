@@ -15,6 +15,7 @@ use rota_core::timeline::{Ahead, SpeedTable};
 use crate::language::limits::{Limits, Meter};
 use crate::language::parameters::{Declarations, Parameter};
 use crate::models::leases::LeaseBook;
+use crate::policy::account::Notes;
 use crate::policy::asking::AskedModel;
 use crate::policy::solving::Solving;
 use crate::values::{AskedBefore, Judged, Kept, Placement, Rows};
@@ -62,6 +63,8 @@ pub(crate) struct CallState {
     pub(crate) rank_hints: Vec<Vec<u32>>,
     /// `rank` calls of this decision so far.
     pub(crate) n_rank_calls: usize,
+    /// How the decision comes about, where somebody looks.
+    pub(crate) account: Option<Notes>,
 }
 
 impl Shared {

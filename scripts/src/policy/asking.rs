@@ -44,10 +44,12 @@ impl Shared {
     pub(crate) fn ask(&self, engine: &Engine, model: &AskedModel, problem: Dynamic) -> Outcome<Dynamic> {
         let _nested = self.meter.enter()?;
         let asking = std::mem::replace(&mut self.call_state().part, model.part);
+        let begun = self.begin_stage();
         let options = CallFnOptions::new().eval_ast(model.has_constants);
         let name = model.stage.name();
         let answer = engine.call_fn_with_options(options, &mut Scope::new(), &model.script, name, (problem,));
         self.call_state().part = asking;
+        self.end_stage(begun, model.stage, Some(&model.file), true);
         answer.map_err(|error| model.blame(error))
     }
 }

@@ -1,5 +1,6 @@
 //! A policy made of scripts: what can be asked of it and set, and one decision from beginning to end.
 
+pub(crate) mod account;
 pub(crate) mod asking;
 pub(crate) mod compose;
 pub(crate) mod part;

@@ -23,19 +23,32 @@ impl ScriptPolicy {
 
     /// All stages of one decision.
     pub(crate) fn stages_of(&mut self, session: &Arc<Session>) -> Result<Plan, ScriptError> {
+        let begun = session.shared.begin_stage();
         let verdicts = self.admission(session)?;
+        if let Some(part) = self.part_of(Stage::Admit) {
+            self.close_stage(session, begun, Stage::Admit, Some(part));
+        }
         let mut value = match self.part_of(Stage::Decide) {
             Some(part) => self.planned(session, part, Stage::Decide)?,
             None => {
+                let begun = session.shared.begin_stage();
                 let queue = self.order(session)?;
+                session.shared.note_queue(&queue.rows);
+                self.close_stage(session, begun, Stage::Order, self.part_of(Stage::Order));
+                let begun = session.shared.begin_stage();
                 session.stage().queue = Some(queue.rows.clone());
                 session.stage().placement = self.placement(session)?;
+                if let Some(part) = self.part_of(Stage::Place) {
+                    self.close_stage(session, begun, Stage::Place, Some(part));
+                }
                 match self.part_of(Stage::Allocate) {
                     Some(part) => self.planned(session, part, Stage::Allocate)?,
-                    None => FillValue::new(queue)
-                        .fair_share()
-                        .run(&self.engine)
-                        .map_err(|e| self.explain(*e, 0, Stage::Allocate))?,
+                    None => {
+                        let begun = session.shared.begin_stage();
+                        let walked = FillValue::new(queue).fair_share().run(&self.engine);
+                        self.close_stage(session, begun, Stage::Allocate, None);
+                        walked.map_err(|e| self.explain(*e, 0, Stage::Allocate))?
+                    }
                 }
             }
         };
@@ -144,10 +157,14 @@ impl ScriptPolicy {
         part: usize,
         stage: Stage,
     ) -> Result<PlanValue, ScriptError> {
+        let begun = session.shared.begin_stage();
         let value = self.call(part, stage, (View(Arc::clone(session)),))?;
         if let Some(fill) = value.read_lock::<FillValue>() {
-            return fill.run(&self.engine).map_err(|error| self.explain(*error, part, stage));
+            let walked = fill.run(&self.engine);
+            self.close_stage(session, begun, stage, Some(part));
+            return walked.map_err(|error| self.explain(*error, part, stage));
         }
+        self.close_stage(session, begun, stage, Some(part));
         match value.clone().try_cast::<PlanValue>() {
             Some(plan) => Ok(plan),
             None => Err(self.wrong_type(part, stage, "a Fill (from `view.fill`) or a Plan", &value)),

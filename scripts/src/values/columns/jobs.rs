@@ -185,7 +185,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Flexible but slow: prefer `rank` with columns.")
         .register_fn("order_by", |ctx: NativeCallContext, jobs: Jobs, key: FnPtr| -> Outcome<Queue> {
             let closure = jobs.session.shared.closure(key);
-            rank::order_by(ctx.engine(), &jobs, &closure)
+            rank::order_by(ctx.engine(), &jobs, &closure, ctx.call_position())
         });
     registrar.unknown_field::<Jobs>(OWNER);
     registrar.engine().register_fn("filter", |_: Jobs, _: FnPtr| -> Outcome<Jobs> {

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use rhai::{Array, Dynamic, ImmutableString};
+use rhai::{Array, Dynamic, ImmutableString, Position};
 
 use crate::language::reference::Registrar;
 use crate::language::session::{Outcome, Session, Shared, fail};
@@ -137,14 +137,14 @@ fn register_rank(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
                 let keys: Array = args.iter().map(|arg| arg.flatten_clone()).collect();
                 match node_rank::is_of_nodes(&keys) {
                     true => node_rank::rank(&ctx, keys).map(Dynamic::from),
-                    false => rank_values(&shared, keys).map(Dynamic::from),
+                    false => rank_values(&shared, keys, ctx.call_position()).map(Dynamic::from),
                 }
             });
         }
     }
 }
 
-fn rank_values(shared: &Shared, values: Array) -> Outcome<Queue> {
+fn rank_values(shared: &Shared, values: Array, written: Position) -> Outcome<Queue> {
     let mut keys: Vec<Key> = Vec::with_capacity(values.len());
     for (index, value) in values.into_iter().enumerate() {
         let position = index + 1;
@@ -166,5 +166,5 @@ fn rank_values(shared: &Shared, values: Array) -> Outcome<Queue> {
             }
         }
     }
-    rank::rank(shared, keys)
+    rank::rank(shared, keys, written)
 }

@@ -4,11 +4,12 @@
 //! stable sort takes linear time on what is nearly sorted. Keys that are equal for all jobs are dropped, and a job
 //! is sorted as one machine word of key, id and row, so that no comparison follows a pointer.
 
-use rhai::{Dynamic, Engine};
+use rhai::{Dynamic, Engine, Position};
 use rota_core::ids::JobId;
 use rota_core::table::Field;
 
 use crate::language::session::{Closure, Outcome, Shared, fail};
+use crate::policy::account::OrderMade;
 use crate::values::{Column, JobValue, Jobs, Queue, number, type_label};
 
 /// `rank` calls of one decision whose order is remembered.
@@ -21,8 +22,20 @@ pub(crate) struct Key {
     pub(crate) column: Column,
 }
 
+impl Key {
+    /// Its position with its value for each job.
+    fn by_job(&self) -> (usize, Vec<(JobId, f64)>) {
+        let jobs = &self.column.jobs;
+        let table = &jobs.session.snapshot.jobs;
+        (
+            self.position,
+            jobs.rows().map(|row| table.id(row)).zip(self.column.values().iter().copied()).collect(),
+        )
+    }
+}
+
 /// Orders by the keys; ties by arrival, then id.
-pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>) -> Outcome<Queue> {
+pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>, written: Position) -> Outcome<Queue> {
     let Some(first) = keys.first() else {
         return fail("rank: at least one key must be a column, such as `jobs.arrival`");
     };
@@ -33,12 +46,16 @@ pub(crate) fn rank(shared: &Shared, mut keys: Vec<Key>) -> Outcome<Queue> {
         first.column.same_jobs(&key.column)?;
         refuse_nan(key)?;
     }
+    let told = shared.has_account().then(|| keys.iter().map(Key::by_job).collect());
     drop_idle_keys(&mut keys);
     let values: Vec<&[f64]> = keys.iter().map(|key| key.column.values()).collect();
     let mut items = start(shared, &jobs, values.first().copied());
     sort(&mut items, &values, &jobs);
     let queue = Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect());
     remember(shared, &jobs, &items);
+    if let Some(keys) = told {
+        tell(shared, &queue, written, keys, &[]);
+    }
     Ok(queue)
 }
 
@@ -50,11 +67,20 @@ pub(crate) fn by_default(shared: &Shared, jobs: &Jobs) -> Queue {
     let mut items = start(shared, jobs, keys.as_deref());
     items.sort();
     remember(shared, jobs, &items);
-    Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect())
+    let queue = Queue::new(&jobs.session, items.iter().map(|item| item.row()).collect());
+    if shared.has_account() {
+        let arrivals = jobs.session.snapshot.jobs.column(Field::Arrival);
+        let by_job = |value: &dyn Fn(usize) -> f64| {
+            jobs.rows().map(|row| (jobs.session.snapshot.jobs.id(row), value(row))).collect()
+        };
+        let keys = vec![(1, by_job(&|row| 0.0 - priorities[row])), (2, by_job(&|row| arrivals[row]))];
+        tell(shared, &queue, Position::NONE, keys, &["-priority", "arrival"]);
+    }
+    queue
 }
 
 /// Orders by what a closure says of each job: a number, or an array of numbers compared one by one.
-pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Queue> {
+pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure, written: Position) -> Outcome<Queue> {
     let session = &jobs.session;
     jobs.refuse_steps("order_by")?;
     let mut keyed = Vec::with_capacity(jobs.len());
@@ -74,7 +100,31 @@ pub(crate) fn order_by(engine: &Engine, jobs: &Jobs, key: &Closure) -> Outcome<Q
         keyed.push((numbers, job.row() as u32));
     }
     keyed.sort_by(|a, b| compare(&a.0, &b.0));
-    Ok(Queue::new(session, keyed.into_iter().map(|(_, row)| row).collect()))
+    let queue = Queue::new(session, keyed.iter().map(|(_, row)| *row).collect());
+    if session.shared.has_account() {
+        let n_keys = keyed.iter().map(|(numbers, _)| numbers.len()).max().unwrap_or(0);
+        let at = |n: usize| {
+            let values = keyed.iter().filter_map(|(numbers, row)| Some((*row, *numbers.get(n)?)));
+            values.map(|(row, value)| (session.snapshot.jobs.id(row as usize), value)).collect()
+        };
+        tell(&session.shared, &queue, written, (0..n_keys).map(|n| (n + 1, at(n))).collect(), &CLOSURE_KEYS);
+    }
+    Ok(queue)
+}
+
+/// What the numbers of a closure are called: it may have any.
+const CLOSURE_KEYS: [&str; 3] = ["the closure's number", "its second number", "its third number"];
+
+/// Notes an order for somebody who looks at the decision.
+fn tell(
+    shared: &Shared,
+    queue: &Queue,
+    position: Position,
+    keys: Vec<(usize, Vec<(JobId, f64)>)>,
+    texts: &'static [&'static str],
+) {
+    let part = shared.call_state().part;
+    shared.note_order(OrderMade { part, position, rows: std::sync::Arc::clone(&queue.rows), keys, texts });
 }
 
 fn numbers(value: &Dynamic) -> Option<Vec<f64>> {

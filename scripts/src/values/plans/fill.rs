@@ -69,6 +69,7 @@ impl FillValue {
     pub(crate) fn run(&self, engine: &Engine) -> Outcome<PlanValue> {
         let session = &self.queue.session;
         session.meter().charge(self.work())?;
+        session.shared.note_queue(&self.queue.rows);
         let walk = Walk { demand: self.demand(engine)?, counts: self.counts()?, ..self.walk.clone() };
         let failure = Failure::default();
         let placement = self.placement.clone().unwrap_or_else(|| session.stage().placement.clone());
