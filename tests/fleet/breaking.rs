@@ -63,7 +63,7 @@ fn nodes_gpus_and_jobs_fail_as_in_a_simulation_and_times_agree() {
     let deploy = ["deploy", "--trace", &jobs, "--round", "300s", "-p", "fifo+proportional", "--compare-simulation", "--json"];
     let broken = ["--faults", &outages, "--ends-as-recorded"];
     let text = local.rota(&[&deploy[..], &broken].concat());
-    let [live, simulated] = runs(&text).try_into().expect("a deployment and its simulation");
+    let [live, simulated]: [Value; 2] = runs(&text).try_into().expect("a deployment and its simulation");
     assert_eq!(simulated["faults"]["node_failures"], 2, "{simulated:#}");
     assert!(simulated["faults"]["stops"].as_u64() >= Some(3), "{simulated:#}");
     for key in ["finished", "failed"] {

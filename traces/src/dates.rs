@@ -3,12 +3,20 @@
 
 use time::{Date, Month, PrimitiveDateTime, Time};
 
-/// Seconds of `YYYY-MM-DD HH:MM:SS` (or with a `T` between, and perhaps `Z` or `+08:00` behind it); `None` when it is not such a
-/// date. A leap second, which the time crate does not know, counts as the second after `:59`.
+/// Seconds of `YYYY-MM-DD HH:MM:SS` (or with a `T` between, without seconds, and perhaps with `Z` or `+08:00` behind it); `None` when it
+/// is not such a date. A leap second, which the time crate does not know, counts as the second after `:59`.
 pub(crate) fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_at_checked(10)?;
     let (time, offset_s) = zone(time.strip_prefix([' ', 'T'])?)?;
     let [year, month, day] = numbers(date, b'-', [4, 2, 2])?;
+    let with_seconds;
+    let time = match time.len() {
+        5 => {
+            with_seconds = format!("{time}:00");
+            &with_seconds
+        }
+        _ => time,
+    };
     let [hour, minute, second] = numbers(time, b':', [2, 2, 2])?;
     let leap_s = i64::from(second == 60);
     let month = Month::try_from(month as u8).ok()?;
@@ -62,6 +70,7 @@ mod tests {
         assert_eq!(parse("2016-12-31 23:59:60"), Some(1_483_228_800));
         assert_eq!(parse("1970-01-01 08:00:01+08:00"), Some(1));
         assert_eq!(parse("1970-01-01T00:00:01Z"), Some(1));
+        assert_eq!(parse("1970-01-01 00:02"), Some(120));
         assert_eq!(parse("1969-12-31 19:30:00-04:30"), Some(0));
     }
 

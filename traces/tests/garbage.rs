@@ -11,6 +11,7 @@ use rota_traces::source::Source;
 use rota_traces::{cluster, profile};
 
 #[path = "../fuzz/sound.rs"]
+#[expect(unreachable_pub, reason = "cargo fuzz has it as a part of a library")]
 mod sound;
 
 use sound::{N_TRACES, SOUND};

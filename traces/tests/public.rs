@@ -53,7 +53,7 @@ fn lost_in_rotas_own_format(read: &Imported, cluster: &Cluster, profiles: &Profi
     let differing = pairs.find(|((job, truth), (job_again, truth_again))| {
         let same_tenant = names(before, job.tenant) == names(&again, job_again.tenant);
         let as_before = JobSpec { tenant: job.tenant, ..JobSpec::clone(job_again) };
-        !same_tenant || **job != as_before || truth != truth_again
+        !same_tenant || ***job != as_before || truth != truth_again
     });
     differing.map(|(was, is)| format!("{was:?} became {is:?}"))
 }

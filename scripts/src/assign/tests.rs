@@ -105,7 +105,7 @@ fn mistakes_are_named_with_their_place_and_their_job() {
         ("fn assign(job, models) { 5 }", "returned a whole number, not a Map", "(job j0)"),
         ("fn assign(job, models) { #{ model: models } }", "model: an Array is not a cell", "(job j0)"),
         ("fn assign(job, models) { #{ batch: 1.0 / 0.0 } }", "batch: inf is not a finite number", "(job j0)"),
-        ("fn assign(job, models) {\n  #{ batch: job.gpu }\n}", "r.rhai:2:17", "gpu"),
+        ("fn assign(job, models) {\n  #{ batch: job.gpu }\n}", "r.rhai:2:", "gpu"),
         ("fn assign(job, models) { pick([]) }", "pick: the array is empty", "(job j0)"),
         ("fn assign(job, models) { loop { } }", "used more than 1000000 operations", "(job j0)"),
         ("fn assign(job) { }", "rules are one function `fn assign(job, models)`", "r.rhai:1:1"),

@@ -82,6 +82,9 @@ impl Lines {
     }
 }
 
+/// Rows that an error lists when no job is left.
+const SHOWN: usize = 20;
+
 /// What a reader made of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
@@ -108,8 +111,11 @@ impl Imported {
     /// The error for a file of which no job is left, with the reasons.
     fn nothing_left(&self, file: &str) -> InputError {
         let mut reasons: Vec<String> = self.filtered.clauses();
-        if let Some(first) = self.dropped.first() {
-            reasons.push(format!("{} rows make no sense, the first: {}", self.dropped.len(), first.reason));
+        if !self.dropped.is_empty() {
+            let first: Vec<String> = self.dropped.iter().take(SHOWN).map(|row| format!("\n  {}", row.reason)).collect();
+            let more = self.dropped.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
+            reasons.push(format!("{} rows make no sense:{}{more}", self.dropped.len(), first.join("")));
         }
         match reasons.is_empty() {
             true => InputError::expected(file, "at least one job below the headings"),
