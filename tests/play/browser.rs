@@ -136,7 +136,8 @@ impl Browser {
     /// Writes a picture of the whole page, as base64.
     pub(crate) fn picture(&mut self, file: &str) {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300))))");
-        let taken = self.ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        let taken =
+            self.ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
         std::fs::write(file, taken["data"].as_str().expect("a picture")).expect("written");
     }
 

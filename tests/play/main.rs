@@ -22,6 +22,10 @@ const POLICY: &str = "// mine: small jobs first.\n// Source: a test.\nparam(\"we
 /// Small enough to answer at once, loaded enough that policies differ.
 const SMALL: [&str; 8] = ["--workload", "small", "--jobs", "150", "--against", "fifo,srtf", "--port", "0"];
 
+/// So loaded that jobs wait.
+const LOADED: [&str; 9] =
+    ["mine.rhai", "--workload", "small", "--jobs", "150", "--jobs-per-hour", "40", "--against", "fifo,srtf"];
+
 fn started(folder: &Path, policy: &str) -> Laboratory {
     let args: Vec<&str> = [policy].into_iter().chain(SMALL).collect();
     Laboratory::start(folder, &args)
@@ -248,21 +252,10 @@ fn a_job_is_explained_and_the_first_difference_is_named_as_on_the_command_line()
 fn a_round_says_who_runs_where_and_what_the_others_lack() {
     let Some(program) = need::chromium() else { return };
     let folder = folder();
-    let loaded = [
-        "mine.rhai",
-        "--workload",
-        "small",
-        "--jobs",
-        "150",
-        "--jobs-per-hour",
-        "40",
-        "--against",
-        "fifo,srtf",
-    ];
-    let laboratory = Laboratory::start(folder.path(), &loaded);
+    let laboratory = Laboratory::start(folder.path(), &LOADED);
     let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
     browser.wait_for(FIGURES);
-    browser.wait_for("document.querySelectorAll('#rounds option').length === 3");
+    browser.wait_for("document.querySelector('#rounds select').options.length === 3");
     browser.eval("(() => { const scrubber = document.querySelector('#rounds input[type=range]'); scrubber.value = 20; scrubber.dispatchEvent(new Event('input')); })()");
     browser
         .wait_for("document.querySelector('#rounds [role=status]').innerText.startsWith('decision 20 at ')");
@@ -338,10 +331,10 @@ fn a_hostile_name_stays_text_and_nothing_sticks_out_on_a_phone() {
 fn two_policies_are_side_by_side_at_the_first_decision_in_which_they_differ() {
     let Some(program) = need::chromium() else { return };
     let folder = folder();
-    let laboratory = started(folder.path(), "mine.rhai");
+    let laboratory = Laboratory::start(folder.path(), &LOADED);
     let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
     browser.wait_for(FIGURES);
-    browser.wait_for("document.querySelectorAll('#rounds option').length >= 5");
+    browser.wait_for("document.querySelectorAll('#rounds select')[1].options.length === 3");
     browser.eval("(() => { const beside = document.querySelectorAll('#rounds select')[1]; beside.value = '1'; beside.dispatchEvent(new Event('change')); })()");
     browser.eval("document.getElementById('parting').click()");
     let said = "document.querySelector('#rounds [role=status]').innerText";
@@ -368,7 +361,9 @@ fn what_is_taken_along_says_what_the_page_says() {
     let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
     browser.wait_for(FIGURES);
     browser.wait_for("document.getElementById('study')");
-    let cell = browser.eval("document.querySelector('#table tbody tr td span').firstChild.textContent");
+    let cell = browser.eval(
+        "document.querySelectorAll('#table tbody tr td')[1].querySelector('span').firstChild.textContent",
+    );
     let figure = cell.as_str().expect("text").to_owned();
     let rota = |words: &[&str]| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rota"))
@@ -396,10 +391,11 @@ fn what_is_taken_along_says_what_the_page_says() {
     let archive = appears(&mut browser, &downloads.join("rota-play.zip"));
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(archive)).expect("an archive");
     archive.extract(folder.path()).expect("it is unpacked");
-    let report = rota(&["report", "rota-play"]);
-    assert!(report.contains(&figure), "{figure} is in\n{report}");
+    rota(&["report", "rota-play"]);
+    let again = fs::read_to_string(folder.path().join("rota-play/report.html")).expect("a page");
+    assert!(again.contains(&figure), "{figure} is in the report made of the folder");
     let explained = rota(&["explain", "rota-play", "3", "-p", "fifo"]);
-    assert!(explained.contains("job 3"), "{explained}");
+    assert!(explained.starts_with("Job 3 ") && explained.contains("under fifo"), "{explained}");
     let page = String::from_utf8(appears(&mut browser, &downloads.join("report.html"))).expect("a page");
     assert!(page.contains(&figure) && page.contains("mine.rhai"), "the report has the figures");
     // The study script, run.
@@ -466,7 +462,7 @@ fn the_page_is_used_with_the_keyboard_alone() {
         seen.push(browser.eval(reached).as_str().unwrap_or("").to_owned());
     }
     for wanted in [
-        "BUTTON mine.rhai",
+        "BUTTON mine",
         "INPUT policy to edit",
         "SELECT cluster",
         "CANVAS which job",
@@ -480,5 +476,25 @@ fn the_page_is_used_with_the_keyboard_alone() {
     browser.eval("document.querySelector('#tabs [aria-selected=true]').focus()");
     press(&mut browser, "ArrowRight", 39);
     browser.wait_for("document.querySelectorAll('#tabs button')[1].getAttribute('aria-selected') === 'true'");
+    assert_eq!(browser.complaints, "");
+}
+
+#[test]
+fn the_reference_completes_words_and_shipped_sources_are_there_to_begin_with() {
+    let Some(program) = need::chromium() else { return };
+    let folder = folder();
+    let laboratory = started(folder.path(), "mine.rhai");
+    let mut browser = Browser::open(&program, &laboratory.address, 1400, 900);
+    browser.wait_for(FIGURES);
+    type_text(&mut browser, "fn order(jobs, now) { rank(jobs");
+    browser.insert(".attai");
+    let listed = "document.getElementById('editor').shadowRoot.querySelector('.cm-tooltip-autocomplete')?.innerText.includes('attained')";
+    browser.wait_for(listed);
+    press(&mut browser, "Escape", 27);
+    type_text(&mut browser, POLICY);
+    browser.wait_for("!document.querySelector('#tabs button').innerText.includes('*')");
+    browser.eval("(() => { const input = document.querySelector('#policy-row input'); input.value = 'srtf+tune'; input.dispatchEvent(new Event('change')); })()");
+    browser.wait_for("[...document.querySelectorAll('#tabs button')].map((one) => one.innerText).join() === 'srtf (copy),tune (copy)'");
+    browser.wait_for("document.getElementById('editor').shadowRoot.querySelector('.cm-content').innerText.includes('jobs.remaining')");
     assert_eq!(browser.complaints, "");
 }

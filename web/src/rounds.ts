@@ -142,18 +142,18 @@ class Panel {
 
   draw(round: Round, beside: Round | null, label: string, policy: number, followed: string): void {
     const others = new Map(beside?.jobs.map((one) => [one.job, what(one)]) ?? []);
-    const heads = ["#", "job", "model", "asked", ...round.keys, "what becomes of it", "GPUs", "of best speed", "where, or for want of what"];
+    const heads = ["#", "job", "what becomes of it", ...round.keys, "GPUs", "asked", "of best speed", "where, or for want of what", "model"];
     const row = (one: JobAt) => {
       const differs = beside !== null && others.get(one.job) !== what(one);
       return h("tr", { className: [differs && "differs", one.job === followed && "followed"].filter(Boolean).join(" ") },
         h("td", {}, one.queued === null ? "" : String(one.queued)),
         h("th", { scope: "row" }, h("button", { type: "button", title: "explain", onclick: () => this.pick(one.job, policy) }, one.job), differs && h("span", { title: "it fares differently under the other policy" }, " ≠")),
-        h("td", {}, one.model), h("td", {}, String(one.asked)),
+        h("td", {}, one.becomes),
         ...one.keys.map((key) => h("td", { className: "key" }, key === null ? "" : typeof key === "string" ? key : String(Number(key.toPrecision(6))))),
-        h("td", {}, one.becomes), h("td", {}, one.gpus === null ? "" : String(one.gpus)),
-        h("td", {}, one.of_best === null ? "" : `${Math.round(100 * one.of_best)} %`), h("td", {}, one.nodes ? [...new Set(one.nodes)].join(", ") : one.why ?? ""));
+        h("td", {}, one.gpus === null ? "" : String(one.gpus)), h("td", {}, String(one.asked)),
+        h("td", {}, one.of_best === null ? "" : `${Math.round(100 * one.of_best)} %`), h("td", {}, one.nodes ? [...new Set(one.nodes)].join(", ") : one.why ?? ""), h("td", {}, one.model));
     };
-    const head = (text: string, at: number) => h("th", { scope: "col", className: at >= 4 && at < 4 + round.keys.length ? "key" : "" }, text);
+    const head = (text: string, at: number) => h("th", { scope: "col", className: at >= 3 && at < 3 + round.keys.length ? "key" : "" }, text);
     this.table.setAttribute("aria-label", `queue and decisions under ${label}`);
     fill(this.table, h("thead", {}, h("tr", {}, ...heads.map(head))), h("tbody", {}, ...round.jobs.map(row)));
     fill(this.box, h("h3", {}, label), beside && h("p", { className: "quiet" }, facts(round)), h("p", {}, ordered(round)), costs(round),

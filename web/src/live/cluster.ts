@@ -91,7 +91,7 @@ export class ClusterView implements View {
       while (cursor !== null) {
         const page: Page<NodeAnswer> = await get(`/nodes${query({ limit: 1000, cursor })}`);
         for (const answer of page.items) {
-          const node = this.shared.cluster.nodes[answer.index];
+          const node = answer.index === null ? undefined : this.shared.cluster.nodes[answer.index];
           answer.gpus.forEach((gpu, at) => { const own = node?.gpus[at]; if (own) { own.temperature = gpu.temperature_c ?? null; own.use = gpu.use_percent ?? null; own.trouble = gpu.is_healthy ? "" : gpu.reason || "not usable"; } });
         }
         cursor = page.next ?? null;

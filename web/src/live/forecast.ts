@@ -1,9 +1,9 @@
 // The present state simulated ahead: when waiting jobs are expected to start, under the present policy or another.
 import { fill, h } from "../dom";
 import { Band } from "./band";
-import { away, plural, span } from "./format";
+import { away, between, plural, span } from "./format";
 import type { Change } from "./model";
-import { type Forecast, get, post } from "./server";
+import { type Forecast, type Spread, get, post } from "./server";
 import { type Shared, type View, button, jobLink, table } from "./view";
 
 const MOST_ROWS = 500;
@@ -43,7 +43,7 @@ export class ForecastView implements View {
   private draw(of: Forecast, beside: Forecast | null): void {
     const now = this.shared.cluster.now();
     const ahead = (t: number) => (t <= now ? "now" : away(t, now));
-    const range = (one: { low_s: number; high_s: number; median_s: number } | null) => (one ? `${ahead(one.median_s)} (${span(Math.max(0, one.low_s - now))} to ${span(Math.max(0, one.high_s - now))})` : `not within ${span(of.horizon_s)}`);
+    const range = (one: Spread | null) => (one ? `${ahead(one.median_s)} (${between(one, now)})` : `not within ${span(of.horizon_s)}`);
     const others = new Map(beside?.jobs.map((job) => [job.job, job]) ?? []);
     const better = (job: Forecast["jobs"][number]) => {
       const own = others.get(job.job);

@@ -24,6 +24,12 @@ export function away(t: number, now: number): string {
   return t < now ? `${span(now - t)} ago` : `in ${span(t - now)}`;
 }
 
+/** From when to when something is expected. */
+export function between(of: { low_s: number; high_s: number | null }, now: number): string {
+  const low = span(Math.max(0, of.low_s - now));
+  return of.high_s === null ? `${low} or much later` : `${low} to ${span(Math.max(0, of.high_s - now))}`;
+}
+
 export function count(n: number): string {
   return Math.round(n).toLocaleString("en");
 }

@@ -1,7 +1,7 @@
 // One job: what it is, how far it has come, its attempts, why it waits, what it prints, and what can be done with it.
 import { fill, h } from "../dom";
 import { Band } from "./band";
-import { away, gibibytes, plural, short, span, when } from "./format";
+import { away, between, gibibytes, plural, short, span, when } from "./format";
 import { type Change, OVER } from "./model";
 import { type Action, type Attempt, type JobHistory, type JobPage, type Output, get } from "./server";
 import { type Shared, type View, act, button, facts, links, stateMark, table } from "./view";
@@ -74,27 +74,27 @@ export class JobView implements View {
     const stamp = JSON.stringify([job, history]);
     if (stamp === this.stamp) return;
     this.stamp = stamp;
-    const start = job.start ? `${away(job.start.median_s, now)}, ${span(Math.max(0, job.start.low_s - now))} to ${span(Math.max(0, job.start.high_s - now))} from now` : "";
+    const start = job.start ? `${away(job.start.median_s, now)}; ${between(job.start, now)} from now` : "";
     const isOver = OVER.has(job.state);
     const { request } = job;
     fill(this.head, h("h2", {}, `Job ${job.id}: `, h("span", { className: "name" }, job.name), " ", stateMark(job.state)), job.reason ? h("p", {}, job.reason) : null, this.actions(isOver),
       facts([
-        ["user", job.user], ["tenant", job.tenant], ["model", job.model || "no profile"], ["GPUs", `${job.gpus_held} of ${job.gpus}${request.levels.length > 1 ? ` (elastic: ${request.levels.join(", ")})` : ""}`],
+        ["user", job.user], ["tenant", job.tenant], ["model", job.model || "no profile"], ["GPUs", `${job.gpus_held} of ${job.gpus}${request && request.levels.length > 1 ? ` (elastic: ${request.levels.join(", ")})` : ""}`],
         ["nodes", job.nodes.length ? links(job.nodes) : ""], ["priority", String(job.priority)], ["submitted", `${when(job.submitted_s, cluster.status)}, ${away(job.submitted_s, now)}`],
         ["started", job.started_s != null ? when(job.started_s, cluster.status) : ""], ["expected start", start],
         ["ended", job.ended_s != null ? when(job.ended_s, cluster.status) : ""], ["expected end", !isOver && job.end_s != null ? `${when(job.end_s, cluster.status)}, ${away(job.end_s, now)}` : ""],
         ["deadline", job.deadline_s != null ? `${when(job.deadline_s, cluster.status)}, ${away(job.deadline_s, now)}` : ""], ["time limit", job.time_limit_s != null ? span(job.time_limit_s) : ""],
         ["GPU time", span(job.gpu_s)], ["failures", job.n_failures ? String(job.n_failures) : ""], ["preemptions", String(job.n_preemptions)], ["exit code", job.exit_code != null ? String(job.exit_code) : ""],
         ["held by", job.held_by ?? ""], ["checkpointed", job.checkpointed ? `${short(job.checkpointed)} iterations` : ""],
-        ["runs as", request.launcher + (request.image ? `, image ${request.image}` : "")], ["command", request.command.length ? h("code", {}, request.command.join(" ")) : ""],
-        ["after", request.after.map((one) => `job ${one.job} (${one.needs})`).join(", ")],
+        ["runs as", request ? request.launcher + (request.image ? `, image ${request.image}` : "") : ""], ["command", request?.command.length ? h("code", {}, request.command.join(" ")) : ""],
+        ["after", (request?.after ?? []).map((one) => `job ${one.job} (${one.needs})`).join(", ")],
       ]),
       job.placement.length ? table("what it holds", ["node", "GPUs", "CPUs", "memory", "rank"], job.placement.map((one) => [
         links([one.node]), one.gpus.join(", "), short(one.cpus), gibibytes(one.mem_bytes), job.ranks.filter((rank) => rank.node === one.node).map((rank) => rank.state).join(", "),
       ]), [2, 3]) : null);
     const attempt = (one: Attempt) => [
       String(one.launch), String(one.gpus), links(one.nodes), one.started_s != null ? when(one.started_s, cluster.status) : "", one.ended_s != null && one.started_s != null ? span(one.ended_s - one.started_s) : "",
-      one.end ?? "goes on", `${short(one.done_from)} to ${short(one.done_to)}`, one.reason || (one.exit_code != null ? `exit code ${one.exit_code}` : ""),
+      one.end ?? "goes on", `${short(one.done_from)} to ${one.done_to === null ? "…" : short(one.done_to)}`, one.reason || (one.exit_code != null ? `exit code ${one.exit_code}` : ""),
     ];
     fill(this.attempts, history.attempts.length ? table("attempts", ["attempt", "GPUs", "nodes", "started", "took", "end", "iterations", "reason"], history.attempts.map(attempt), [0, 1])
       : h("p", { className: "quiet" }, "It has not been started yet."), history.is_complete ? null : h("p", { className: "quiet" }, "Older lines have left the journal."),

@@ -1,7 +1,7 @@
 // Jobs: running, waiting and ended ones in one table of any length, filtered and sorted here.
 import { afterPause, breath, fill, h } from "../dom";
 import { ask } from "./dialog";
-import { away, count, plural, span } from "./format";
+import { away, between, count, plural } from "./format";
 import { Grid } from "./grid";
 import { type Change, type Job, OVER, fromAnswer, note } from "./model";
 import { Ordered } from "./order";
@@ -76,7 +76,7 @@ export class JobsView implements View {
     const expects = (job: Job) => {
       if (OVER.has(job.state)) return job.ended === null ? "" : `ended ${away(job.ended, now())}`;
       if (job.started !== null && job.end !== null && RUNNING.has(job.state)) return `ends ${away(job.end, now())}`;
-      if (WAITING.has(job.state) && job.startMedian !== null) return `starts ${away(job.startMedian, now())} (${span(Math.max(0, (job.startLow ?? 0) - now()))} to ${span(Math.max(0, (job.startHigh ?? 0) - now()))})`;
+      if (WAITING.has(job.state) && job.startMedian !== null) return `starts ${away(job.startMedian, now())} (${between({ low_s: job.startLow ?? 0, high_s: job.startHigh }, now())})`;
       return "";
     };
     this.grid = new Grid<Job>("jobs", [

@@ -41,6 +41,7 @@ class Live implements Shared {
       let why = "the head ends";
       try { why = JSON.parse((event as MessageEvent<string>).data).why ?? why; } catch { /* the head says why, or not */ }
       this.isThere(false, why);
+      if (why.includes("roles")) { location.reload(); return; }
       if (why.includes("signed out") || why.includes("session")) { stream.close(); signIn(why); }
     });
     stream.onerror = () => {

@@ -1,6 +1,6 @@
 // The policy: its source in an editor, its parameters, what an edited one would do now, and setting it.
 import { Editor } from "../editor";
-import { fill, h } from "../dom";
+import { afterPause, fill, h } from "../dom";
 import type { Diagnostic, Part } from "../api";
 import { plural } from "./format";
 import type { Change } from "./model";
@@ -12,6 +12,8 @@ export class PolicyView implements View {
   readonly box = h("section", { "aria-label": "policy" });
   private policy: Policy | null = null;
   private name = "";
+  /** The parameters that are shown: they are drawn again only when they change. */
+  private shape = "";
   private readonly set = new Map<string, string>();
   private readonly head = h("div", {});
   private readonly tabs = h("div", { className: "tabs", role: "tablist", "aria-label": "parts of the policy" });
@@ -21,9 +23,10 @@ export class PolicyView implements View {
   private readonly wrong = h("pre", { className: "wrong", role: "alert", hidden: true, id: "policy-wrong" });
   private readonly other = h("input", { type: "text", list: "shipped", placeholder: "another policy, such as srtf+tune", "aria-label": "policy to edit", spellcheck: false });
   private readonly editor: Editor;
+  private readonly soon = afterPause(300, () => this.showParameters());
 
   constructor(private readonly shared: Shared) {
-    this.editor = new Editor(this.place, [], { changed: () => this.showTabs(), save: () => undefined });
+    this.editor = new Editor(this.place, [], { changed: () => { this.showTabs(); this.soon(); }, save: () => undefined });
     const names = h("datalist", { id: "shipped" });
     void get<{ scripts: { name: string; summary: string }[] }>("/policy/shipped").then(({ scripts }) => fill(names, ...scripts.map((one) => h("option", { value: one.name }, one.summary))), () => undefined);
     const open = () => void this.load(this.other.value.trim());
@@ -37,7 +40,7 @@ export class PolicyView implements View {
   update(change: Change): void {
     if (!change.hasPolicy) return;
     this.showHead();
-    const isOther = this.shared.cluster.policy && this.policy && this.name === "" && this.shared.cluster.policy.digest !== this.policy.digest;
+    const isOther = this.shared.cluster.policy && this.policy && this.name === "" && decided(this.shared.cluster.policy) !== decided(this.policy);
     if (isOther && !this.isEdited()) void this.load("");
     else if (isOther) this.shared.say("another policy decides now; what you edited is still here");
   }
@@ -50,6 +53,7 @@ export class PolicyView implements View {
       for (const [key, value] of policy.set) this.set.set(key, value);
       this.editor.open(policy.parts.map((part): Part => ({ ...part, is_file: !part.is_shipped, version: "" })));
       this.wrong.hidden = true;
+      this.shape = "";
       fill(this.answer);
       this.showHead();
       this.showTabs();
@@ -84,7 +88,10 @@ export class PolicyView implements View {
   }
 
   private showParameters(): void {
-    const parameters = this.policy?.parameters ?? [];
+    const parameters = this.policy?.parameters ?? declared(this.policy?.parts ?? [], this.editor.texts());
+    const shape = JSON.stringify(parameters);
+    if (shape === this.shape) return;
+    this.shape = shape;
     const one = (of: PolicyParameter) => {
       const key = `${of.part}.${of.name}`;
       const value = this.set.get(key) ?? this.set.get(of.name) ?? of.value;
@@ -132,7 +139,7 @@ export class PolicyView implements View {
       const said = await post<WhatIf>("/policy/what-if", this.body());
       const rows = said.changes.slice(0, 200).map((one) => [jobLink(one.job), one.what, `${one.gpus_from} → ${one.gpus_to}`, links(one.nodes)]);
       fill(this.answer, h("h2", {}, "What it would do now"), said.changes.length ? table("changes", ["job", "what", "GPUs", "nodes"], rows, [2]) : h("p", {}, "Nothing would change."),
-        h("p", { className: "quiet" }, `${plural(said.n_kept, "job")} would go on as ${said.n_kept === 1 ? "it is" : "they are"}.`), h("details", {}, h("summary", {}, "in words"), h("pre", {}, said.text)));
+        said.n_kept === undefined ? null : h("p", { className: "quiet" }, `${plural(said.n_kept, "job")} would go on as ${said.n_kept === 1 ? "it is" : "they are"}.`), h("details", {}, h("summary", {}, "in words"), h("pre", {}, said.text)));
     } catch (error) { fill(this.answer); this.say((error as Error).message); }
   }
 
@@ -147,4 +154,21 @@ export class PolicyView implements View {
   private async reload(): Promise<void> {
     try { const { text } = await post<{ text: string }>("/policy/reload", {}); this.shared.say(text); await this.load(""); } catch (error) { this.say((error as Error).message); }
   }
+}
+
+/** What decides, in a word. */
+function decided(policy: { name: string; set: [string, string][] }): string {
+  return JSON.stringify([policy.name, policy.set]);
+}
+
+/** What scripts declare: `param("name", default, range or words, "one sentence")`. */
+function declared(parts: { name: string }[], texts: string[]): PolicyParameter[] {
+  const call = /^\s*param\(\s*"([^"]+)"\s*,\s*("[^"]*"|[\w.+-]+)\s*,\s*(?:(\[[^\]]*\]|[\w.+-]+?\s*\.\.=?\s*[\w.+-]+)\s*,\s*)?"((?:[^"\\]|\\.)*)"/gm;
+  return parts.flatMap((part, at) => [...(texts[at] ?? "").matchAll(call)].map(([, name, given, domain = "", doc]): PolicyParameter => {
+    const value = given.replaceAll('"', "");
+    const choices = domain.startsWith("[") ? [...domain.matchAll(/"([^"]*)"/g)].map((word) => word[1]) : null;
+    const [min, max] = domain.includes("..") ? domain.split(/\.\.=?/).map(Number) : [null, null];
+    const kind = value === "true" || value === "false" ? "bool" : given.startsWith('"') ? "text" : value.includes(".") ? "number" : "integer";
+    return { part: part.name, name, kind, default: value, value, doc, choices, min: Number.isNaN(min) ? null : min, max: Number.isNaN(max) ? null : max };
+  }));
 }

@@ -6,7 +6,8 @@ export interface Status {
   version: string; epoch: number; now_s: number; clock: { born_unix_s: number; time_scale: number }; is_ready: boolean; policy: string; trouble: string;
   round_s: number; n_rounds: number; n_nodes: number; n_nodes_up: number; n_gpus: number; n_gpus_up: number; n_gpus_busy: number; n_waiting: number; n_running: number;
 }
-export interface Spread { median_s: number; low_s: number; high_s: number }
+/** No highest value: beyond the horizon. */
+export interface Spread { median_s: number; low_s: number; high_s: number | null }
 export interface JobAnswer {
   id: number; name: string; user: string; tenant: string; model: string; state: string; reason: string; gpus: number; gpus_held: number; nodes: string[]; priority: number;
   submitted_s: number; started_s?: number | null; ended_s?: number | null; deadline_s?: number | null; done: number; work: number; rate?: number | null; end_s?: number | null;
@@ -17,12 +18,12 @@ export interface JobRequest {
   grace_s: number; retries: number; checkpoint_every_s: number; after: { job: number; needs: string }[];
 }
 export interface JobPage extends JobAnswer {
-  request: JobRequest; placement: { node: string; gpus: number[]; cpus: number; mem_bytes: number }[]; ranks: { node: string; state: string }[]; pace: number; best_rate?: number | null;
+  request: JobRequest | null; placement: { node: string; gpus: number[]; cpus: number; mem_bytes: number }[]; ranks: { node: string; state: string }[]; pace: number; best_rate?: number | null;
   checkpointed: number; held_by?: string | null; limit_at_s?: number | null; gpu_s: number;
 }
 export interface Attempt {
   launch: number; nodes: string[]; gpus: number; ordered_s?: number | null; started_s?: number | null; ended_s?: number | null; end?: string | null; reason: string;
-  done_from: number; done_to: number; exit_code?: number | null;
+  done_from: number; done_to: number | null; exit_code?: number | null;
 }
 export interface EventLine { line: number; at_s: number; kind: string; text: string; job?: number | null; node?: string | null; user?: string | null }
 export interface JobHistory { attempts: Attempt[]; points: [number, number][]; events: EventLine[]; is_complete: boolean }
@@ -32,16 +33,16 @@ export interface GpuAnswer {
   mem_used_bytes?: number | null; power_w?: number | null;
 }
 export interface NodeAnswer {
-  name: string; index: number; state: string; reason: string; gpu_type: string; rack: number; cpus: number; mem_bytes: number; version: string; since_s: number; n_gpus: number; n_busy: number;
+  name: string; index: number | null; state: string; reason: string; gpu_type: string; rack: number; cpus: number; mem_bytes: number; version: string; since_s: number; n_gpus: number; n_busy: number;
   jobs: number[]; gpus: GpuAnswer[]; is_emulated?: boolean;
 }
 export interface NodePage extends NodeAnswer { placements: { job: number; gpus: number[]; cpus: number; mem_bytes: number }[]; drained_reason: string; events: EventLine[] }
 export interface Tenant { name: string; quota: number | null; gpus_held: number; n_running: number; n_waiting: number; gpus_waiting: number }
 export interface PolicyPart { name: string; file: string; is_shipped: boolean; text: string }
 export interface PolicyParameter { part: string; name: string; kind: string; default: string; value: string; doc: string; min?: number | null; max?: number | null; choices?: string[] | null }
-export interface Policy { name: string; set: [string, string][]; refused: string; trouble: string; parts: PolicyPart[]; parameters: PolicyParameter[]; notes: string[]; digest: string }
-export interface PolicyBrief { name: string; set: [string, string][]; refused: string; digest: string }
-export interface WhatIf { text: string; changes: { job: number; what: string; gpus_from: number; gpus_to: number; nodes: string[] }[]; n_kept: number }
+export interface Policy { name: string; set: [string, string][]; refused: string; trouble: string; parts: PolicyPart[]; parameters?: PolicyParameter[] }
+export interface PolicyBrief { name: string; set: [string, string][]; refused: string }
+export interface WhatIf { text: string; changes: { job: number; what: string; gpus_from: number; gpus_to: number; nodes: string[] }[]; n_kept?: number }
 export interface Forecast {
   policy: string; made_at_s: number; seeds: number; noise: number; horizon_s: number; took_ms: number; coverage: number;
   jobs: { job: number; start: Spread | null; end: Spread | null; n_started: number }[]; gpus_busy: [number, number, number, number][]; n_waiting: [number, number, number, number][];
@@ -57,7 +58,7 @@ let csrf = "";
 
 async function answered<T>(response: Response): Promise<T> {
   const text = await response.text();
-  if (response.ok) return JSON.parse(text) as T;
+  if (response.ok) return (text ? JSON.parse(text) : null) as T;
   let error = { code: "", message: text.trim() || response.statusText };
   try { error = { ...error, ...JSON.parse(text).error }; } catch { /* a plain sentence */ }
   throw new Refused(response.status, error.code, error.message);
