@@ -239,15 +239,30 @@ fn agent() -> Vec<Finding> {
 /// Docker's client, or else podman's.
 fn containers(program: &PathBuf, with_docker: &[Verdict]) -> Finding {
     let of = |verdicts: &[Verdict]| verdicts.iter().find(|verdict| verdict.name == "containers").cloned();
-    let (docker, podman) = (of(with_docker), || of(&verdicts(program, "podman")));
-    let is_good = |verdict: &Verdict| verdict.status == "good";
-    match docker.clone().filter(is_good).or_else(|| podman().filter(is_good)) {
-        Some(verdict) => Finding::good("containers", verdict.found),
-        None => Finding::absent(
-            "containers",
-            docker.map_or_else(|| "`rota-agent check` does not say".to_owned(), |verdict| verdict.found),
-            "jobs run as processes; `rota submit --image` needs docker or podman",
-        ),
+    client(of(with_docker), || of(&verdicts(program, "podman")))
+}
+
+/// The first client that answers. One that gives GPUs in a roundabout way is a warning of the agent's, and answers.
+fn client(docker: Option<Verdict>, podman: impl FnOnce() -> Option<Verdict>) -> Finding {
+    let answers = |verdict: &Verdict| verdict.status != "bad";
+    let found =
+        |verdict: Verdict| Finding { advice: verdict.advice, ..Finding::good("containers", verdict.found) };
+    if let Some(docker) = docker.clone().filter(answers) {
+        return found(docker);
+    }
+    match podman() {
+        Some(podman) if answers(&podman) => found(podman),
+        podman => {
+            let told: Vec<String> =
+                [docker, podman].into_iter().flatten().map(|verdict| verdict.found).collect();
+            let told =
+                if told.is_empty() { "`rota-agent check` does not say".to_owned() } else { told.join("; ") };
+            Finding::absent(
+                "containers",
+                told,
+                "jobs run as processes; `rota submit --image` needs docker or podman",
+            )
+        }
     }
 }
 
@@ -257,6 +272,8 @@ struct Verdict {
     name: String,
     status: String,
     found: String,
+    #[serde(default)]
+    advice: String,
 }
 
 fn verdicts(program: &PathBuf, container_client: &str) -> Vec<Verdict> {
@@ -308,6 +325,28 @@ mod tests {
         fn solve(&mut self, _: &Model, _: &Limits, _: Start<'_>) -> rota_solvers::Solution {
             rota_solvers::Solution::failed("out of order", std::time::Duration::ZERO)
         }
+    }
+
+    fn verdict(status: &str, found: &str) -> Option<Verdict> {
+        let text = |text: &str| text.to_owned();
+        Some(Verdict {
+            name: text("containers"),
+            status: text(status),
+            found: text(found),
+            advice: text("do this"),
+        })
+    }
+
+    #[test]
+    fn a_container_client_that_answers_is_good_even_if_its_gpus_need_advice() {
+        let podman =
+            client(verdict("bad", "docker is not installed"), || verdict("warning", "podman answers"));
+        assert_eq!((podman.state, podman.found.as_str()), (State::Good, "podman answers"));
+        assert_eq!(podman.advice, "do this");
+        let none = client(verdict("bad", "no docker"), || verdict("bad", "no podman"));
+        assert_eq!((none.state, none.found.as_str()), (State::Absent, "no docker; no podman"));
+        let docker = client(verdict("good", "docker answers"), || panic!("podman is not asked"));
+        assert_eq!((docker.state, docker.found.as_str()), (State::Good, "docker answers"));
     }
 
     #[test]

@@ -28,18 +28,16 @@ pub(crate) struct InputArgs {
     /// for, `default` for most traces]
     #[arg(long, value_name = "FILE|NAME", help_heading = "Inputs", long_help = cluster_help())]
     pub cluster: Option<String>,
-    /// Trace to run; `-` reads standard input [default: a workload is drawn]
-    ///
-    /// The format is recognised by the first line. [default: none, a workload is drawn]
+    /// Trace to run, in any format that `rota trace formats` lists; `-` reads standard input [default: a workload is drawn]
     #[arg(long, value_name = "FILE", conflicts_with = "workload", help_heading = "Inputs")]
     pub trace: Option<PathBuf>,
-    /// Format of the trace [default: recognised by its first line]
+    /// Format of the trace [default: recognised by what the file looks like]
     #[arg(long, value_name = "NAME", help_heading = "Inputs", long_help = format_help())]
     pub format: Option<String>,
     /// Columns of a table of your own, under Rota's names: `arrival_s=submit:min,gpus=num_gpus` [default: none]
     ///
     /// Each pair is Rota's column and yours; behind a colon, the unit of a time (ms, s, min, h, d, or date for 2026-01-31 07:01:55).
-    /// Columns that you do not name and that Rota does not know are left out. `docs/traces.md` lists Rota's columns. [default: none]
+    /// Columns that you do not name and that Rota does not know are left out. `docs/traces.md` lists Rota's columns.
     #[arg(long, value_name = "OWN=THEIRS[:UNIT],…", conflicts_with = "format", help_heading = "Inputs")]
     pub map: Option<String>,
     /// Workload to draw: a .toml file or a built-in name [default: default]
@@ -129,7 +127,7 @@ fn format_help() -> String {
     let names: Vec<_> = Format::ALL.iter().map(|entry| entry.name).collect();
     format!(
         "Format of the trace, where it is not recognised: {}. `rota trace formats` describes them \
-         [default: recognised by the first line]",
+         [default: recognised by what the file looks like]",
         names.join(", ")
     )
 }

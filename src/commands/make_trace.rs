@@ -14,7 +14,7 @@ use rota_traces::assign::{Cells, assign};
 use rota_traces::{cluster, reshape, stats};
 
 use super::inputs::{InputArgs, Inputs, Load};
-use super::run::faults_help;
+use super::run::what_fails;
 use super::trace::{Target, WriteArgs, resolve, write_workload};
 use rota_lab::results::replace_file;
 
@@ -43,8 +43,8 @@ pub(crate) struct GenerateArgs {
 /// A part of a trace.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SampleArgs {
-    /// The chance of each job to be in it, from 0 to 1
-    #[arg(long, value_name = "CHANCE")]
+    /// Probability with which each job is kept, from 0 to 1
+    #[arg(long, value_name = "PART")]
     part: f64,
     #[command(flatten)]
     write: WriteArgs,
@@ -53,10 +53,10 @@ pub(crate) struct SampleArgs {
 /// Another time.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShiftArgs {
-    /// So much later [default: --back]
+    /// Move all times later by this [default: not moved later; --back moves them earlier]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, required_unless_present = "back", conflicts_with = "back")]
     by: Option<Span>,
-    /// So much earlier; what would arrive before 0 arrives then [default: --by]
+    /// Move all times earlier by this; jobs that would arrive before 0 arrive at 0 [default: not moved earlier]
     #[arg(long, value_name = "TIME", value_parser = Span::parse)]
     back: Option<Span>,
     #[command(flatten)]
@@ -95,7 +95,7 @@ pub(crate) struct MergeArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultArgs {
     /// What fails: a .toml of laws, a .csv of outages, or a built-in name
-    #[arg(value_name = "FILE|NAME", long_help = faults_help())]
+    #[arg(value_name = "FILE|NAME", long_help = what_fails())]
     faults: String,
     /// Cluster that fails: a file or a built-in name
     #[arg(long, value_name = "FILE|NAME", default_value = "default")]

@@ -61,10 +61,10 @@ pub(crate) struct RunArgs {
     /// Set a parameter of every policy that has it (`rota policy show --about P` lists them), or `compat=artifact`
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
-    /// With compat=artifact, the defects that the original program shall have; the others are fixed [default: all]
+    /// With compat=artifact, the defects that the original program keeps; all others are fixed [default: all]
     ///
     /// Names separated by commas. `all` is the original as it is, `none` fixes every defect that has a name, `no-NAME` fixes
-    /// that one alone. `list` prints the names and what each defect does. [default: all]
+    /// that one alone. `list` prints the names and what each defect does.
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',', help_heading = "Policies")]
     pub defects: Vec<String>,
     /// Time between scheduling rounds
@@ -139,11 +139,16 @@ pub(crate) struct RunArgs {
     pub quiet: bool,
 }
 
-pub(super) fn faults_help() -> String {
+fn faults_help() -> String {
+    format!("{} [default: nothing fails]", what_fails())
+}
+
+/// What a fault file says, and which are built in.
+pub(super) fn what_fails() -> String {
     format!(
         "What fails, and when: a .toml of laws, a .csv of outages, or a built-in name\n\n\
          Nodes, GPUs, racks and switches fail and are repaired, nodes become slow, checkpoints are lost, jobs fail. Built in: {}. \
-         `docs/faults.md` has the formats. [default: nothing fails]",
+         `docs/faults.md` has the formats.",
         names(&faults::BUILT_IN)
     )
 }

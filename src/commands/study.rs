@@ -90,7 +90,7 @@ pub(crate) struct PartsArgs {
     pub shard: Option<Shard>,
     /// Where the runs are run: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes
     /// must see the folder of results, the inputs and this program
-    #[arg(long, value_enum, default_value = "here", conflicts_with = "shard")]
+    #[arg(long, value_enum, value_name = "WHERE", default_value = "here", conflicts_with = "shard")]
     pub on: RunsOn,
     /// Tasks, each of which runs its share
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -7,7 +7,7 @@ mod stats;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, Args, Subcommand, ValueEnum};
 use rota_core::time::Time;
 use rota_core::workload::Workload;
 use rota_traces::format::{Format, replay, write_chronus, write_elasticflow, write_rota};
@@ -29,7 +29,7 @@ pub(crate) enum TraceCommand {
     /// Rota's CSV has one line for each job: when it arrives, how many GPUs it asks for, its model, how much work it has, and,
     /// where there is one, its deadline. Import a trace to look at it or edit it in any tool; to simulate it,
     /// that is not necessary: `rota simulate --trace` reads all of these formats.
-    #[command(after_help = IMPORT_EXAMPLES)]
+    #[command(after_help = IMPORT_EXAMPLES, mut_arg("file", must_be_given))]
     Import(WriteArgs),
     /// Draw a workload at random and write it as a trace
     ///
@@ -39,21 +39,22 @@ pub(crate) enum TraceCommand {
     /// give it to another program.
     ///
     /// With --like, the trace is fitted to another one: arrivals, GPU counts and durations follow its laws.
-    #[command(after_help = GENERATE_EXAMPLES)]
+    #[command(after_help = GENERATE_EXAMPLES, mut_args(draws_only))]
     Generate(GenerateArgs),
     /// Write a trace or a drawn workload in Synergy's record/replay format
+    #[command(mut_arg("to", |arg| arg.help("Format to write [default: synergy]")))]
     Record(WriteArgs),
     /// Write a trace in the format of another program
     ///
     /// Use it to run the same jobs in Rota and in an original program. A format keeps what it has columns for, and no more:
     /// Synergy's has no deadlines, Chronus' no models. `rota trace formats` lists what is read, `--to` what is written.
-    #[command(after_help = CONVERT_EXAMPLES)]
+    #[command(after_help = CONVERT_EXAMPLES, mut_arg("to", |arg| arg.help("Format to write; it must be given [default: none]")))]
     Convert(WriteArgs),
     /// Write a part of a trace: the jobs at some positions, or of some time
     Slice(SliceArgs),
     /// Write a trace at another load, or with other GPU counts, as for a smaller or larger cluster
     Scale(ScaleArgs),
-    /// Write about so large a part of a trace's jobs, drawn at random
+    /// Write a random part of a trace's jobs
     Sample(SampleArgs),
     /// Write the jobs of several traces as one
     Merge(MergeArgs),
@@ -87,6 +88,16 @@ pub(crate) enum TraceCommand {
     Formats,
 }
 
+fn must_be_given(file: Arg) -> Arg {
+    file.help("The trace, `-` for standard input; it must be given [default: none]")
+}
+
+/// What reads a trace is refused where one is drawn, so help does not list it.
+fn draws_only(arg: Arg) -> Arg {
+    let is_hidden = arg.is_hide_set() || ["file", "trace"].contains(&arg.get_id().as_str());
+    arg.hide(is_hidden)
+}
+
 const IMPORT_EXAMPLES: &str = "\
 Try:
   rota trace import cluster_job_log -o philly.csv       Philly's job log
@@ -117,8 +128,8 @@ pub(crate) struct WriteArgs {
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) inputs: InputArgs,
-    /// Format to write [default: rota; synergy for `record`; `convert` needs it]
-    #[arg(long, value_enum)]
+    /// Format to write [default: rota]
+    #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) to: Option<Target>,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]

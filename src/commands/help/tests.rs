@@ -68,6 +68,9 @@ fn every_command_option_and_argument_has_a_text_that_reads_well() {
         } else if !first.is_some_and(|c| c.is_uppercase() || "`$".contains(c)) {
             fault("begins in lower case");
         }
+        if text.contains("for who ") || text.contains("so many ") || text.contains("So much") {
+            fault("reads like a translation");
+        }
         if text.contains("  ") || text.contains(" ,") || text.contains("..  ") {
             fault("has stray spaces");
         }
@@ -97,6 +100,9 @@ fn every_option_says_what_holds_without_it() {
         let long = arg.get_long_help().map(ToString::to_string);
         let texts = [Some(text_of(arg)), long];
         let n_told = texts.iter().flatten().filter(|text| text.contains("[default: ")).count();
+        if texts.iter().flatten().any(|text| text.matches("[default: ").count() > 1) {
+            faults.push(format!("{name}: its default is told twice"));
+        }
         let n_texts = texts.iter().flatten().count();
         match (has_own, n_told) {
             (true, 0) => {}

@@ -139,10 +139,11 @@ pub(crate) struct HeadRunArgs {
     /// history of jobs and events is kept in any case
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "30d")]
     pub keep_journal: Span,
-    /// Keep at most about so many bytes of the journal, even if that is less than --keep-journal says
+    /// Keep about this many bytes of the journal at most, even if that is less than --keep-journal says
     #[arg(long, value_name = "BYTES", default_value = "2GB")]
     pub keep_journal_bytes: Bytes,
-    /// Write down the whole state after so many lines of the journal; a restart reads what was written last, and the lines after it
+    /// Write an image of the whole state each time the journal has grown by this many lines; a restart reads the last image and
+    /// the lines after it
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 20_000)]
     pub image_every: u64,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in

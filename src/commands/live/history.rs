@@ -35,7 +35,7 @@ pub(crate) struct HistoryArgs {
     /// Jobs of this name [default: any]
     #[arg(short, long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Jobs that ended so [default: any]
+    /// Jobs that ended in this way [default: any]
     #[arg(short, long, value_enum)]
     pub state: Option<EndArg>,
     /// Jobs that ended at this time or later: 2026-11-18, 2026-11-18T14:00:00Z (UTC), or 2d for two days ago [default: the beginning]

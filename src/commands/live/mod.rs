@@ -99,7 +99,7 @@ pub(crate) enum LiveCommand {
     Drain(DrainArgs),
     /// Give up an unreachable node: its jobs start elsewhere at once
     #[command(
-        after_help = "Danger: the head cannot know whether the node's jobs still run. If they do, they run twice at the same time and may\noverwrite each other's results. Make sure first that the machine is off, or that none of its jobs is alive."
+        after_help = "Danger: the head cannot know whether the node's jobs still run. If they do, they run twice at the same time and may overwrite each other's results. Make sure first that the machine is off, or that none of its jobs is alive."
     )]
     GiveUp {
         #[command(flatten)]

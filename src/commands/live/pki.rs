@@ -78,7 +78,7 @@ pub(crate) struct WhoArgs {
     /// Names of users, separated by commas
     #[arg(long = "user", value_name = "NAME", value_delimiter = ',')]
     users: Vec<String>,
-    /// The head
+    /// For the head instead
     #[arg(long)]
     head: bool,
 }

@@ -132,7 +132,9 @@ impl Both {
         match self.axis {
             Axes::Cpus => format!("{} CPUs", self.at),
             Axes::Memory => format!("{} GB", self.at),
+            Axes::Gpus(0) if self.at == 1.0 => "1 GPU".to_owned(),
             Axes::Gpus(0) => format!("{} GPUs", self.at),
+            Axes::Gpus(batch) if self.at == 1.0 => format!("1 GPU, batch {batch}"),
             Axes::Gpus(batch) => format!("{} GPUs, batch {batch}", self.at),
         }
     }
@@ -202,7 +204,7 @@ impl Pair<'_> {
                 title: format!("{}: speed by {}", self.name, what.trim_end_matches(" (GB)")),
                 caption: format!("Where curves coincide, {} is on top.", names.1),
                 x: Axis::at_values(what, &values),
-                y: Axis::from_zero("iterations per second", highest * 1.02),
+                y: Axis::from_zero("iterations per second", highest),
                 marks: Marks::Lines(vec![
                     line(names.0, 0, |both| both.rates.0),
                     line(names.1, 1, |both| both.rates.1),

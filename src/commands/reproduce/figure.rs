@@ -87,7 +87,7 @@ pub(super) fn reproduce(
     out: &Path,
 ) -> Result<Done> {
     let (columns, set) = to_run(&how.set)?;
-    // A name that is none, or another program's, must not cost a run.
+    // A mistyped defect, or one of another program, must be refused before anything runs.
     refuse_unknown_defects(paper, &how.defects)?;
     refuse_parameters(figure, how, &columns, &set)?;
     let located = |needed: &Needed| inputs::located(needed, &how.form.traces);

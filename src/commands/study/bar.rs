@@ -6,6 +6,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::run::human;
+use rota_lab::report;
 use rota_lab::study::Watch;
 
 /// The bar, and what it has counted.
@@ -43,8 +44,10 @@ impl Bar {
     /// What was run, in a line.
     pub(crate) fn summary(&self) -> String {
         let (done, kept) = (self.n_done.load(Relaxed), self.n_kept.load(Relaxed));
-        let kept = if kept > 0 { format!(", {kept} were there already") } else { String::new() };
-        format!("{done} runs in {}{kept}", human(self.started.elapsed()))
+        let grouped = |count: usize| report::grouped(count as u64);
+        let kept = if kept > 0 { format!(", {} were there already", grouped(kept)) } else { String::new() };
+        let runs = if done == 1 { "run" } else { "runs" };
+        format!("{} {runs} in {}{kept}", grouped(done), human(self.started.elapsed()))
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct CheckArgs {
     /// nothing is written]
     ///
     /// Left out are rows that make no sense and jobs that can never run; a deadline that is over when its job arrives is removed; a
-    /// trace that begins years after time 0 begins at 0. The exit code is 0 if no error is left. [default: nothing is written]
+    /// trace that begins years after time 0 begins at 0. The exit code is 0 if no error is left.
     #[arg(long, value_name = "FILE")]
     fix: Option<PathBuf>,
     /// List of users that Chronus reads next to a trace; a list that lacks some is refused [default: none]

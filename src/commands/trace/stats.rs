@@ -27,7 +27,6 @@ pub(crate) struct StatsArgs {
     /// A second trace, next to the first [default: none]
     ///
     /// It is read with the same options, on the same cluster and with the same profiles; its format is recognised by itself.
-    /// [default: none]
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     #[command(flatten)]

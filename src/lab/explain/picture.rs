@@ -1,7 +1,7 @@
 //! An explanation as pictures: GPUs over time, and speed where it was not the best.
 
 use super::Explanation;
-use crate::report::{Axis, Figure, GREY, Line, Marks, TimeUnit, styles};
+use crate::report::{Axis, Figure, GREY, Line, Marks, PALETTE_LENGTH, TimeUnit, styles};
 
 /// What there is to draw; nothing where the folder does not say what ran where.
 pub(super) fn pictures(job: &Explanation, unit: TimeUnit) -> Vec<Figure> {
@@ -14,10 +14,12 @@ pub(super) fn pictures(job: &Explanation, unit: TimeUnit) -> Vec<Figure> {
 
 fn gpus(job: &Explanation, colour: usize, unit: TimeUnit) -> Figure {
     let (from, to) = (job.arrival_s, job.last_s());
-    let held = steps(job.phases.iter().map(|phase| (phase.from_s, phase.to_s, phase.gpus)), from, to);
+    // After its end it holds nothing, and does not wait either.
+    let until = job.finish_s.unwrap_or(to);
+    let held = steps(job.phases.iter().map(|phase| (phase.from_s, phase.to_s, phase.gpus)), from, until);
     let asked = f64::from(job.gpus);
     let mut lines = vec![
-        line("asked", GREY, vec![(from, asked), (to, asked)]),
+        line("asked", GREY, vec![(from, asked), (until, asked)]),
         line(&format!("held under {}", job.policy), colour, held),
     ];
     // Where no number of GPUs was enough, nothing is drawn.
@@ -44,9 +46,9 @@ fn gpus(job: &Explanation, colour: usize, unit: TimeUnit) -> Figure {
     }
 }
 
-/// The dashed orange of what a deadline asks for, and the brown of the deadline itself.
-const NEEDED: usize = 4;
-const DEADLINE: usize = 9;
+/// The dotted line of what a deadline asks for, and the dashed grey of the deadline itself.
+const NEEDED: usize = 6 + 2 * PALETTE_LENGTH;
+const DEADLINE: usize = GREY + PALETTE_LENGTH;
 
 fn speed(job: &Explanation, colour: usize, unit: TimeUnit) -> Option<Figure> {
     if job.slow.is_empty() {

@@ -59,8 +59,8 @@ fn a_missed_deadline_is_weighed_against_the_waiting() {
     let late =
         "It missed its deadline by 50.25 s: it waited for 40 s in all, so waiting alone does not explain it.";
     assert!(text.contains(late), "{text}");
-    assert!(text.contains("1060 s: shrank from 2 to 1 GPU; at that moment job-2 (+1)"), "{text}");
-    assert!(text.contains("1080 s: stopped, from 1 GPU; at that moment job-2 (+3)"), "{text}");
+    assert!(text.contains("1,060 s: shrank from 2 to 1 GPU; at that moment job-2 (+1)"), "{text}");
+    assert!(text.contains("1,080 s: stopped, from 1 GPU; at that moment job-2 (+3)"), "{text}");
 }
 
 #[test]

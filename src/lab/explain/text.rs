@@ -1,6 +1,7 @@
 //! An explanation in sentences, the most important first.
 
 use super::{DeadlineShare, Explanation, HeldPeriod, Holder, Limit, Move, Shortage, Wait, lack};
+use crate::report::with_thousands;
 
 /// Longer lists are cut in the text; JSON has all of them.
 const MOST_LINES: usize = 12;
@@ -219,14 +220,18 @@ fn gpus(amount: f64) -> String {
     format!("{} GPU{}", number(amount), if amount == 1.0 { "" } else { "s" })
 }
 
-/// At most two decimals, without trailing zeros.
+/// At most two decimals, without trailing zeros; thousands are apart.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
-    match text.trim_end_matches('0').trim_end_matches('.') {
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    let (whole, part) = short.split_once('.').map_or((short, None), |(whole, part)| (whole, Some(part)));
+    let whole = match whole {
         // An empty sum of floats is -0.
-        "-0" => "0".to_owned(),
-        text => text.to_owned(),
-    }
+        "-0" if part.is_none() => "0".to_owned(),
+        whole if value.abs() >= 1_000.0 => with_thousands(whole.parse().unwrap_or(value)),
+        whole => whole.to_owned(),
+    };
+    part.map_or(whole.clone(), |part| format!("{whole}.{part}"))
 }
 
 /// A length of time in the unit people would use.

@@ -22,16 +22,18 @@ pub struct Axis {
 impl Axis {
     /// From 0 to at least `largest`, ending at a tick.
     pub fn from_zero(label: impl Into<String>, largest: f64) -> Self {
-        let step = round_step(largest.max(1e-9) / 5.0);
-        let n = (largest / step).ceil().max(1.0);
-        Self::linear(label, 0.0, n * step, step)
+        Self::in_steps(label, largest, round_step(largest.max(1e-9) / 5.0))
     }
 
     /// The same for things that come whole: no tick lies between two of them.
     pub fn counts(label: impl Into<String>, largest: f64) -> Self {
-        let step = round_step(largest.max(1e-9) / 5.0).max(1.0);
-        let n = (largest / step).ceil().max(1.0);
-        Self::linear(label, 0.0, n * step, step)
+        Self::in_steps(label, largest, round_step(largest.max(1e-9) / 5.0).max(1.0))
+    }
+
+    fn in_steps(label: impl Into<String>, largest: f64, step: f64) -> Self {
+        let end = (largest / step).ceil().max(1.0) * step;
+        // A line on the upper edge would be cut.
+        Self::linear(label, 0.0, end.max(largest * EDGE), step)
     }
 
     /// From near the least to near the largest value, so that lines use the room: from zero where the least is small
@@ -43,8 +45,7 @@ impl Axis {
         // Around a constant there is nothing to enlarge.
         let is_constant = largest - least <= 1e-9 * largest;
         if is_constant || least <= NEAR_ZERO * largest || largest <= 0.0 || !least.is_finite() {
-            // A mark on the upper edge would be cut.
-            return Self::from_zero(label, largest * 1.02);
+            return Self::from_zero(label, largest);
         }
         let margin = ((largest - least) * 0.08).max(largest * 1e-3);
         let step = round_step((largest - least + 2.0 * margin) / 5.0);
@@ -61,7 +62,7 @@ impl Axis {
         let axis = Self::spanning(label, least * 100.0, (largest * 100.0).min(100.0));
         let ticks = axis.ticks.into_iter().filter(|tick| tick.0 <= 100.0 + 1e-9);
         let ticks: Vec<(f64, String)> = ticks.map(|(value, text)| (value / 100.0, text)).collect();
-        Axis { lo: axis.lo / 100.0, hi: (axis.hi / 100.0).min(1.02), ticks, ..axis }
+        Axis { lo: axis.lo / 100.0, hi: (axis.hi / 100.0).min(EDGE), ticks, ..axis }
     }
 
     /// Ratios around 1, which is always on it.
@@ -97,7 +98,7 @@ impl Axis {
     /// Fractions shown as percentages.
     pub fn percent(label: impl Into<String>) -> Self {
         let ticks = (0..=5).map(|i| (f64::from(i) / 5.0, format!("{}", i * 20))).collect();
-        Axis { label: label.into(), lo: 0.0, hi: 1.0, is_log: false, ticks }
+        Axis { label: label.into(), lo: 0.0, hi: EDGE, is_log: false, ticks }
     }
 
     /// Time in seconds, shown in the unit that suits its length.
@@ -158,6 +159,13 @@ impl Axis {
             (false, false) => Self::linear(label, lo - margin, hi + margin, round_step((hi - lo) / 6.0)),
         };
         if values.len() <= MAX_VALUES { Axis { ticks, ..axis } } else { axis }
+    }
+
+    /// Names next to each other, each in the middle of a band of width 1; the first begins at 0.
+    pub fn named(label: impl Into<String>, names: &[&str]) -> Self {
+        let ticks =
+            names.iter().enumerate().map(|(at, name)| (at as f64 + 0.5, (*name).to_owned())).collect();
+        Axis { label: label.into(), lo: 0.0, hi: names.len() as f64, is_log: false, ticks }
     }
 
     fn linear(label: impl Into<String>, lo: f64, hi: f64, step: f64) -> Self {
@@ -277,6 +285,8 @@ fn grouped(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() >= 1_000.0 { with_thousands(value) } else { plain(value) }
 }
 
+/// How far an axis goes beyond a value at its upper end, so that a mark there is not cut.
+const EDGE: f64 = 1.02;
 /// More values than this are not labelled one by one.
 const MAX_VALUES: usize = 10;
 /// Where the least is at most this part of the largest, an axis begins at zero.

@@ -81,9 +81,9 @@ const SHOWN: [Shown; 6] = [
     Shown { heading: "median", is_time: true, value: |jobs| quantile(&seconds(jobs, |job| job.jct()), 0.5) },
     Shown { heading: "p99", is_time: true, value: |jobs| quantile(&seconds(jobs, |job| job.jct()), 0.99) },
     Shown { heading: "waiting", is_time: true, value: |jobs| mean(&seconds(jobs, |job| job.wait())) },
-    Shown { heading: "slowdown", is_time: false, value: |jobs| mean(&ratios(jobs, JobRow::slowdown)) },
+    Shown { heading: "slowdown (x)", is_time: false, value: |jobs| mean(&ratios(jobs, JobRow::slowdown)) },
     Shown {
-        heading: "finish-time ratio",
+        heading: "finish-time ratio (x)",
         is_time: false,
         value: |jobs| mean(&ratios(jobs, JobRow::finish_time_ratio)),
     },

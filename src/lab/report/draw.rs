@@ -15,7 +15,9 @@ use svg2pdf::usvg;
 use super::figure::{GREY, GRID, INK, PALETTE, PALETTE_LENGTH, PAPER, Shade};
 use super::paper::Paper;
 use super::style::N_DASHES;
-use super::{Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Whisker, marks};
+use super::{
+    Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Versions, Whisker, marks,
+};
 
 /// Dash and gap in parts of the text's height, for each turn of the palette.
 const DASHES: [Option<(f64, f64)>; N_DASHES] =
@@ -86,7 +88,7 @@ fn tall_enough(figure: &Figure, paper: Paper) -> Paper {
     let n_rows = match &figure.marks {
         Marks::Bars(bars) | Marks::MarkedBars(bars, _) => bars.len(),
         Marks::Ratios(ratios) => ratios.len(),
-        Marks::Lines(_) | Marks::Measured(..) | Marks::Published(..) => return paper,
+        Marks::Lines(_) | Marks::Measured(..) | Marks::Versions(_) => return paper,
     };
     let rows = paper.em(ROW * n_rows as f64 + 4.0) as u32;
     let least = if paper.dpi.is_some() { paper.height } else { 0 };
@@ -103,8 +105,10 @@ impl Pen {
         let em = |parts: f64| self.paper.em(parts);
         canvas.fill(&colour(PAPER))?;
         let legend = match &figure.marks {
-            Marks::Lines(lines) | Marks::Measured(lines, _) => self.legend(lines, &[], canvas)?,
-            Marks::Published(lines, published) => self.legend(lines, published, canvas)?,
+            Marks::Lines(lines) | Marks::Measured(lines, _) => {
+                self.legend(lines.iter().map(|line| (line, Stroke::Thick)), canvas)?
+            }
+            Marks::Versions(versions) => self.legend(in_order(versions), canvas)?,
             Marks::Bars(_) | Marks::MarkedBars(..) | Marks::Ratios(_) => 0,
         };
         let right = self.room_for_values(figure, canvas)?;
@@ -132,14 +136,13 @@ impl Pen {
 
     fn marks<B: DrawingBackend>(&self, figure: &Figure, chart: &mut Chart<'_, B>) -> Drawn<B> {
         match &figure.marks {
-            Marks::Lines(lines) => lines.iter().try_for_each(|line| self.line(line, chart)),
+            Marks::Lines(lines) => lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart)),
             Marks::Measured(lines, whiskers) => {
                 whiskers.iter().try_for_each(|whisker| self.whisker(whisker, chart))?;
-                lines.iter().try_for_each(|line| self.line(line, chart))
+                lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart))
             }
-            Marks::Published(lines, published) => {
-                lines.iter().try_for_each(|line| self.line(line, chart))?;
-                published.iter().try_for_each(|line| self.dots(line, true, chart))
+            Marks::Versions(versions) => {
+                in_order(versions).try_for_each(|(line, stroke)| self.line(line, stroke, chart))
             }
             Marks::Bars(bars) => self.bars(bars, &[], chart),
             Marks::MarkedBars(bars, markers) => {
@@ -151,20 +154,18 @@ impl Pen {
     }
 
     /// Draws a sample and a name for each line, in as many rows as are needed; returns where the last one ends.
-    fn legend<B: DrawingBackend>(
+    fn legend<'l, B: DrawingBackend>(
         &self,
-        lines: &[Line],
-        published: &[Line],
+        lines: impl Iterator<Item = (&'l Line, Stroke)>,
         canvas: &Canvas<B>,
     ) -> Result<i32, DrawError<B>> {
         let em = |parts: f64| self.paper.em(parts);
         let style = self.text().pos(Pos::new(HPos::Left, VPos::Center));
         let (row, sample) = (em(1.25), em(1.7));
         let (mut x, mut y) = (em(0.4), em(0.3) + row / 2);
-        let own = lines.iter().map(|line| (line, false));
-        let all = own.chain(published.iter().map(|line| (line, true)));
         let mut is_empty = true;
-        for (line, is_hollow) in all.filter(|(line, _)| !line.label.is_empty()) {
+        for (line, stroke) in lines.filter(|(line, _)| !line.label.is_empty()) {
+            let is_hollow = stroke == Stroke::None;
             is_empty = false;
             let width = sample + em(0.35) + self.width(&line.label, canvas)? + em(0.9);
             if x > em(0.4) && x + width > self.paper.width as i32 {
@@ -173,7 +174,7 @@ impl Pen {
             if !is_hollow && line.points.len() != 1 {
                 for (from, to) in self.dash_spans(line.colour, sample) {
                     let ends = [(x + from, y), (x + to, y)];
-                    canvas.draw(&PathElement::new(ends, self.stroke(line.colour, 0.14)))?;
+                    canvas.draw(&PathElement::new(ends, self.stroke(line.colour, stroke.width() * 1.25)))?;
                 }
             }
             if line.has_dots || is_hollow {
@@ -260,7 +261,7 @@ impl Pen {
         let texts: Vec<&String> = match &figure.marks {
             Marks::Bars(bars) | Marks::MarkedBars(bars, _) => bars.iter().map(|bar| &bar.text).collect(),
             Marks::Ratios(ratios) => ratios.iter().map(|ratio| &ratio.text).collect(),
-            Marks::Lines(_) | Marks::Measured(..) | Marks::Published(..) => Vec::new(),
+            Marks::Lines(_) | Marks::Measured(..) | Marks::Versions(_) => Vec::new(),
         };
         let mut widest = match figure.x.tick_labels().last() {
             Some(last) => self.width(last, canvas)? / 2,
@@ -291,8 +292,11 @@ impl Pen {
         mesh.draw()
     }
 
-    fn line<B: DrawingBackend>(&self, line: &Line, chart: &mut Chart<'_, B>) -> Drawn<B> {
-        let stroke = self.stroke(line.colour, 0.11);
+    fn line<B: DrawingBackend>(&self, line: &Line, stroke: Stroke, chart: &mut Chart<'_, B>) -> Drawn<B> {
+        if stroke == Stroke::None {
+            return self.dots(line, true, chart);
+        }
+        let stroke = self.stroke(line.colour, stroke.width());
         let points = line.points.iter().copied();
         match self.dash(line.colour) {
             Some((dash, gap)) => chart.draw_series(DashedLineSeries::new(points, dash, gap, stroke))?,
@@ -430,6 +434,32 @@ impl Pen {
         let font = FontDesc::new(FontFamily::SansSerif, f64::from(self.paper.text), FontStyle::Normal);
         font.color(&colour(INK))
     }
+}
+
+/// How a line is drawn through its points.
+#[derive(Clone, Copy, PartialEq)]
+enum Stroke {
+    Thick,
+    Thin,
+    /// Not at all: its points have hollow marks.
+    None,
+}
+
+impl Stroke {
+    /// In parts of the text's height.
+    const fn width(self) -> f64 {
+        match self {
+            Stroke::Thick => 0.11,
+            Stroke::Thin => 0.05,
+            Stroke::None => 0.0,
+        }
+    }
+}
+
+/// Thin lines first, so that thick ones lie on top of them, and hollow marks on top of all.
+fn in_order(Versions { thin, thick, published }: &Versions) -> impl Iterator<Item = (&Line, Stroke)> {
+    let versions = [(thin, Stroke::Thin), (thick, Stroke::Thick), (published, Stroke::None)];
+    versions.into_iter().flat_map(|(lines, stroke)| lines.iter().map(move |line| (line, stroke)))
 }
 
 fn is_rows(figure: &Figure) -> bool {

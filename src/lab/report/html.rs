@@ -82,14 +82,17 @@ pub(crate) fn foldable(heading: &str, is_open: bool, content: &Markup) -> Markup
 
 /// More columns than this stand closer together.
 const MANY_COLUMNS: usize = 14;
+/// A table of so few columns is as wide as they are: across a whole page, a row would be hard to follow.
+const FEW_COLUMNS: usize = 5;
 
 /// A table that scrolls sideways where it is wider than the page; on a phone each row becomes a card of names and values.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>]) -> Markup {
     let class = |column: &Column| column.is_text.then_some("text");
-    let wide = (columns.len() > MANY_COLUMNS).then_some("wide");
+    let (is_narrow, is_wide) = (columns.len() <= FEW_COLUMNS, columns.len() > MANY_COLUMNS);
+    let width = is_narrow.then_some("narrow").or(is_wide.then_some("wide"));
     html! {
-        div.scroll {
-            table class=[wide] {
+        div.scroll.narrow[is_narrow] {
+            table class=[width] {
                 thead { tr { @for column in columns { th scope="col" class=[class(column)] { (column.heading) } } } }
                 tbody {
                     @for row in rows {
@@ -243,7 +246,6 @@ pub(crate) fn data(id: &str, json: &serde_json::Value) -> Markup {
     html! { script type="application/json" id=(id) { (PreEscaped(text)) } }
 }
 
-/// Figures are drawn in light colours; on a dark screen each colour is replaced by its dark counterpart.
 /// The colours of pages and of what is drawn on them as variables of a style sheet, for pages that are served and draw by
 /// themselves: `--paper`, `--ink` and so on, and the palette by place, `--colour-0` first.
 pub fn colour_variables() -> String {
@@ -257,6 +259,7 @@ pub fn colour_variables() -> String {
     )
 }
 
+/// Figures are drawn in light colours; on a dark screen each colour is replaced by its dark counterpart.
 fn dark_plots() -> String {
     let mut rules = String::from("@media screen and (prefers-color-scheme: dark) {\n");
     for shade in PALETTE.iter().chain([&INK, &GRID, &PAPER]) {

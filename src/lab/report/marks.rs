@@ -1,6 +1,7 @@
-//! Shapes of the marks at points: one for each colour, so that lines are told apart without colours too.
+//! Shapes of the marks at points: one for each colour and, of the same colour, for each dash, so that lines are told apart
+//! without colours too.
 
-use super::figure::PALETTE_LENGTH;
+use super::figure::{GREY, PALETTE_LENGTH};
 
 /// The outline of a mark around the origin, in pixels; `size` is about half of its height.
 pub(super) fn shape(style: usize, size: i32) -> Vec<(i32, i32)> {
@@ -14,7 +15,10 @@ pub(super) fn shape(style: usize, size: i32) -> Vec<(i32, i32)> {
             })
             .collect()
     };
-    match style % PALETTE_LENGTH {
+    // Marks that no line joins have no dash either: they differ in shape.
+    let (colour, dash) = (style % PALETTE_LENGTH, style / PALETTE_LENGTH);
+    let shape = if colour == GREY { colour } else { (colour + 4 * dash) % GREY };
+    match shape {
         0 => circle(),
         1 => vec![(-s, -s), (s, -s), (s, s), (-s, s)],
         2 => vec![(0, -wide), (wide, s), (-wide, s)],

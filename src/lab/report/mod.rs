@@ -45,7 +45,7 @@ pub use by::{By, ByError, by_text};
 pub use draw::to_svg;
 pub(crate) use figure::GREY;
 pub use figure::PALETTE_LENGTH;
-pub use figure::{Bar, Figure, Line, Marker, Marks, Ratio, Whisker};
+pub use figure::{Bar, Figure, Line, Marker, Marks, Ratio, Versions, Whisker};
 pub(crate) use figures::{MAX_LINES, extremes};
 pub use figures::{comparison, figures};
 pub use html::{colour_variables, table_and_plots};

@@ -54,7 +54,9 @@
   const line = (row) => {
     const tr = document.createElement("tr");
     row.forEach((value, c) => {
-      const td = document.createElement("td");
+      // The first column names the job, and heads its card on a phone.
+      const td = document.createElement(c === 0 ? "th" : "td");
+      if (c === 0) td.scope = "row";
       td.textContent = typeof value === "number" ? number(value, c) : value ?? "";
       td.dataset.label = data.headings[c];
       if (!numeric[c]) td.className = c === reasonColumn && value ? "text long" : "text";

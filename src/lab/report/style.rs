@@ -24,7 +24,7 @@ const ORDERS: [(&str, usize); 27] = [
     ("tiresias", 2),
     ("tiresias-gittins", 5),
     ("themis", 3),
-    ("chronus", 0),
+    ("chronus", 7),
     ("chronus-deadlines", 6),
     ("just-in-time", 4),
     ("no-preempt", 8),

@@ -10,7 +10,7 @@
   const choice = document.getElementById("timeline-run");
   const find = document.getElementById("timeline-find");
   const context = canvas.getContext("2d");
-  // A phone has no room for wide names beside the bars.
+  // A phone has no room for wide names left of the bars.
   const LEFT = innerWidth < 640 ? 64 : 96;
   const TOP = 26;
   let run = data.runs[0];
@@ -28,7 +28,20 @@
   const MOST_KINDS = 12;
   let kindOf = [];
   const kindName = { model: (job) => job[1], tenant: (job) => job[3], job: (job) => job[0] };
-  const hsl = (kind, lit) => `hsl(${(210 + kind * 137.508) % 360} ${isDark() ? "55% 52%" : "62% 58%"} / ${lit ? 1 : 0.15})`;
+  const hue = (kind) => (210 + kind * 137.508) % 360;
+  const tone = () => (isDark() ? [55, 52] : [62, 58]);
+  const hsl = (kind, lit) => `hsl(${hue(kind)} ${tone()[0]}% ${tone()[1]}% / ${lit ? 1 : 0.15})`;
+  // Black or white, whichever stands out more from the bar: at least 4.5 to 1, by WCAG's formula.
+  const inkOn = (kind) => {
+    const [s, l] = tone().map((percent) => percent / 100);
+    const linear = (n) => {
+      const k = (n + hue(kind) / 30) % 12;
+      const value = l - s * Math.min(l, 1 - l) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    };
+    const light = 0.2126 * linear(0) + 0.7152 * linear(8) + 0.0722 * linear(4) + 0.05;
+    return 1.05 / light > light / 0.05 ? "#fff" : "#000";
+  };
   const colour = (job, lit) => hsl(kindOf[job], lit);
   const classify = () => {
     const name = kindName[colourBy.value];
@@ -130,7 +143,7 @@
       context.fillRect(left, y(row) + Math.min(1, size * 0.08), Math.max(right - left - (right - left > 3 ? 1 : 0), 0.75), size - Math.min(2, size * 0.16));
       drawn += 1;
       if (right - left > 36 && size > 11) {
-        context.fillStyle = isDark() ? "#fff" : "#111";
+        context.fillStyle = isLit ? inkOn(kindOf[job]) : style("--quiet");
         context.textAlign = "left";
         context.textBaseline = "middle";
         context.save();

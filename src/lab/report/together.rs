@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use maud::{Markup, html};
+use rota_scripts::shipped;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
@@ -11,7 +12,7 @@ use super::html::{self, Cell};
 use super::page::page;
 use super::units::number;
 use super::{ReportError, TimeUnit, figures, with_thousands};
-use crate::results::{Results, RunResult, replace_file};
+use crate::results::{Input, Results, RunResult, replace_file};
 
 /// Figures of a clock, which differ from run to run and mean nothing here, and what names a run.
 const LEFT_OUT: [&str; 4] = ["wall_s", "decide_s", "seed", "jobs_per_hour"];
@@ -55,20 +56,19 @@ fn title(folders: &[(String, Results)]) -> String {
         [(name, results)] => format!("{name}: {}", results.title),
         [(base, results), others @ ..] => {
             let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-            let what = match (results.runs.as_slice(), others) {
-                ([before], [(_, other)]) if !other.runs.is_empty() => {
-                    match (other.runs.as_slice(), results.title.split_once(": ")) {
-                        ([after], Some((_, asked))) if after.meta.policy != before.meta.policy => {
-                            format!("{} against {}: {asked}", after.meta.policy, before.meta.policy)
-                        }
-                        _ => results.title.clone(),
-                    }
-                }
-                _ => results.title.clone(),
-            };
+            let what = two_policies(results, others).unwrap_or_else(|| results.title.clone());
             format!("{} against {base}: {what}", names.join(", "))
         }
     }
+}
+
+/// The base's title with both policies in it, where two folders with one run each ran different ones.
+fn two_policies(base: &Results, others: &[(String, Results)]) -> Option<String> {
+    let [(_, other)] = others else { return None };
+    let ([before], [after]) = (base.runs.as_slice(), other.runs.as_slice()) else { return None };
+    let (before, after) = (&before.meta.policy, &after.meta.policy);
+    let (_, asked) = base.title.split_once(": ").filter(|_| before != after)?;
+    Some(format!("{after} against {before}: {asked}"))
 }
 
 fn differences(folders: &[(String, Results)]) -> Markup {
@@ -87,7 +87,7 @@ fn differences(folders: &[(String, Results)]) -> Markup {
 
 fn settings_list((base_name, base): (&str, &Results), (name, other): (&str, &Results)) -> Markup {
     let inputs = |results: &Results| -> BTreeMap<String, String> {
-        let named = |input: &crate::results::Input| {
+        let named = |input: &Input| {
             (format!("{} {}", input.role, input.name), input.sha256[..12.min(input.sha256.len())].to_owned())
         };
         results.inputs.iter().map(named).collect()
@@ -116,19 +116,20 @@ fn settings_list((base_name, base): (&str, &Results), (name, other): (&str, &Res
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 3;
 
-/// How the scripts of the user's own differ, where both folders keep their text.
+/// How the scripts differ. A script that was changed in its place has its old name; where each side has one script that the
+/// other has not, each is the other's new form.
 fn scripts(base: &Results, other: &Results) -> Markup {
-    fn own(results: &Results) -> impl Iterator<Item = (&str, &str)> {
-        let scripts = results.inputs.iter().filter(|input| input.role == "policy");
-        scripts.filter_map(|input| Some((input.name.as_str(), input.text.as_deref()?)))
-    }
-    // A script that was changed in its place has its old name; of two single ones, each is the other's new form.
-    let alone = |results: &'_ Results| own(results).count() == 1;
-    let former = |name: &str| {
-        let same = own(base).find(|(former, _)| *former == name);
-        same.or_else(|| own(base).next().filter(|_| alone(base) && alone(other)))
+    let (of_base, of_other) = (texts(base), texts(other));
+    let is_in = |texts: &[(&str, &str)], name: &str| texts.iter().any(|(known, _)| *known == name);
+    let only = |here: &[(&'_ str, &'_ str)], there: &[(&str, &str)]| -> usize {
+        here.iter().filter(|(name, _)| !is_in(there, name)).count()
     };
-    let changed = own(other).filter_map(|(name, text)| Some((former(name)?, (name, text))));
+    let is_exchange = only(&of_base, &of_other) == 1 && only(&of_other, &of_base) == 1;
+    let former = |name: &str| match is_in(&of_base, name) {
+        true => of_base.iter().find(|(former, _)| *former == name),
+        false => of_base.iter().find(|(former, _)| is_exchange && !is_in(&of_other, former)),
+    };
+    let changed = of_other.iter().filter_map(|script| Some((former(script.0)?, script)));
     let changed: Vec<_> = changed.filter(|((_, before), (_, after))| before != after).collect();
     html! {
         @for ((old_name, before), (name, after)) in changed {
@@ -144,6 +145,19 @@ fn scripts(base: &Results, other: &Results) -> Markup {
             } }
         }
     }
+}
+
+/// The scripts of a folder with their text: kept in it, or that of the shipped script with the same checksum.
+fn texts(results: &Results) -> Vec<(&str, &str)> {
+    let shipped = |input: &Input| {
+        let script = shipped::ALL.iter().find(|script| script.file == input.name)?;
+        let now = Input::of_bytes("policy", script.file, script.source.as_bytes());
+        (now.sha256 == input.sha256).then_some(script.source)
+    };
+    let scripts = results.inputs.iter().filter(|input| input.role == "policy");
+    scripts
+        .filter_map(|input| Some((input.name.as_str(), input.text.as_deref().or_else(|| shipped(input))?)))
+        .collect()
 }
 
 /// The lines that changed, with some around them.
@@ -287,7 +301,6 @@ fn changed(before: &RunResult, after: &RunResult) -> Vec<(String, f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Input;
     use crate::results::samples::{results, run};
 
     #[test]
@@ -309,6 +322,27 @@ mod tests {
         assert!(page.contains("<del>-     rank(jobs.gpus)"), "the script's old line is shown");
         assert!(page.contains("<ins>+     rank(-jobs.gpus)"), "and its new one");
         assert!(page.contains("average JCT (s)") && page.contains("96.8 → 193.5"), "values have units");
+    }
+
+    #[test]
+    fn a_script_in_the_place_of_a_shipped_one_is_compared_with_it() {
+        let las = shipped::find("las").expect("shipped");
+        let (mut before, mut after) =
+            (results(vec![run("las", 1, None)]), results(vec![run("./mine.rhai", 1, None)]));
+        before.inputs.push(Input::of_bytes("policy", las.file, las.source.as_bytes()));
+        let mine = las.source.replace("jobs.service", "jobs.service / jobs.gpus");
+        let own =
+            Input { text: Some(mine.clone()), ..Input::of_bytes("policy", "./mine.rhai", mine.as_bytes()) };
+        after.inputs.push(own);
+        let page = scripts(&before, &after).into_string();
+        assert!(page.contains("policies/las.rhai → ./mine.rhai"), "{page}");
+        assert!(
+            page.contains("jobs.service)</del>") && page.contains("jobs.service / jobs.gpus)</ins>"),
+            "{page}"
+        );
+        // The text of another version of Rota is not at hand.
+        before.inputs.last_mut().expect("a script").sha256 = "0".repeat(64);
+        assert_eq!(scripts(&before, &after).into_string(), "");
     }
 
     #[test]

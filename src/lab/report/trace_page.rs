@@ -6,6 +6,7 @@ use rota_traces::stats::{Group, Look, Stats};
 
 use super::figure::stairs;
 use super::html::{Cell, Column, columns, document, foldable, plots, section, table, tall_table};
+use super::units::number;
 use super::{Axis, Bar, Figure, GREY, Line, Marks, ReportError, with_thousands};
 
 /// A trace, looked at.
@@ -102,7 +103,7 @@ fn arrivals(traces: &[TraceShown]) -> Vec<Figure> {
         marks: Marks::Lines(lines),
     };
     let hours = Axis::at_values("hour of the day", &HOURS);
-    let days = Axis::at_values("day of the week (0 is Monday)", &DAYS);
+    let days = Axis::named("day of the week", &DAYS);
     vec![
         figure("arrivals-by-hour", "Arrivals by hour of the day", hours, by_hour, caption.clone()),
         figure("arrivals-by-weekday", "Arrivals by day of the week", days, by_day, caption),
@@ -110,10 +111,14 @@ fn arrivals(traces: &[TraceShown]) -> Vec<Figure> {
 }
 
 const HOURS: [f64; 7] = [0.0, 4.0, 8.0, 12.0, 16.0, 20.0, 24.0];
-const DAYS: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 fn sizes(traces: &[TraceShown]) -> [Figure; 2] {
-    let durations = lines(traces, |trace| trace.look.durations.clone());
+    // From no job up, also where several share the shortest duration.
+    let durations = lines(traces, |trace| {
+        let first = trace.look.durations.first().map(|point| (point.0, 0.0));
+        first.into_iter().chain(trace.look.durations.iter().copied()).collect()
+    });
     let shortest = durations
         .iter()
         .flat_map(|line| line.points.first())
@@ -190,32 +195,30 @@ fn tenants((colour, trace): (usize, &TraceShown)) -> Figure {
 
 fn numbers(traces: &[TraceShown], cluster: &Cluster) -> Markup {
     let count = |n: usize| with_thousands(n as f64);
-    let seconds = |s: f64| format!("{} s", with_thousands(s.round()));
+    let seconds = |s: f64| with_thousands(s.round());
     type Row<'a> = (String, Box<dyn Fn(&Stats) -> String + 'a>);
-    let rows: [Row<'_>; 11] = [
+    let rows: [Row<'_>; 12] = [
         ("jobs".into(), Box::new(|s| count(s.n_jobs))),
         (
             "days from the first arrival to the last".into(),
-            Box::new(|s| format!("{:.1}", s.span_s / 86_400.0)),
+            Box::new(|s| number(s.span_s / 86_400.0, s.span_s / 86_400.0)),
         ),
         ("GPU-hours".into(), Box::new(|s| with_thousands(s.gpu_hours.round()))),
         (
-            format!("% of {} while jobs arrive", cluster.name),
+            format!("GPU-hours, % of what {} has while jobs arrive", cluster.name),
             Box::new(|s| format!("{:.0}", s.offered_load * 100.0)),
         ),
-        ("median duration".into(), Box::new(|s| seconds(s.duration_s.median))),
-        ("mean duration".into(), Box::new(|s| seconds(s.duration_s.mean))),
-        ("99th percentile of durations".into(), Box::new(|s| seconds(s.duration_s.p99))),
-        ("median between arrivals".into(), Box::new(|s| seconds(s.gap_s.median))),
+        ("median duration (s)".into(), Box::new(|s| seconds(s.duration_s.median))),
+        ("mean duration (s)".into(), Box::new(|s| seconds(s.duration_s.mean))),
+        ("99th percentile of durations (s)".into(), Box::new(|s| seconds(s.duration_s.p99))),
+        ("median between arrivals (s)".into(), Box::new(|s| seconds(s.gap_s.median))),
         (
-            "largest job, GPUs".into(),
+            "GPUs of the largest job".into(),
             Box::new(|s| s.by_gpus.keys().last().map_or_else(String::new, u32::to_string)),
         ),
         ("tenants".into(), Box::new(|s| count(s.by_tenant.len()))),
-        (
-            "with a deadline; elastic".into(),
-            Box::new(|s| format!("{}; {}", count(s.n_strict + s.n_soft), count(s.n_elastic))),
-        ),
+        ("jobs with a deadline".into(), Box::new(|s| count(s.n_strict + s.n_soft))),
+        ("elastic jobs".into(), Box::new(|s| count(s.n_elastic))),
     ];
     let headings = std::iter::once("").chain(traces.iter().map(|trace| trace.name.as_str()));
     let cells = |(name, of): &Row<'_>| {

@@ -10,7 +10,7 @@ use super::kept::FILE;
 use super::papers::Judged;
 use super::reproduced::{DIFFER, DefectTable, Reproduced, TableRow};
 use crate::report::html::{self, Cell};
-use crate::report::{self, ReportError};
+use crate::report::{self, ReportError, begin_large};
 use crate::results::replace_file;
 
 /// Pages that other commands left in the folder of a figure, with what they show.
@@ -83,7 +83,7 @@ impl Reproduced {
             let at = self.defects_at();
             format!(
                 "{}{at}: by the original's rules with all defects, with one of them alone, and with none.",
-                attributed.of.shown
+                begin_large(attributed.of.shown)
             )
         });
         let rows: Vec<Vec<Cell>> =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::evidence::{At, Column, text_of};
 use super::quantity::{Quantity, Unit};
 use super::reproduced::{Reproduced, TableRow};
-use crate::report::{Axis, Bar, Figure, GREY, Line, Marker, Marks, PALETTE_LENGTH, begin_large, styles};
+use crate::report::{Axis, Bar, Figure, Line, Marker, Marks, Versions, begin_large, styles};
 
 impl Reproduced {
     /// Every picture of the figure.
@@ -62,8 +62,8 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
             policies.push(line.policy);
         }
     }
-    let (mut drawn, mut published) = (Vec::new(), Vec::new());
-    for (colour, policy) in policies.iter().enumerate() {
+    let mut drawn = Versions::default();
+    for (policy, colour) in policies.iter().zip(styles(policies.iter().copied())) {
         for (place, column) in Column::ALL.iter().enumerate() {
             let point = |line: &&&TableRow<'_>| {
                 let x = line.at.get(axis)?.parse::<f64>().ok()?;
@@ -76,17 +76,16 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
                 continue;
             }
             let label = format!("{policy}, {}", column.heading());
-            let colour = colour % GREY;
+            let line = |has_dots: bool| Line { label, colour, has_dots, points };
             match column {
-                Column::Published => published.push(Line { label, colour, has_dots: true, points }),
-                Column::Original => {
-                    drawn.push(Line { label, colour: colour + PALETTE_LENGTH, has_dots: false, points });
-                }
-                Column::Shipped => drawn.push(Line { label, colour, has_dots: true, points }),
+                Column::Published => drawn.published.push(line(true)),
+                Column::Original => drawn.thin.push(line(false)),
+                Column::Shipped => drawn.thick.push(line(true)),
             }
         }
     }
-    let points = || drawn.iter().chain(&published).flat_map(|line: &Line| &line.points);
+    let Versions { thin, thick, published } = &drawn;
+    let points = || [thin, thick, published].into_iter().flatten().flat_map(|line| &line.points);
     let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
@@ -99,10 +98,10 @@ fn curve(lines: &[&TableRow<'_>], of: &Quantity, axis: &str, family: &str, at: &
         name: file_name(&[of.name, family, at]),
         section: "Figures".into(),
         title: format!("{family}{place}: {}", of.shown),
-        caption: format!("Solid: the shipped policies; dashed: the original's rules{hollow}.{}", y.note()),
+        caption: format!("Thick: the shipped policies; thin: the original's rules{hollow}.{}", y.note()),
         x: Axis::at_values(axis.replace('_', " "), &xs),
         y,
-        marks: Marks::Published(drawn, published),
+        marks: Marks::Versions(drawn),
     }
 }
 

@@ -43,7 +43,7 @@ fn axis_label(figure: &str, heading: &str, unit: TimeUnit) -> String {
     match kind(figure) {
         Kind::Time => format!("{heading} ({})", unit.sign),
         Kind::Part => format!("{heading} (%)"),
-        Kind::Ratio => heading.to_owned(),
+        Kind::Ratio => format!("{heading} (x)"),
     }
 }
 

@@ -7,7 +7,7 @@ use comfy_table::Table;
 use super::groups::{Kind, kind};
 use super::pairs::{Best, asked, best};
 use super::{FIGURES, Group, Pair, Study};
-use crate::report::{TimeUnit, align_numbers, plain_table};
+use crate::report::{TimeUnit, align_numbers, plain_table, with_thousands};
 
 /// Rows that a terminal shows; the files have all.
 const MAX_ROWS: usize = 60;
@@ -20,7 +20,8 @@ pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String
         let _ = writeln!(text, "{}", group_table(groups));
     }
     if groups.len() > MAX_ROWS {
-        let _ = writeln!(text, "{MAX_ROWS} of {} rows; all are in groups.csv", groups.len());
+        let n_groups = with_thousands(groups.len() as f64);
+        let _ = writeln!(text, "{MAX_ROWS} of {n_groups} rows; all are in groups.csv");
     }
     if groups.iter().any(|group| group.seeds.len() > 1) {
         text.push_str("means over seeds, ± half of the 95 % confidence interval (bootstrap)\n");
@@ -180,8 +181,9 @@ fn comparisons(pairs: &[Pair]) -> String {
             let n = question.len() - told.len();
             let _ = writeln!(
                 text,
-                "  of {} others, {n} show no clear difference to {}",
+                "  of {} others, {n} {} no clear difference to {}",
                 question.len(),
+                if n == 1 { "shows" } else { "show" },
                 question[0].baseline
             );
         }

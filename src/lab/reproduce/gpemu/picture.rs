@@ -4,8 +4,8 @@ use std::path::Path;
 
 use maud::html;
 
-use super::{ALLOCATIONS, Cell, Column, Curve, ORDERS, Study};
-use crate::report::{Axis, Figure, Line, Marks, PALETTE_LENGTH, ReportError, html, write_figures};
+use super::{Cell, Column, Curve, ORDERS, Study};
+use crate::report::{Axis, Figure, GREY, Line, Marks, ReportError, Versions, html, styles, write_figures};
 use crate::results::replace_file;
 
 /// GPEmu's and the paper's plots end here.
@@ -33,18 +33,16 @@ impl Study {
         figures
     }
 
-    /// What GPEmu's figure shows: both allocations, ours plain and GPEmu's dashed.
+    /// What GPEmu's figure shows: both allocations, ours thick and GPEmu's thin.
     fn by_order(&self, order: &str) -> Figure {
-        let mut lines = Vec::new();
-        for (column, dash) in [(Column::Deployed, 0), (Column::Gpemu, PALETTE_LENGTH)] {
-            for (colour, allocation) in ALLOCATIONS.iter().enumerate() {
-                let cell = self.cells.iter().find(|c| c.order == order && c.allocation == *allocation);
-                let curve = cell.and_then(|cell| cell.curve(column));
-                lines.extend(
-                    curve.map(|c| line(format!("{allocation}, {}", column.name()), colour + dash, c)),
-                );
-            }
-        }
+        let lines = |column: Column| -> Vec<Line> {
+            let cells = self.cells.iter().filter(|cell| cell.order == order);
+            let curves = cells.filter_map(|cell| Some((cell, cell.curve(column)?)));
+            let label = |cell: &Cell| format!("{}, {}", cell.allocation, column.name());
+            curves.map(|(cell, curve)| line(label(cell), look(cell), curve)).collect()
+        };
+        let lines =
+            Versions { thin: lines(Column::Gpemu), thick: lines(Column::Deployed), published: Vec::new() };
         let title = format!("{}: proportional and tuned", order.to_uppercase());
         figure(format!("{order}-allocations"), title, self.caption(), lines)
     }
@@ -54,14 +52,15 @@ impl Study {
         // Simulated under deployed: where they coincide, the deployment is on top.
         let columns = [Column::Paper, Column::Gpemu, Column::Simulated, Column::Deployed];
         let colour = |column: Column| match column {
-            Column::Deployed => 0,
-            Column::Gpemu => 1,
-            Column::Simulated => 2,
-            Column::Paper => PALETTE_LENGTH - 1,
+            Column::Deployed => look(cell),
+            Column::Simulated => SIMULATED,
+            Column::Gpemu => GPEMU,
+            Column::Paper => GREY,
         };
         let drawn = columns.into_iter().filter_map(|column| Some((column, cell.curve(column)?)));
-        let lines =
+        let thick =
             drawn.map(|(column, curve)| line(column.name().to_owned(), colour(column), curve)).collect();
+        let lines = Versions { thick, ..Versions::default() };
         let title = format!("{}: four accounts", cell.policy());
         figure(format!("{}-{}", cell.order, cell.allocation), title, self.caption(), lines)
     }
@@ -75,7 +74,16 @@ impl Study {
     }
 }
 
-fn figure(name: String, title: String, caption: String, lines: Vec<Line>) -> Figure {
+/// Colours of what is not a policy of ours, unlike those of las and srtf.
+const GPEMU: usize = 3;
+const SIMULATED: usize = 6;
+
+/// The colour and dash that the policy has in every report.
+fn look(cell: &Cell) -> usize {
+    styles([cell.policy().as_str()]).first().copied().unwrap_or(0)
+}
+
+fn figure(name: String, title: String, caption: String, lines: Versions) -> Figure {
     Figure {
         name,
         section: "Figures".into(),
@@ -83,7 +91,7 @@ fn figure(name: String, title: String, caption: String, lines: Vec<Line>) -> Fig
         caption,
         x: Axis::at_values("job completion time (h)", &[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, MOST_HOURS]),
         y: Axis::percent("jobs done (%)"),
-        marks: Marks::Lines(lines),
+        marks: Marks::Versions(lines),
     }
 }
 
