@@ -84,7 +84,10 @@ fn every_reader_takes_or_refuses_spoilt_texts_within_bounds() {
     assert!(SOUND.len() > sound::N_TRACES, "traces, and more");
     for (_, text) in SOUND {
         for variant in variants(text.as_bytes(), &mut rng) {
-            targets::names().iter().filter(|target| **target != "packed").for_each(|target| give(target, &variant));
+            targets::names()
+                .iter()
+                .filter(|target| **target != "packed")
+                .for_each(|target| give(target, &variant));
         }
     }
     for _ in 0..200 {
@@ -104,7 +107,10 @@ fn many_rows_take_memory_for_their_jobs_only() {
         let junk = format!("{text}{}", "x\n".repeat(200_000)).into_bytes();
         for target in targets::names().into_iter().filter(|target| !["packed", "profile"].contains(target)) {
             let most = most_held(|| targets::run(target, &junk));
-            assert!(most < 1_000 * 200_000, "{name} to {target}: {most} bytes for 200,000 rows that make no sense");
+            assert!(
+                most < 1_000 * 200_000,
+                "{name} to {target}: {most} bytes for 200,000 rows that make no sense"
+            );
         }
     }
 }
@@ -138,7 +144,10 @@ fn every_target_has_its_file_for_cargo_fuzz() {
         let file = format!("fuzz_targets/{}.rs", target.replace('-', "_"));
         let text = std::fs::read_to_string(format!("{folder}/{file}")).expect(&file);
         assert!(text.contains(&format!("rota_traces_fuzz::run(\"{target}\", bytes)")), "{file}");
-        assert!(manifest.contains(&format!("name = \"{target}\"\npath = \"{file}\"")), "{file} is in Cargo.toml");
+        assert!(
+            manifest.contains(&format!("name = \"{target}\"\npath = \"{file}\"")),
+            "{file} is in Cargo.toml"
+        );
     }
     let n_files = std::fs::read_dir(format!("{folder}/fuzz_targets")).expect("a folder").count();
     assert_eq!(n_files, targets::names().len(), "no file without a target");

@@ -323,7 +323,11 @@ fn every_script_is_listed_and_has_a_header() {
         else {
             continue;
         };
-        let is_shipped = shipped::ALL.iter().chain(shipped::STUDIES).chain(shipped::RULES).any(|script| script.file == below);
+        let is_shipped = shipped::ALL
+            .iter()
+            .chain(shipped::STUDIES)
+            .chain(shipped::RULES)
+            .any(|script| script.file == below);
         assert!(is_shipped || originals.contains(below), "{file} is in no table: it cannot be run by name");
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy();
         let header: Vec<_> = text.lines().take_while(|line| line.starts_with("// ")).collect();

@@ -240,7 +240,9 @@ fn breaker(
     }
     let slows = faults.iter().any(|fault| matches!(fault.change, Change::Slows { .. }));
     if slows && args.fast_forward.is_some() {
-        bail!("--fast-forward: time that is skipped is credited at full speed, and nodes become slow here: leave one out");
+        bail!(
+            "--fast-forward: time that is skipped is credited at full speed, and nodes become slow here: leave one out"
+        );
     }
     let begin = load.workload.jobs.first().map_or(Time::ZERO, |job| job.arrival);
     let address = client.head().to_owned();

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
+use rota_traces::assign::{Cells, assign};
 use rota_traces::faults::{self, FaultPlan};
 use rota_traces::format::Setting;
 use rota_traces::generate::{Distance, Fit, LikeOptions, Pattern, distance};
-use rota_traces::assign::{Cells, assign};
 use rota_traces::{cluster, reshape, stats};
 
 use super::inputs::{InputArgs, Inputs, Load};

@@ -293,19 +293,28 @@ fn slice(args: &SliceArgs) -> Result<()> {
     let all = &load.workload;
     let part = match (&args.jobs_range, args.hours) {
         (Some(range), _) => at_positions(all, range)?,
-        (None, Some((from, to))) => reshape::between(all, Time::from_secs_f64(from * 3_600.0), Time::from_secs_f64(to * 3_600.0)),
+        (None, Some((from, to))) => {
+            reshape::between(all, Time::from_secs_f64(from * 3_600.0), Time::from_secs_f64(to * 3_600.0))
+        }
         (None, None) => bail!("--jobs-range or --hours: which part?"),
     };
     if part.jobs.is_empty() {
         let last = all.jobs.last().map_or(0.0, |job| job.arrival.as_secs_f64() / 3_600.0);
-        bail!("no job arrives in these hours: the last of {} arrives in hour {last:.1}", grouped(all.jobs.len() as u64));
+        bail!(
+            "no job arrives in these hours: the last of {} arrives in hour {last:.1}",
+            grouped(all.jobs.len() as u64)
+        );
     }
     write_workload(&part, &inputs, write.to.unwrap_or(Target::Rota), write.out.as_ref())
 }
 
 fn at_positions(all: &Workload, range: &str) -> Result<Workload> {
-    let ends = range.split_once("..").and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
-    let Some((lo, hi)) = ends.filter(|(lo, hi)| lo < hi) else { bail!("--jobs-range {range}: write it as 0..1000") };
+    let ends = range
+        .split_once("..")
+        .and_then(|(lo, hi)| Some((lo.parse::<usize>().ok()?, hi.parse::<usize>().ok()?)));
+    let Some((lo, hi)) = ends.filter(|(lo, hi)| lo < hi) else {
+        bail!("--jobs-range {range}: write it as 0..1000")
+    };
     if lo >= all.jobs.len() {
         bail!("--jobs-range {range}: the trace has {} jobs", all.jobs.len());
     }

@@ -27,7 +27,11 @@ impl Local {
 
     fn output(&self, args: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rota"));
-        command.args(args).env("ROTA_HOME", self.path()).env_remove("ROTA_HEAD").env_remove("ROTA_CREDENTIALS");
+        command
+            .args(args)
+            .env("ROTA_HOME", self.path())
+            .env_remove("ROTA_HEAD")
+            .env_remove("ROTA_CREDENTIALS");
         command.output().expect("rota runs")
     }
 
@@ -58,9 +62,30 @@ fn runs(text: &str) -> Vec<Value> {
 
 #[test]
 fn nodes_gpus_and_jobs_fail_as_in_a_simulation_and_times_agree() {
-    let local = Local::up(&["2", "--gpus", "4", "--round", "300s", "--on-grid", "--time-scale", "200", "--policy", "fifo+proportional"]);
+    let local = Local::up(&[
+        "2",
+        "--gpus",
+        "4",
+        "--round",
+        "300s",
+        "--on-grid",
+        "--time-scale",
+        "200",
+        "--policy",
+        "fifo+proportional",
+    ]);
     let (jobs, outages) = (local.file("jobs.csv", JOBS), local.file("outages.csv", OUTAGES));
-    let deploy = ["deploy", "--trace", &jobs, "--round", "300s", "-p", "fifo+proportional", "--compare-simulation", "--json"];
+    let deploy = [
+        "deploy",
+        "--trace",
+        &jobs,
+        "--round",
+        "300s",
+        "-p",
+        "fifo+proportional",
+        "--compare-simulation",
+        "--json",
+    ];
     let broken = ["--faults", &outages, "--ends-as-recorded"];
     let text = local.rota(&[&deploy[..], &broken].concat());
     let [live, simulated]: [Value; 2] = runs(&text).try_into().expect("a deployment and its simulation");

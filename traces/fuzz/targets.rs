@@ -4,13 +4,13 @@
 use std::sync::OnceLock;
 
 use rota_core::cluster::Cluster;
+use rota_traces::cluster;
 use rota_traces::faults::FaultPlan;
 use rota_traces::format::{self, ColumnMap, Format, Setting};
 use rota_traces::generate;
 use rota_traces::profile::{self, ProfileSet};
 use rota_traces::rows::BadRows;
 use rota_traces::source::Source;
-use rota_traces::cluster;
 
 /// Targets besides the names of the formats.
 pub const OTHERS: [&str; 7] = ["detect", "mapped", "cluster", "profile", "workload", "faults", "packed"];
@@ -71,7 +71,11 @@ pub fn run(target: &str, bytes: &[u8]) {
 
 /// gzip, Zstandard, zip and Parquet are known by how a file begins, so this needs a file.
 fn packed(bytes: &[u8]) {
-    let path = std::env::temp_dir().join(format!("rota-fuzz-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let path = std::env::temp_dir().join(format!(
+        "rota-fuzz-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
     if std::fs::write(&path, bytes).is_ok() {
         drop(Source::open(&path));
         drop(Source::open_trace(&path));

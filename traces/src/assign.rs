@@ -49,12 +49,14 @@ pub fn assign(workload: &Workload, cells: &[Cells], setting: &Setting<'_>) -> Re
         .zip(&workload.truths)
         .map(|(job, truth)| (truth.work / speeds.fair_rate(job)).to_string())
         .collect();
-    let estimates_s: Vec<f64> = workload.jobs.iter().map(|job| job.estimated_work / speeds.fair_rate(job)).collect();
+    let estimates_s: Vec<f64> =
+        workload.jobs.iter().map(|job| job.estimated_work / speeds.fair_rate(job)).collect();
     let none = Cells::new();
     let text = write_rota_changed(workload, setting.cluster, |column, index, own| {
         let new = cells.get(index).unwrap_or(&none);
         // Iterations of another model, or of another number of GPUs, are others: the time stays, not they.
-        let keeps_time = ["model", "batch", "gpus", "gpu_type"].iter().any(|column| new.contains_key(*column));
+        let keeps_time =
+            ["model", "batch", "gpus", "gpu_type"].iter().any(|column| new.contains_key(*column));
         let says_work = new.contains_key("iterations") || new.contains_key("duration_s");
         match column {
             _ if new.contains_key(column) => new[column].clone(),
@@ -165,7 +167,10 @@ mod tests {
         let setting = Setting::new(&cluster, &profiles);
         let before = rota::read(&Source::new("t.csv", jobs()), &setting).expect("sound").workload;
         let error = assign(&before, &[cells(&[("gpu_levels", "4-2")])], &setting).expect_err("falling");
-        assert!(error.to_string().contains("(gpu_levels): got \"4-2\", expected ascending GPU counts"), "{error}");
+        assert!(
+            error.to_string().contains("(gpu_levels): got \"4-2\", expected ascending GPU counts"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     let time = match time.len() {
         5 => {
             with_seconds = format!("{time}:00");
-            &with_seconds
+            with_seconds.as_str()
         }
         _ => time,
     };

@@ -12,9 +12,9 @@ use rota_traces::error::InputError;
 use rota_traces::profile::{self, ProfileEntry};
 use rota_traces::units::Bytes;
 
-use super::{CHECKPOINT_FILE, EmulateOptions, LOST_FILE, NODE_SPEED_FILE};
 use super::burn::{self, Load};
 use super::gpu::{EmulatedGpu, GpuError, PERIOD};
+use super::{CHECKPOINT_FILE, EmulateOptions, LOST_FILE, NODE_SPEED_FILE};
 use crate::clock::monotonic_s;
 use crate::job::JobClient;
 use crate::job::protocol::ToJob;

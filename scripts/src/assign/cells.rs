@@ -32,8 +32,11 @@ pub(super) fn job(facts: &JobFacts) -> Map {
 /// A model as a map.
 pub(super) fn model(facts: &ModelFacts) -> Dynamic {
     let numbers = |numbers: &[u32]| -> Array { numbers.iter().map(|n| i64::from(*n).into()).collect() };
-    let levels: Map =
-        facts.levels.iter().map(|(batch, levels)| (batch.to_string().into(), numbers(levels).into())).collect();
+    let levels: Map = facts
+        .levels
+        .iter()
+        .map(|(batch, levels)| (batch.to_string().into(), numbers(levels).into()))
+        .collect();
     let entries: [(&str, Dynamic); 7] = [
         ("name", facts.name.clone().into()),
         ("class", facts.class.clone().into()),
@@ -69,12 +72,15 @@ fn cell(name: &str, value: &Dynamic) -> Result<String, String> {
             "gpu_levels" => {
                 let levels: Option<Vec<String>> =
                     list.iter().map(|level| level.as_int().ok().map(|n| n.to_string())).collect();
-                levels.map(|levels| levels.join("-")).ok_or_else(|| "gpu_levels: whole numbers are expected".into())
+                levels
+                    .map(|levels| levels.join("-"))
+                    .ok_or_else(|| "gpu_levels: whole numbers are expected".into())
             }
             "deadline_s" => {
                 let steps: Option<Vec<String>> = list.iter().map(step).collect();
                 steps.map(|steps| steps.join("|")).ok_or_else(|| {
-                    "deadline_s: a time, or an array of [time, value] with ascending times, is expected".into()
+                    "deadline_s: a time, or an array of [time, value] with ascending times, is expected"
+                        .into()
                 })
             }
             _ => Err(format!("{name}: an Array is not a cell")),

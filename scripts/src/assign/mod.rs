@@ -181,7 +181,8 @@ impl Rules {
             self.of_job(at(&self.part, position, message, hint, None), job)
         };
         match value.try_cast_result::<Map>() {
-            Ok(map) => cells::cells(map, self.columns).map_err(|wrong_cell| wrong(wrong_cell.message, wrong_cell.hint)),
+            Ok(map) => cells::cells(map, self.columns)
+                .map_err(|wrong_cell| wrong(wrong_cell.message, wrong_cell.hint)),
             Err(other) => {
                 let label = crate::values::type_label(&other);
                 Err(wrong(format!("`assign` returned {label}, not a Map of columns"), None))

@@ -74,7 +74,8 @@ fn shares_are_met_by_turns_and_by_chance() {
     let count = |name: &str| given.iter().filter(|cells| cells["model"] == name).count();
     assert_eq!((count("x"), count("y"), count("z")), (20, 70, 10));
     let turns = r#"fn assign(job, models) { #{ model: by_turns(["p", "q", "r"], "list") } }"#;
-    let given: Vec<String> = assigned(turns, 4).expect("sound").into_iter().map(|c| c["model"].clone()).collect();
+    let given: Vec<String> =
+        assigned(turns, 4).expect("sound").into_iter().map(|c| c["model"].clone()).collect();
     assert_eq!(given, ["p", "q", "r", "p"]);
     let by_chance = r#"fn assign(job, models) { #{ model: pick_by(#{ x: 1, y: 3 }) } }"#;
     let given = assigned(by_chance, 10).expect("sound");
@@ -124,6 +125,8 @@ fn every_rule_that_comes_with_rota_can_be_loaded() {
         let rules = Rules::load(script.file, script.source, &[], &models(), COLUMNS);
         assert!(rules.is_ok(), "{:?}", rules.err());
         assert!(script.source.starts_with(&format!("// {}: ", script.name)), "{}", script.file);
-        assert!(script.source.contains("// Source: ") && script.source.contains("// Differs from the original"));
+        assert!(
+            script.source.contains("// Source: ") && script.source.contains("// Differs from the original")
+        );
     }
 }

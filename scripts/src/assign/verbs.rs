@@ -17,13 +17,14 @@ pub(super) fn register(registrar: &mut Registrar<'_>, luck: &Arc<Luck>) {
 fn draws(registrar: &mut Registrar<'_>, luck: &Arc<Luck>) {
     let at = Arc::clone(luck);
     registrar
-        .function("random() -> float", "A number from 0 to 1, drawn for this job: the same seed gives the same.")
+        .function(
+            "random() -> float",
+            "A number from 0 to 1, drawn for this job: the same seed gives the same.",
+        )
         .register_fn("random", move || at.next());
     let at = Arc::clone(luck);
-    let engine = registrar.function(
-        "between(low, high) -> float",
-        "A number from low to high, all alike likely.",
-    );
+    let engine =
+        registrar.function("between(low, high) -> float", "A number from low to high, all alike likely.");
     engine.register_fn("between", move |low: Dynamic, high: Dynamic| -> Outcome<f64> {
         match (number(&low), number(&high)) {
             (Some(low), Some(high)) if low <= high => Ok(low + (high - low) * at.next()),
@@ -49,12 +50,13 @@ fn draws(registrar: &mut Registrar<'_>, luck: &Arc<Luck>) {
             }
         });
     let at = Arc::clone(luck);
-    registrar
-        .function("pick(array) -> value", "An element of an array, all alike likely.")
-        .register_fn("pick", move |array: Array| -> Outcome<Dynamic> {
+    registrar.function("pick(array) -> value", "An element of an array, all alike likely.").register_fn(
+        "pick",
+        move |array: Array| -> Outcome<Dynamic> {
             let place = (at.next() * array.len() as f64) as usize;
             array.get(place).cloned().map_or_else(|| fail("pick: the array is empty"), Ok)
-        });
+        },
+    );
     let at = Arc::clone(luck);
     registrar
         .function(

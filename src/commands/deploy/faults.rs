@@ -40,8 +40,9 @@ struct LocalNode {
 impl Breaker {
     /// Finds the processes of the nodes. Faults count from time 0 of the trace, whose first job arrives at `begin`.
     pub(super) fn new(cluster: Arc<Cluster>, faults: Vec<Fault>, begin: Time, address: &str) -> Result<Self> {
-        let (home, agents) = local_agents(address)
-            .context("faults need a cluster that `rota up` started on this machine: its nodes are stopped and started")?;
+        let (home, agents) = local_agents(address).context(
+            "faults need a cluster that `rota up` started on this machine: its nodes are stopped and started",
+        )?;
         let mut by_name: BTreeMap<String, AgentProcess> = agents.into_iter().collect();
         let mut nodes = BTreeMap::new();
         for node in cluster.nodes() {
@@ -84,7 +85,8 @@ impl Breaker {
         while client.status()?.n_gpus_up < self.cluster.n_gpus() {
             if Instant::now() > limit {
                 let lost = fetch_nodes(client)?.into_iter().filter(|node| node.n_gpus > 0);
-                let states: Vec<String> = lost.map(|node| format!("{} {:?}", node.name, node.state)).collect();
+                let states: Vec<String> =
+                    lost.map(|node| format!("{} {:?}", node.name, node.state)).collect();
                 bail!("the nodes are not all back after {PATIENCE:?}: {}", states.join(", "));
             }
             std::thread::sleep(Duration::from_millis(20));

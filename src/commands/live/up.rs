@@ -212,7 +212,8 @@ pub(crate) fn local_agents(address: &str) -> Result<(PathBuf, Vec<(String, Agent
     let agents = pids.lines().enumerate().skip(1).map(|(index, line)| {
         let pid = line.trim().parse().with_context(|| format!("{}: {line}", path.display()))?;
         let name = format!("node{}", index - 1);
-        let command = fs::read(format!("/proc/{pid}/cmdline")).with_context(|| format!("{name}: process {pid}"))?;
+        let command =
+            fs::read(format!("/proc/{pid}/cmdline")).with_context(|| format!("{name}: process {pid}"))?;
         let command = command.split(|byte| *byte == 0).filter(|part| !part.is_empty());
         let command = command.map(|part| String::from_utf8_lossy(part).into_owned()).collect();
         let (run_dir, log) = (home.join("agents").join(&name), home.join(format!("{name}.log")));
@@ -279,7 +280,8 @@ fn descendants(pid: u32) -> Vec<u32> {
         let parent = stat.rsplit_once(") ")?.1.split_whitespace().nth(1)?.parse().ok()?;
         Some((pid, parent))
     };
-    let all: Vec<(u32, u32)> = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(parent_of).collect();
+    let all: Vec<(u32, u32)> =
+        fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(parent_of).collect();
     let (mut found, mut next) = (Vec::new(), vec![pid]);
     while let Some(parent) = next.pop() {
         let children = all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid);

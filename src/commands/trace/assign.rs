@@ -46,7 +46,10 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
     if args.list {
         return list();
     }
-    let name = args.rules.as_deref().context("which rules? `rota trace assign --list` shows those that come with Rota")?;
+    let name = args
+        .rules
+        .as_deref()
+        .context("which rules? `rota trace assign --list` shows those that come with Rota")?;
     let (file, text) = text_of(name)?;
     let write = &args.write;
     let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
@@ -60,7 +63,8 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
     let cells = job_facts(&load.workload, &inputs)
         .map(|job| rules.assign(&job, Box::new(assign::numbers(inputs.seed, job.number))))
         .collect::<Result<Vec<_>, _>>()?;
-    let setting = Setting { options: inputs.options.clone(), ..Setting::new(&inputs.cluster, &inputs.profiles) };
+    let setting =
+        Setting { options: inputs.options.clone(), ..Setting::new(&inputs.cluster, &inputs.profiles) };
     let workload = assign::assign(&load.workload, &cells, &setting)?;
     eprintln!("{}", told(&cells, &file, inputs.seed));
     match (write.to.unwrap_or(Target::Rota), &write.out) {
@@ -137,7 +141,8 @@ fn job_facts(workload: &Workload, inputs: &Inputs) -> impl Iterator<Item = JobFa
 /// What the rules changed, as a sentence.
 fn told(cells: &[Cells], file: &str, seed: u64) -> String {
     let counts = COLUMNS.iter().filter_map(|column| {
-        let n = cells.iter().filter(|cells| cells.get(*column).is_some_and(|cell| !cell.is_empty())).count() as u64;
+        let n = cells.iter().filter(|cells| cells.get(*column).is_some_and(|cell| !cell.is_empty())).count()
+            as u64;
         (n > 0).then(|| format!("{column} of {}", grouped(n)))
     });
     let counts: Vec<String> = counts.collect();
@@ -147,7 +152,14 @@ fn told(cells: &[Cells], file: &str, seed: u64) -> String {
 
 /// What the trace keeps of how it was made: the heading of a column without cells.
 fn remark(file: &str, sha256: &str, seed: u64, rules: &Rules) -> String {
-    let parameters: Vec<String> =
-        rules.parameters().iter().map(|parameter| format!(" {}={}", parameter.name, parameter.value)).collect();
-    format!("assigned by {file} (sha256 {}) seed {seed}{}", &sha256[..16.min(sha256.len())], parameters.join(""))
+    let parameters: Vec<String> = rules
+        .parameters()
+        .iter()
+        .map(|parameter| format!(" {}={}", parameter.name, parameter.value))
+        .collect();
+    format!(
+        "assigned by {file} (sha256 {}) seed {seed}{}",
+        &sha256[..16.min(sha256.len())],
+        parameters.join("")
+    )
 }

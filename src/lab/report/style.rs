@@ -124,7 +124,7 @@ mod tests {
                 Role::Allocation => &ALLOCATIONS,
                 Role::Admission | Role::Placement | Role::Model | Role::Study | Role::Rules => {
                     continue;
-                },
+                }
             };
             assert!(table.iter().any(|(name, _)| *name == script.name), "{} has none", script.name);
         }

@@ -38,7 +38,6 @@ use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
 
-pub(crate) use accounts::{Account, Accounts};
 pub(crate) use detect::Head;
 pub use detect::detect;
 pub use home::{Home, home};
@@ -112,7 +111,8 @@ impl Imported {
     fn nothing_left(&self, file: &str) -> InputError {
         let mut reasons: Vec<String> = self.filtered.clauses();
         if !self.dropped.is_empty() {
-            let first: Vec<String> = self.dropped.iter().take(SHOWN).map(|row| format!("\n  {}", row.reason)).collect();
+            let first: Vec<String> =
+                self.dropped.iter().take(SHOWN).map(|row| format!("\n  {}", row.reason)).collect();
             let more = self.dropped.len().saturating_sub(SHOWN);
             let more = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
             reasons.push(format!("{} rows make no sense:{}{more}", self.dropped.len(), first.join("")));

@@ -81,7 +81,11 @@ impl Fit {
     /// them again.
     pub fn draw(&self, setting: &Setting<'_>, options: LikeOptions) -> Result<Workload, InputError> {
         let (cluster, seed) = (setting.cluster, setting.options.seed);
-        let known: Vec<&Given> = self.jobs.iter().filter(|job| job.spec.gpus.asked <= cluster.n_gpus_of(job.spec.gpu_type)).collect();
+        let known: Vec<&Given> = self
+            .jobs
+            .iter()
+            .filter(|job| job.spec.gpus.asked <= cluster.n_gpus_of(job.spec.gpu_type))
+            .collect();
         if known.is_empty() {
             return Err(InputError::expected("cluster", "room for at least one job of the trace"));
         }
@@ -94,7 +98,8 @@ impl Fit {
         drawn.chunks_mut(STRETCH).for_each(|stretch| stretch.shuffle(order));
         let durations_s: Vec<f64> = drawn.iter().map(|job| scattered(job.duration_s, lengths)).collect();
         let faster = options.load.map_or(Ok(1.0), |load| {
-            let gpu_s: f64 = drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.spec.gpus.asked) * s).sum();
+            let gpu_s: f64 =
+                drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.spec.gpus.asked) * s).sum();
             let span_s = arrivals_s.last().copied().unwrap_or(0.0);
             let offered = gpu_s / (f64::from(cluster.n_gpus()) * span_s);
             match load > 0.0 && load.is_finite() && offered.is_finite() {
