@@ -275,7 +275,9 @@ mod tests {
 
     #[test]
     fn a_whole_decision_has_the_queue_that_it_walks() {
-        let account = account("fn decide(view) { view.fill(rank(view.jobs.gpus)).give(\"demand\").or_else(\"fair_share\") }");
+        let account = account(
+            "fn decide(view) { view.fill(rank(view.jobs.gpus)).give(\"demand\").or_else(\"fair_share\") }",
+        );
         assert_eq!((account.keys[0].text.as_str(), account.is_by_keys), ("view.jobs.gpus", true));
         assert_eq!(account.stages.iter().map(|cost| cost.stage).collect::<Vec<_>>(), [Stage::Decide]);
     }
