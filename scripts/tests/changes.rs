@@ -40,8 +40,7 @@ fn every_quoted_line_stands_in_its_script_and_every_script_is_quoted() {
             assert!(stands, "{} has no line `{line}`", script.file);
         }
     }
-    // Placements have a page of their own reference; studies are not policies.
-    let wanted = shipped::ALL.iter().filter(|script| !matches!(script.role, Role::Placement | Role::Study));
+    let wanted = shipped::ALL.iter().filter(|script| !matches!(script.role, Role::Study));
     let missing: Vec<&str> =
         wanted.map(|script| script.name).filter(|name| !quoted.contains_key(*name)).collect();
     assert!(missing.is_empty(), "not in docs/what-you-can-change.md: {missing:?}");
@@ -124,6 +123,10 @@ fn edits() -> Vec<Edit> {
     const EARLY_LATE: &str = "one gpu\njob early work=900\njob late work=900 at=300\n";
     const LONG_SHORT: &str = "one gpu\njob long work=900\njob short work=300\n";
     const CURVES: &str = "cluster 1 nodes, 8 gpus, 16 cpus, 64 GB
+job steep speeds=1:1,2:2,4:4 work=4800 deadline=9000
+job flat speeds=1:1,2:1.1,4:1.2 work=2400 deadline=9000
+";
+    const SCARCE_CURVES: &str = "cluster 1 nodes, 6 gpus, 12 cpus, 48 GB
 job steep speeds=1:1,2:2,4:4 work=4800 deadline=9000
 job flat speeds=1:1,2:1.1,4:1.2 work=2400 deadline=9000
 ";
@@ -237,6 +240,14 @@ job small gpus=1 work=900
             ],
         ),
         ("elasticflow", stop, CURVES, 0, grown),
+        // Two levels are left for the two: they go to the steeper curve, by the edited criterion to the job with less work.
+        (
+            "elasticflow",
+            ["gain * steps.later / steps.later_rate - 1.0 + kept", "steps.jobs.done - steps.jobs.work"],
+            SCARCE_CURVES,
+            0,
+            ["steep 0[0-3] 8c 32g, flat 0[4-5] 4c 16g", "steep 0[0-1] 4c 16g, flat 0[2-5] 8c 32g"],
+        ),
         ("elasticflow-open", stop, CURVES, 0, grown),
         ("elasticflow-opt", stop, CURVES, 0, grown),
         (
@@ -309,6 +320,18 @@ job second gpus=2 work=600
                 "first 1[0] 1c 10g, gang 0[0-1] 2c 20g, last 1[1] 1c 10g",
             ],
         ),
+        // The richest gives back 4 CPUs, of which 3 are needed. Where prod gives nothing, test's 2 do not suffice.
+        (
+            "tune",
+            [
+                "\"reclaim_excess\", \"richest\"",
+                "\"reclaim_excess\", rank(view.jobs.filter(view.jobs.priority == 0).arrival)",
+            ],
+            "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\njob prod gpus=1 cpus=7 mem=20 priority=1\njob test gpus=1 cpus=5 mem=20\n\
+             job last gpus=1 cpus=3 mem=20\n",
+            0,
+            ["prod 0[0] 4c 20g, test 0[1] 5c 20g, last 0[2] 3c 20g", "prod 0[0] 7c 20g, test 0[1] 5c 20g"],
+        ),
         (
             "elasticflow-admission",
             ["param(\"margin\", 0.0,", "param(\"margin\", 0.25,"],
@@ -369,6 +392,7 @@ job second gpus=2 work=600
             Edit { policy, part: policy, old, new, world, round, before: full(before), after: full(after) }
         })
         .collect();
+    edits.extend(placements());
     edits.push(Edit {
         policy: "srtf+no-preempt",
         part: "no-preempt",
@@ -379,5 +403,85 @@ job second gpus=2 work=600
         before: "long 0[0] 3c 50g".to_owned(),
         after: "short 0[0] 3c 50g".to_owned(),
     });
+    edits
+}
+
+/// An edit of each placement, behind fifo and fair shares.
+fn placements() -> Vec<Edit> {
+    const TWO_OF_TWO: &str = "cluster 2 nodes, 2 gpus, 6 cpus, 100 GB\njob a gpus=1\njob b gpus=1\n";
+    const NO_NODE_LEFT: &str = "cluster 2 nodes, 4 gpus, 16 cpus, 64 GB\njob a gpus=3 work=600\njob b gpus=3 work=600\njob c gpus=2 work=300\n";
+    let rows = [
+        (
+            "fifo+first-fit",
+            ["rank(nodes.id)", "rank(-nodes.id)"],
+            TWO_OF_TWO,
+            ["a 0[0] 3c 50g, b 0[1] 3c 50g", "a 1[0] 3c 50g, b 1[1] 3c 50g"],
+        ),
+        // The fullest node first, or the emptiest.
+        (
+            "fifo+consolidate",
+            ["rank(-nodes.holds, nodes.free_gpus)", "rank(-nodes.holds, -nodes.free_gpus)"],
+            TWO_OF_TWO,
+            ["a 0[1] 3c 50g, b 0[0] 3c 50g", "a 0[1] 3c 50g, b 1[1] 3c 50g"],
+        ),
+        (
+            "fifo+local-data",
+            ["nodes.has_data & nodes.holds", "nodes.has_data * 0"],
+            "cluster 2 nodes, 2 gpus, 6 cpus, 100 GB, 50 GB cache\ndata imagenet 10 GB on 1\njob reader data=imagenet work=600\n",
+            ["reader 1[0] 3c 50g", "reader 0[1] 3c 50g"],
+        ),
+        // Without `compact` a gang is spread over what is left of two nodes.
+        (
+            "fifo+switch-consolidate",
+            ["below_one.or_else(over_several).compact()", "below_one.or_else(over_several)"],
+            NO_NODE_LEFT,
+            ["a 0[0-2] 12c 48g, b 1[0-2] 12c 48g", "a 0[0-2] 12c 48g, b 1[0-2] 12c 48g, c 0[3]+1[3] 8c 32g"],
+        ),
+        (
+            "fifo+switch-splits",
+            ["[[2], [1, 1]],", "[[2]],"],
+            NO_NODE_LEFT,
+            ["a 0[0-2] 12c 48g, b 1[0-2] 12c 48g, c 0[3]+1[3] 8c 32g", "a 0[0-2] 12c 48g, b 1[0-2] 12c 48g"],
+        ),
+        (
+            "fifo+spread",
+            ["-(gpus + cpus + mem)", "gpus + cpus + mem"],
+            TWO_OF_TWO,
+            ["a 0[0] 3c 50g, b 1[0] 3c 50g", "a 0[0] 3c 50g, b 0[1] 3c 50g"],
+        ),
+        // Best fit puts the single job into the gap of four, and the last gang has to be spread.
+        (
+            "fifo+fgd",
+            ["rank(-nodes.holds, after - before, nodes.free_gpus)", "rank(-nodes.holds, nodes.free_gpus)"],
+            "cluster 1 nodes, 4 gpus, 12 cpus, 200 GB\ncluster 1 nodes, 5 gpus, 15 cpus, 250 GB\njob single gpus=1\njob four gpus=4\n\
+             job other gpus=4\n",
+            [
+                "single 1[0] 3c 50g, four 0[0-3] 12c 200g, other 1[1-4] 12c 200g",
+                "single 0[0] 3c 50g, four 1[0-3] 12c 200g, other 0[1-3]+1[4] 12c 200g",
+            ],
+        ),
+        (
+            "fifo+random",
+            ["rank(nodes.drawn(param(\"place_seed\")))", "rank(nodes.id)"],
+            "cluster 3 nodes, 4 gpus, 16 cpus, 64 GB\njob a gpus=3 work=600\njob b gpus=2 work=600\njob c gpus=4 work=300\n",
+            [
+                "a 0[0]+1[0-1] 12c 48g, b 2[0-1] 8c 32g, c 0[1-2]+2[2-3] 16c 64g",
+                "a 0[0-2] 12c 48g, b 0[3]+1[0] 8c 32g, c 1[1-3]+2[0] 16c 64g",
+            ],
+        ),
+        // A gang that is half as fast on two nodes: whole by the shipped rule, where it leaves no GPU over by the edited one.
+        (
+            "fifo+local-search",
+            ["\"fastest\", \"tightest\"", "\"tightest\", \"fastest\""],
+            "cluster 2 nodes, 1 gpus, 4 cpus, 16 GB\ncluster 1 nodes, 3 gpus, 12 cpus, 48 GB\njob gang gpus=2 spread=0.5\n",
+            ["gang 2[0-1] 8c 32g", "gang 0[0]+1[0] 8c 32g"],
+        ),
+    ];
+    let mut edits = Vec::new();
+    for (policy, [old, new], world, [before, after]) in rows {
+        let part = policy.trim_start_matches("fifo+");
+        let (before, after) = (before.to_owned(), after.to_owned());
+        edits.push(Edit { policy, part, old, new, world, round: 0, before, after });
+    }
     edits
 }
