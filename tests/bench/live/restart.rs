@@ -125,8 +125,9 @@ fn watch(cluster: &Cluster, seen: &Seen) -> String {
     let n_reports = seen.n_reports.load(Ordering::Relaxed) - n_before;
     let mut beats = std::mem::take(&mut *seen.beats_ms.lock().expect("nobody panics"));
     beats.sort_unstable_by(f64::total_cmp);
-    let [p50, p99, most] = [0.5, 0.99, 1.0].map(|q| quantile(&beats, q));
     let rounds = rounds::decided(cluster.head_log().get(log_before..).unwrap_or_default(), N_JOBS);
+    assert!(!beats.is_empty() && !rounds.is_empty(), "{} heartbeats, {} rounds", beats.len(), rounds.len());
+    let [p50, p99, most] = [0.5, 0.99, 1.0].map(|q| quantile(&beats, q));
     let sorted = |of: fn(&(f64, f64)) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(of).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -203,7 +204,9 @@ struct Running {
 
 impl Running {
     fn hear(&mut self, message: &ToAgent) {
-        if let (ToAgent::Renew { .. }, Some(sent)) = (message, self.beat.take()) {
+        if let ToAgent::Renew { .. } = message
+            && let Some(sent) = self.beat.take()
+        {
             let took_ms = sent.elapsed().as_secs_f64() * 1e3;
             self.seen.beats_ms.lock().expect("nobody panics").push(took_ms);
         }
