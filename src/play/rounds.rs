@@ -179,7 +179,7 @@ impl Seen {
             "model": named.map(|row| &*row.model),
             "asked": spec.gpus.asked,
             "queued": queued.get(&id),
-            // What is beyond all numbers, a deadline that there is not, is said as words are.
+            // Infinite keys, such as the deadline of a job without one, are written as words.
             "keys": self.account.keys.iter().map(|key| key.values.get(&id).map(|value| told(*value))).collect::<Vec<_>>(),
             "becomes": self.becomes(row, phase, hold),
             "gpus": given.map(Allocation::n_gpus),
@@ -233,8 +233,8 @@ fn lack(of: &Shortage) -> String {
         (Limit::Gpus, Some(needed)) => format!("needs {needed} GPUs, {free} are free"),
         (Limit::Gpus, None) => format!("{free} GPUs are free"),
         (Limit::Places, _) => format!("{free} GPUs are free, at most {} on one node", of.most_on_one_node),
-        (Limit::Cpus, _) => "too few CPUs beside the free GPUs".to_owned(),
-        (Limit::Memory, _) => "too little memory beside the free GPUs".to_owned(),
+        (Limit::Cpus, _) => "too few CPUs on the nodes with free GPUs".to_owned(),
+        (Limit::Memory, _) => "too little memory on the nodes with free GPUs".to_owned(),
         (Limit::Time, _) => "no number of GPUs meets its deadline any more".to_owned(),
         (Limit::Quota, _) => match &of.quota {
             Some((tenant, gpus)) => format!("the quota of {tenant}, {gpus} GPUs"),
