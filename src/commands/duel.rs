@@ -93,7 +93,7 @@ Properties (--property):
   ends       every job that is not refused ends
   conserves  no job waits while its GPUs are free with its share (or its demand, if that is less)
   serves     no job waits while its GPUs are free with its whole demand
-  share      no job runs with less of anything than its proportional share (or its smaller demand)
+  share      no job runs with less than its proportional share (or its demand, if that is less) of anything
   tops       no job runs below its demand while its own nodes could give it all of it
   leaves     nothing that would speed a running job up is left on its nodes
   roams      no job that can move for free runs below its demand while another node has room for it

@@ -77,7 +77,8 @@ mod tests {
             .filter(|(name, _)| name != "sources.sha256")
             .collect();
         made.sort();
-        let now = format!("{}  sources\n{}  bundle\n", hash(sources(&web).into_iter().map(source)), hash(made));
+        let now =
+            format!("{}  sources\n{}  bundle\n", hash(sources(&web).into_iter().map(source)), hash(made));
         let built = PAGE.get_file("sources.sha256").and_then(|file| file.contents_utf8()).unwrap_or("");
         assert_eq!(
             built, now,

@@ -209,7 +209,10 @@ fn arguments(source: &str, position: Position) -> Vec<String> {
 }
 
 fn without_comment(line: &str) -> String {
-    let end = line.match_indices("//").map(|(at, _)| at).find(|at| line[..*at].matches('"').count() % 2 == 0);
+    let end = line
+        .match_indices("//")
+        .map(|(at, _)| at)
+        .find(|at| line[..*at].matches('"').count().is_multiple_of(2));
     line[..end.unwrap_or(line.len())].to_owned()
 }
 

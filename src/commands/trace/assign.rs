@@ -25,7 +25,7 @@ Try:
 /// A trace and the rules.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AssignArgs {
-    /// The rules: a .rhai file, or a name of --list
+    /// The rules: a .rhai file, or a name of --list; they must be given [default: none]
     ///
     /// A script with one function: `fn assign(job, models) { #{ model: pick(models).name } }`. The map that it returns has columns of
     /// Rota's table; what it does not name stays. `docs/traces.md` lists what a rule can use.

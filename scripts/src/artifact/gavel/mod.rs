@@ -23,7 +23,7 @@ use rota_solvers::FormulationError;
 
 pub use call::{ByType, Call, CallJob, Entity, EntityRule, PairSpeeds, RowId, Shares};
 pub use models::Objective;
-pub use rounds::{GavelJob, Outcome, Rounds, Run, Speeds, run};
+pub use rounds::{GavelJob, Inputs, Outcome, Rounds, Run, Speeds, run};
 
 use heuristics::Heuristic;
 use models::ModelPolicy;

@@ -76,18 +76,29 @@ pub struct Run {
     pub n_rounds: usize,
 }
 
-/// Runs a trace on `gpus` of each type, named by `types` in alphabetical order; `order` is the order in which types are filled,
-/// which `random` shuffles for some policies.
+/// A trace and the cluster that it runs on.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// In the order of their arrival.
+    pub jobs: &'a [GavelJob],
+    /// Names of the types of GPUs, in alphabetical order.
+    pub types: &'a [String],
+    /// How many there are of each type.
+    pub gpus: &'a [u32],
+    /// The order in which types are filled.
+    pub order: &'a [usize],
+    /// How fast jobs and pairs are on each type.
+    pub speeds: &'a Speeds,
+}
+
+/// Runs a trace. Some policies have `random` shuffle the order in which types are filled.
 pub fn run(
-    jobs: &[GavelJob],
-    types: &[String],
-    gpus: &[u32],
-    order: &[usize],
-    speeds: &Speeds,
+    inputs: Inputs<'_>,
     how: (Rounds, Traits),
     policy: &mut dyn Policy,
     random: &mut dyn Draws,
 ) -> Result<Run, ArtifactError> {
+    let Inputs { jobs, types, gpus, order, speeds } = inputs;
     let mut simulator = Simulator::new(jobs, types, gpus, speeds, how);
     let mut n_rounds = 0;
     while simulator.n_left > 0 {

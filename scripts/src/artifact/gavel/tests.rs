@@ -22,8 +22,8 @@ fn ran(name: &str, jobs: &[GavelJob], n_gpus: u32) -> Run {
     speeds.pairs.insert((0, 0), smallvec![[0.9, 0.8]]);
     let mut policy = policy(name, Box::new(First)).expect("a policy");
     let how = (Rounds::default(), Traits::of(name));
-    run(jobs, &["v100".to_owned()], &[n_gpus], &[0], &speeds, how, policy.as_mut(), &mut First)
-        .expect("a run")
+    let inputs = Inputs { jobs, types: &["v100".to_owned()], gpus: &[n_gpus], order: &[0], speeds: &speeds };
+    run(inputs, how, policy.as_mut(), &mut First).expect("a run")
 }
 
 #[test]

@@ -101,7 +101,8 @@ impl GoldenSimulation {
         let how = (Rounds::default(), Traits::of(&self.policy));
         let mut random = Python(PythonRandom::new(SEED + 5));
         let Inputs { jobs, types, gpus, order, speeds } = inputs;
-        Ok(artifact::run(jobs, types, gpus, order, speeds, how, policy, &mut random)?)
+        let inputs = artifact::Inputs { jobs, types, gpus, order, speeds };
+        Ok(artifact::run(inputs, how, policy, &mut random)?)
     }
 
     fn compare_jobs(&self, run: &Run) -> Judged {
