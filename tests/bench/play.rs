@@ -66,9 +66,17 @@ fn main() {
         for scheme in ["light", "dark"] {
             browser.resize(width, 900);
             browser.scheme(scheme);
-            browser.picture(&format!("{pictures}/{name}-{scheme}.png.base64"));
+            picture(&mut browser, &format!("{pictures}/{name}-{scheme}.png.base64"));
         }
     }
+}
+
+/// Writes a picture of the whole page, as base64.
+fn picture(browser: &mut Browser, file: &str) {
+    browser.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300))))");
+    let taken =
+        browser.ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+    std::fs::write(file, taken["data"].as_str().expect("a picture")).expect("written");
 }
 
 /// CPU seconds that the page's tasks took so far.

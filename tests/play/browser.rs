@@ -133,14 +133,6 @@ impl Browser {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
     }
 
-    /// Writes a picture of the whole page, as base64.
-    pub(crate) fn picture(&mut self, file: &str) {
-        self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 300))))");
-        let taken =
-            self.ask("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
-        std::fs::write(file, taken["data"].as_str().expect("a picture")).expect("written");
-    }
-
     /// Types text where the cursor is.
     pub(crate) fn insert(&mut self, text: &str) {
         self.ask("Input.insertText", json!({ "text": text }));

@@ -63,7 +63,8 @@ impl Breaker {
 
     /// Lets everything fail or return that is due.
     pub(super) fn break_what_is_due(&mut self, client: &mut Client, now: Time) -> Result<()> {
-        while let Some(fault) = self.coming.pop_front_if(|fault| fault.time <= now) {
+        while self.next_time().is_some_and(|time| time <= now) {
+            let Some(fault) = self.coming.pop_front() else { break };
             self.apply(client, &fault)?;
             self.n_done += 1;
         }
