@@ -25,6 +25,7 @@ mod roles;
 mod strangers;
 mod study;
 mod upkeep;
+mod web;
 
 use cluster::Cluster;
 

@@ -92,6 +92,11 @@ impl Client {
         Ok(Client { runtime, connector, head, timeout, peer: None })
     }
 
+    /// Where the head is, as it was given.
+    pub(crate) fn head(&self) -> &str {
+        &self.head
+    }
+
     /// Sends a request and hands each answer to `take` as it arrives.
     pub(crate) fn ask(
         &mut self,
