@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
 
 /// What a job will have done at its end: its estimate with an error that is drawn from the seed and its number, in so far as it has
 /// not done more already.
-fn really(estimated: f64, done: f64, error: f64, seed: u64, job: JobId) -> f64 {
+pub(super) fn really(estimated: f64, done: f64, error: f64, seed: u64, job: JobId) -> f64 {
     let least = done + LEAST_LEFT * estimated;
     let Ok(errors) = LogNormal::new(0.0, error.clamp(0.0, 3.0)) else { return estimated.max(least) };
     let mut random = ChaCha8Rng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(job.0));

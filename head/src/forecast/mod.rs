@@ -149,7 +149,64 @@ fn curve(made_at: Time, until: Time, runs: &[Seen], samples: fn(&Seen) -> &[(Tim
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rota_core::simulation::{RunSettings, simulate};
+    use rota_core::workload::{Truth, Workload};
+    use rota_scripts::sample::{self, Size};
+    use rota_scripts::{Limits, ScriptPolicy};
+
+    use super::ahead::really;
     use super::*;
+
+    /// The engine's own runs, with real work drawn as a forecast assumes it, but from other seeds: how many of the jobs that wait
+    /// start within their spreads, of how many.
+    fn covered(policy: &str, seed: u64) -> (usize, usize) {
+        let snapshot = sample::snapshot(Size { n_nodes: 3, n_old: 0, n_new: 40 + seed as u32 });
+        let errors = Errors { profiled: 0.3, guessed: 0.3 };
+        let rules = AheadRules {
+            is_on_grid: true,
+            next_round: Some(snapshot.now),
+            ..AheadRules::every(snapshot.round)
+        };
+        let settings = ForecastSettings { rules, errors, n_seeds: 24 };
+        let load = || ScriptPolicy::load(policy, Limits::default()).expect("shipped");
+        let ahead = |seed: u32| {
+            look_ahead(&snapshot, &mut load(), &rules, errors, u64::from(seed), || false).expect("decided")
+        };
+        let runs: Vec<Seen> = (0..settings.n_seeds).map(ahead).collect();
+        let made = Forecast::of(snapshot.now, &settings, &runs);
+        let mut jobs: Vec<_> =
+            (0..snapshot.jobs.len()).map(|row| Arc::clone(snapshot.jobs.spec(row))).collect();
+        jobs.sort_by_key(|job| job.id);
+        let truth = |job: &Arc<rota_core::job::JobSpec>| {
+            Truth::of(really(job.estimated_work, 0.0, 0.3, 1_000_000 + seed, job.id))
+        };
+        let truths = jobs.iter().map(truth).collect();
+        let tenants = snapshot.tenants.to_vec();
+        let workload = Arc::new(Workload { jobs, truths, tenants, datasets: Vec::new() });
+        let run = RunSettings { round: snapshot.round, ..RunSettings::default() };
+        let cluster = Arc::clone(&snapshot.cluster);
+        let ledger = simulate(cluster, workload, Vec::new(), &mut load(), &run, &mut |_| ()).expect("runs");
+        let (mut n_within, mut n_cases) = (0, 0);
+        for (job, forecast) in &made.jobs {
+            let (Some(real), Some(start)) = (ledger.outcomes[job.index()].start, forecast.start) else { continue };
+            n_cases += 1;
+            n_within += usize::from(start.low <= real && start.high.is_none_or(|high| real <= high));
+        }
+        (n_within, n_cases)
+    }
+
+    #[test]
+    fn in_twenty_runs_of_the_engine_real_starts_lie_in_their_spreads() {
+        for policy in ["fifo+proportional", "srtf+proportional"] {
+            let all: Vec<_> = (0..10).map(|seed| covered(policy, seed)).collect();
+            let (n_within, n_cases) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            assert!(n_cases > 200, "{policy}: {n_cases}");
+            let part = n_within as f64 / n_cases as f64;
+            assert!(part >= 0.8, "{policy}: {n_within} of {n_cases} start within their spreads: {all:?}");
+        }
+    }
 
     fn settings() -> ForecastSettings {
         let rules = AheadRules { horizon: Span::from_secs(1_000), ..AheadRules::every(Span::from_secs(60)) };

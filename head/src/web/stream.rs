@@ -249,7 +249,7 @@ impl HubState {
     fn delta(
         &self,
         changes: &Changes,
-        gone: &[Arc<BoardJob>],
+        ended: &[Arc<BoardJob>],
         audience: &Audience,
         topics: Topics,
     ) -> Option<Bytes> {
@@ -258,7 +258,7 @@ impl HubState {
             false => Vec::new(),
         };
         let gone: Vec<u32> = match topics.has("jobs") {
-            true => gone.iter().filter(|job| audience.sees(job)).map(|job| job.id).collect(),
+            true => ended.iter().filter(|job| audience.sees(job)).map(|job| job.id).collect(),
             false => Vec::new(),
         };
         let nodes: Vec<_> = match topics.has("nodes") {
@@ -267,9 +267,10 @@ impl HubState {
         };
         let is_theirs = |event: &&Event| match audience {
             Audience::Operators => true,
-            Audience::Owner { .. } => {
-                event.job.and_then(|id| self.board.jobs.get(&id)).is_some_and(|job| audience.sees(job))
-            }
+            Audience::Owner { .. } => event.job.is_some_and(|id| {
+                let has_gone = || ended.iter().find(|job| job.id == id);
+                self.board.jobs.get(&id).or_else(has_gone).is_some_and(|job| audience.sees(job))
+            }),
         };
         let events: Vec<_> = match topics.has("events") {
             true => changes.events.iter().filter(is_theirs).collect(),
