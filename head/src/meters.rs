@@ -36,7 +36,9 @@ impl Default for Meters {
         let registry = Registry::new();
         let counter = |name: &str, about: &str| IntCounter::new(name, about).expect("a name");
         let histogram = |name: &str, about: &str| {
-            let buckets = vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+            let buckets = vec![
+                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+            ];
             Histogram::with_opts(HistogramOpts::new(name, about).buckets(buckets)).expect("a name")
         };
         let rounds = Opts::new("rota_rounds_total", "Rounds that were decided, by how they ended.");

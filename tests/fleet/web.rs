@@ -24,7 +24,8 @@ struct Answer {
 
 impl Answer {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
+        serde_json::from_str(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
     }
 
     fn header(&self, name: &str) -> &str {
@@ -182,20 +183,26 @@ fn a_program_follows_a_job_from_its_submission_to_its_end() {
     assert!(why["text"].as_str().is_some_and(|text| text.contains("by the forecast")), "{why}");
     assert!(why["start"]["low_s"].as_f64() <= why["start"]["median_s"].as_f64(), "{why}");
     let forecast = page.see(&token, "/api/v1/forecast");
-    assert!(forecast["jobs"].as_array().is_some_and(|jobs| jobs.iter().any(|job| job["job"] == 2)), "{forecast}");
+    assert!(
+        forecast["jobs"].as_array().is_some_and(|jobs| jobs.iter().any(|job| job["job"] == 2)),
+        "{forecast}"
+    );
     assert!(page.cluster.rota(&["jobs"]).contains("in "), "the same in the list of the command line");
     page.until("the first is done", || page.see(&token, "/api/v1/jobs/0")["state"] == "finished");
     let history = page.see(&token, "/api/v1/jobs/0/history");
     assert_eq!(history["attempts"][0]["end"], "finished", "{history}");
     assert!(history["events"].as_array().is_some_and(|events| events.len() >= 2), "{history}");
-    let changed = page.post(&token, "/api/v1/jobs/change", &json!({"jobs": {"ids": [1, 2]}, "change": "cancel"}));
+    let changed =
+        page.post(&token, "/api/v1/jobs/change", &json!({"jobs": {"ids": [1, 2]}, "change": "cancel"}));
     assert_eq!((changed.status, changed.json()), (200, json!({"changed": [1, 2]})));
     let again = page.post(&token, "/api/v1/jobs/change", &json!({"jobs": {"ids": [1]}, "change": "cancel"}));
     assert_eq!((again.status, &again.json()["error"]["code"]), (409, &json!("conflict")));
     // Pages of one list, of jobs that have ended and have not, in any order.
     let ids = json!({"jobs": [{"gpus": 1, "time_s": 3600, "emulate": true}, {"gpus": 1, "time_s": 3600, "emulate": true}]});
     page.post(&token, "/api/v1/jobs", &ids);
-    for (sort, order) in [("id", "asc"), ("name", "desc"), ("state", "asc"), ("started", "desc"), ("ended", "asc")] {
+    for (sort, order) in
+        [("id", "asc"), ("name", "desc"), ("state", "asc"), ("started", "desc"), ("ended", "asc")]
+    {
         let (mut found, mut cursor) = (Vec::new(), String::new());
         loop {
             let path = format!("/api/v1/jobs?which=all&limit=2&sort={sort}&order={order}&cursor={cursor}");
@@ -215,7 +222,12 @@ fn a_program_follows_a_job_from_its_submission_to_its_end() {
     let events = page.see(&token, "/api/v1/events?kind=job-cancelled");
     assert_eq!(events["items"].as_array().map(Vec::len), Some(2), "{events}");
     let usage = page.see(&token, "/api/v1/history/usage?by=user,state");
-    assert!(usage["rows"].as_array().is_some_and(|rows| rows.iter().any(|row| row["key"] == json!(["ada", "finished"]))), "{usage}");
+    assert!(
+        usage["rows"]
+            .as_array()
+            .is_some_and(|rows| rows.iter().any(|row| row["key"] == json!(["ada", "finished"]))),
+        "{usage}"
+    );
 }
 
 #[test]
@@ -229,7 +241,11 @@ fn roles_hold_for_the_api_as_for_the_command_line() {
     assert_eq!(page.see(&bob, "/api/v1/jobs")["items"], json!([]));
     let gpus = page.see(&bob, "/api/v1/nodes/node0")["gpus"].clone();
     let shown: Vec<_> = gpus.as_array().expect("GPUs").iter().map(|gpu| gpu["job"].clone()).collect();
-    assert_eq!(shown.iter().filter(|job| **job == -1).count(), 2, "busy, and with whose job is not told: {gpus}");
+    assert_eq!(
+        shown.iter().filter(|job| **job == -1).count(),
+        2,
+        "busy, and with whose job is not told: {gpus}"
+    );
     assert!(gpus.as_array().expect("GPUs").iter().all(|gpu| gpu.get("tenant").is_none()), "{gpus}");
     let forbidden = [
         ("/api/v1/nodes/node0/service", json!({"service": "out"})),
@@ -242,22 +258,39 @@ fn roles_hold_for_the_api_as_for_the_command_line() {
     ];
     for (path, body) in forbidden {
         let answer = page.post(&bob, path, &body);
-        assert_eq!((answer.status, &answer.json()["error"]["code"]), (403, &json!("forbidden")), "{path}: {}", answer.body);
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["code"]),
+            (403, &json!("forbidden")),
+            "{path}: {}",
+            answer.body
+        );
     }
     for path in ["/api/v1/rules", "/api/v1/journal"] {
         assert_eq!(page.get(&bob, path).status, 403, "{path}");
     }
     let may = page.see(&bob, "/api/v1/me")["may"].clone();
-    assert!(may.as_array().is_some_and(|may| may.contains(&json!("submit")) && !may.contains(&json!("drain"))), "{may}");
+    assert!(
+        may.as_array().is_some_and(|may| may.contains(&json!("submit")) && !may.contains(&json!("drain"))),
+        "{may}"
+    );
     let would = page.post(&ada, "/api/v1/policy/what-if", &json!({"policy": "fifo+proportional"}));
-    assert_eq!((would.status, &would.json()["text"]), (200, &json!("nothing would change")), "{}", would.body);
-    let bad = json!({"policy": "mine.rhai", "texts": [["mine.rhai", "fn order(jobs, now) { rank(jobs.arival) }"]]});
+    assert_eq!(
+        (would.status, &would.json()["text"]),
+        (200, &json!("nothing would change")),
+        "{}",
+        would.body
+    );
+    let bad =
+        json!({"policy": "mine.rhai", "texts": [["mine.rhai", "fn order(jobs, now) { rank(jobs.arival) }"]]});
     let bad = page.post(&ada, "/api/v1/policy/what-if", &bad);
     assert!(bad.status == 422 && bad.body.contains("mine.rhai:1"), "{} {}", bad.status, bad.body);
     let set = page.post(&ada, "/api/v1/policy/set", &json!({"policy": "fifo+proportional"}));
     assert_eq!(set.status, 200, "{}", set.body);
     assert_eq!(page.see(&ada, "/api/v1/policy")["name"], "fifo+proportional");
-    assert_eq!(page.post(&ada, "/api/v1/nodes/node0/service", &json!({"service": "out", "reason": "a fan"})).status, 200);
+    assert_eq!(
+        page.post(&ada, "/api/v1/nodes/node0/service", &json!({"service": "out", "reason": "a fan"})).status,
+        200
+    );
     assert!(page.cluster.rota(&["events"]).contains("ada"), "actions are in the journal with who did them");
     assert_eq!(page.see(&ada, "/api/v1/nodes/node0")["drained_reason"], "a fan");
 }
@@ -292,7 +325,11 @@ fn viewers_see_a_change_within_a_second_and_only_what_is_theirs() {
     };
     let (mut of_ada, mut of_bob) = (open(&ada), open(&bob));
     let first = next(&mut of_ada, "snapshot");
-    assert_eq!((&first["status"]["n_gpus"], first["nodes"].as_array().map(Vec::len)), (&json!(4), Some(1)), "{first}");
+    assert_eq!(
+        (&first["status"]["n_gpus"], first["nodes"].as_array().map(Vec::len)),
+        (&json!(4), Some(1)),
+        "{first}"
+    );
     assert_eq!(first["columns"]["jobs"][0], "id");
     next(&mut of_bob, "snapshot");
     page.post(&ada, "/api/v1/jobs", &json!({"jobs": [{"gpus": 1, "time_s": 36000, "emulate": true}]}));
@@ -333,7 +370,9 @@ fn figures_are_there_for_prometheus_and_only_with_a_token() {
     let figures = || page.get("0123456789abcdef0123", "/metrics").body;
     page.until("a job runs", || figures().contains("rota_gpus{state=\"busy\"} 2"));
     let text = figures();
-    for line in ["rota_nodes{state=\"up\"} 1", "rota_journal_writable 1", "rota_rounds_total{result=\"planned\"}"] {
+    for line in
+        ["rota_nodes{state=\"up\"} 1", "rota_journal_writable 1", "rota_rounds_total{result=\"planned\"}"]
+    {
         assert!(text.contains(line), "{line}\n{text}");
     }
     // What the dashboard and the alerts ask for is there.
@@ -349,8 +388,13 @@ fn figures_are_there_for_prometheus_and_only_with_a_token() {
         let is_known = text.contains(&format!("# TYPE {family} ")) || family == "rota_tenant_gpus_quota";
         assert!(is_known, "{name} is asked for, and there is no such figure");
     }
-    for family in ["rota_decision_duration_seconds", "rota_policy_operations_total", "rota_solver_calls_total"] {
-        assert!(text.contains(&format!("# HELP {family} ")) && text.contains(&format!("# TYPE {family} ")), "{family}");
+    for family in
+        ["rota_decision_duration_seconds", "rota_policy_operations_total", "rota_solver_calls_total"]
+    {
+        assert!(
+            text.contains(&format!("# HELP {family} ")) && text.contains(&format!("# TYPE {family} ")),
+            "{family}"
+        );
     }
 }
 
@@ -383,18 +427,37 @@ fn answers_are_as_the_document_describes_them_and_odd_requests_are_refused() {
     }
     assert!(n_compared >= 14, "{n_compared}");
     // The same requests with what no program should send.
-    let odd = ["", "%00", "..%2f..%2fetc", "-1", "99999999999999999999", "%f0%9f%92%a9", "a%27b", "0x1", "NaN"];
-    let bodies = ["", "[]", "nul", "{\"jobs\":[]}", "{\"jobs\":[{\"gpus\":-1}]}", "{\"jobs\":[{\"work\":1e400}]}",
-        "{\"policy\":\"../../etc/passwd\"}", "{\"policy\":\"las\",\"set\":[[\"a\"]]}", "{\"service\":\"up\"}", "{\"\\u0000\":1}",
-        "{\"jobs\":{\"ids\":[4294967296]},\"change\":\"cancel\"}", "{\"until_s\":-1e300}", "{\"seeds\":0}"];
+    let odd =
+        ["", "%00", "..%2f..%2fetc", "-1", "99999999999999999999", "%f0%9f%92%a9", "a%27b", "0x1", "NaN"];
+    let bodies = [
+        "",
+        "[]",
+        "nul",
+        "{\"jobs\":[]}",
+        "{\"jobs\":[{\"gpus\":-1}]}",
+        "{\"jobs\":[{\"work\":1e400}]}",
+        "{\"policy\":\"../../etc/passwd\"}",
+        "{\"policy\":\"las\",\"set\":[[\"a\"]]}",
+        "{\"service\":\"up\"}",
+        "{\"\\u0000\":1}",
+        "{\"jobs\":{\"ids\":[4294967296]},\"change\":\"cancel\"}",
+        "{\"until_s\":-1e300}",
+        "{\"seeds\":0}",
+    ];
     let quiet = ["/api/v1/head/shutdown", "/api/v1/head/stop-all", "/api/v1/logout"];
     let mut n_asked = 0;
     for (path, item) in paths.iter().filter(|(path, _)| !quiet.contains(&path.as_str())) {
         for (at, word) in odd.iter().enumerate() {
             let real = path.replace("{id}", word).replace("{name}", word);
-            let query = ["limit", "cursor", "sort", "from", "policy", "which", "topics", "offset", "none"][at];
+            let query =
+                ["limit", "cursor", "sort", "from", "policy", "which", "topics", "offset", "none"][at];
             let answer = page.get(&token, &format!("{real}?{query}={word}"));
-            assert!((200..500).contains(&answer.status), "GET {real}?{query}={word}: {} {}", answer.status, answer.body);
+            assert!(
+                (200..500).contains(&answer.status),
+                "GET {real}?{query}={word}: {} {}",
+                answer.status,
+                answer.body
+            );
             n_asked += 1;
         }
         if item.get("post").is_some() {
@@ -403,7 +466,12 @@ fn answers_are_as_the_document_describes_them_and_odd_requests_are_refused() {
                 let bearer = format!("Bearer {token}");
                 let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
                 let answer = page.raw("POST", &real, &headers, body);
-                assert!((200..500).contains(&answer.status), "POST {real} {body}: {} {}", answer.status, answer.body);
+                assert!(
+                    (200..500).contains(&answer.status),
+                    "POST {real} {body}: {} {}",
+                    answer.status,
+                    answer.body
+                );
                 n_asked += 1;
             }
         }
@@ -448,7 +516,9 @@ fn differs(document: &Value, schema: &Value, value: &Value, at: &str) -> Option<
     if !fits {
         return Some(format!("{at}: {kind} instead of {kinds:?}"));
     }
-    if let (Some(items), Some(values)) = (schema.get("items").filter(|items| items.is_object()), value.as_array()) {
+    if let (Some(items), Some(values)) =
+        (schema.get("items").filter(|items| items.is_object()), value.as_array())
+    {
         return values.iter().find_map(|value| differs(document, items, value, &format!("{at}[]")));
     }
     let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
@@ -464,7 +534,12 @@ fn differs(document: &Value, schema: &Value, value: &Value, at: &str) -> Option<
 }
 
 /// The properties of a schema, with those of the schemas that it is made of.
-fn gather(document: &Value, schema: &Value, properties: &mut serde_json::Map<String, Value>, required: &mut Vec<String>) {
+fn gather(
+    document: &Value,
+    schema: &Value,
+    properties: &mut serde_json::Map<String, Value>,
+    required: &mut Vec<String>,
+) {
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/components/schemas/")) {
         return gather(document, &document["components"]["schemas"][name], properties, required);
     }
@@ -472,5 +547,7 @@ fn gather(document: &Value, schema: &Value, properties: &mut serde_json::Map<Str
         gather(document, part, properties, required);
     }
     properties.extend(schema["properties"].as_object().cloned().unwrap_or_default());
-    required.extend(schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+    required.extend(
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned),
+    );
 }

@@ -84,9 +84,11 @@ fn written_at(folder: &Path) -> Option<SystemTime> {
 }
 
 fn config(folder: &Path) -> Result<ServerConfig, HttpsError> {
-    let tls = |error: &dyn std::fmt::Display| HttpsError::Tls { folder: folder.to_owned(), why: error.to_string() };
+    let tls =
+        |error: &dyn std::fmt::Display| HttpsError::Tls { folder: folder.to_owned(), why: error.to_string() };
     let chain = read_certificates(&folder.join("cert.pem"))?;
-    let key = PrivateKeyDer::from_pem_slice(&read_secret(&folder.join("key.pem"))?).map_err(|error| tls(&error))?;
+    let key =
+        PrivateKeyDer::from_pem_slice(&read_secret(&folder.join("key.pem"))?).map_err(|error| tls(&error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])

@@ -105,7 +105,16 @@ impl InUse {
         let (known, before) = last.map_or_else(Default::default, |last| (last.memory, last.before));
         let before = if memory.is_none() { before } else { None };
         let memory = memory.unwrap_or(known);
-        InUse { settings, chosen, sources, child: Some(child), child_remembers: false, memory, before, effort: Effort::default() }
+        InUse {
+            settings,
+            chosen,
+            sources,
+            child: Some(child),
+            child_remembers: false,
+            memory,
+            before,
+            effort: Effort::default(),
+        }
     }
 
     fn answer(&mut self, round: u64, snapshot: &Snapshot) -> Answer {

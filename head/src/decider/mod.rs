@@ -75,7 +75,14 @@ pub(crate) enum Ask {
         snapshot: Snapshot,
     },
     /// Look ahead under a policy.
-    Foresee { ticket: u64, user: Name, policy: String, set: Vec<(String, String)>, scripts: Scripts, from: ForecastFrom },
+    Foresee {
+        ticket: u64,
+        user: Name,
+        policy: String,
+        set: Vec<(String, String)>,
+        scripts: Scripts,
+        from: ForecastFrom,
+    },
 }
 
 /// Where a forecast begins.

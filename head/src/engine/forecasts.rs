@@ -183,7 +183,8 @@ pub(crate) fn as_asked(
     reply: Reply,
 ) -> Result<(), Refusal> {
     let in_use = engine.state.cluster().policy().clone();
-    let is_in_use = asked.policy.as_ref().is_none_or(|policy| *policy == in_use.name && asked.texts.is_empty());
+    let is_in_use =
+        asked.policy.as_ref().is_none_or(|policy| *policy == in_use.name && asked.texts.is_empty());
     let policy = asked.policy.unwrap_or(in_use.name);
     let set = if asked.set.is_empty() && is_in_use { in_use.set } else { asked.set };
     let scripts = match is_in_use {
@@ -230,7 +231,8 @@ fn ask(engine: &mut Engine, moment: Moment, stamp: Stamp) {
     }
     let in_use = engine.state.cluster().policy();
     let (policy, set, memory) = (in_use.name.clone(), in_use.set.clone(), in_use.memory.clone());
-    let from = ForecastFrom { snapshot: snapshot(engine, moment), memory, settings: settings(engine, moment) };
+    let from =
+        ForecastFrom { snapshot: snapshot(engine, moment), memory, settings: settings(engine, moment) };
     let (user, scripts) = (Name::new("head").expect("a name"), scripts_in_use(engine));
     engine.forecasts.asked = Some(stamp);
     engine.decider.foresee(Ask::Foresee { ticket: OWN_TICKET, user, policy, set, scripts, from });
@@ -289,8 +291,14 @@ fn errors(engine: &mut Engine, moment: Moment) -> Errors {
         return errors;
     }
     let finished = vec![("state", vec![rusqlite::types::Value::Text("finished".into())])];
-    let query =
-        PastQuery { one_of: finished, text: None, key: "id", is_descending: true, after: None, most: MOST_PAST };
+    let query = PastQuery {
+        one_of: finished,
+        text: None,
+        key: "id",
+        is_descending: true,
+        after: None,
+        most: MOST_PAST,
+    };
     let past = engine.store.reader().and_then(|reader| reader.past_jobs(&query));
     let past = past.map(|(jobs, _)| jobs).unwrap_or_default();
     // Of jobs that somebody guessed, the work is their run time; one that was launched once was not slowed by others.
@@ -410,13 +418,16 @@ fn answer(engine: &mut Engine, moment: Moment, waiter: Waiter, why: &str) {
                 },
             );
             let starts: Vec<_> = starts.collect();
-            let mut answers: Vec<_> = starts.chunks(1_000).map(|some| ToUser::Forecast(some.to_vec())).collect();
+            let mut answers: Vec<_> =
+                starts.chunks(1_000).map(|some| ToUser::Forecast(some.to_vec())).collect();
             answers.push(ToUser::End);
             engine.replies.push_free(reply, answers);
         }
         Waiter::Whole { person, reply } => {
             let Some(made) = &engine.forecasts.last else {
-                return engine.replies.push_free(reply, vec![failed(&format!("there is no forecast: {why}"))]);
+                return engine
+                    .replies
+                    .push_free(reply, vec![failed(&format!("there is no forecast: {why}"))]);
             };
             let (forecast, policy, took) = (Arc::clone(&made.forecast), made.policy.clone(), made.took);
             let shape = shape(&forecast, &policy, took, |job| access::may_see(engine, &person, job));

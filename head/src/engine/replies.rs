@@ -129,7 +129,8 @@ impl Replies {
                 let text = format!(
                     "the head cannot write this to its journal yet: {why}. It takes effect when it can; look before you repeat it"
                 );
-                ready.answers = vec![Said::Refused { kind: RefusalKind::Unavailable, why: LongText::cut(&text) }];
+                ready.answers =
+                    vec![Said::Refused { kind: RefusalKind::Unavailable, why: LongText::cut(&text) }];
             }
             ready.send();
         }

@@ -328,7 +328,8 @@ impl<'a> Run<'a> {
     ) {
         let jobs = self.scheduler.jobs();
         let Some(row) = jobs.row(job) else { return };
-        let (rate, costs) = (jobs.spec(row).rate(allocation, self.scheduler.cluster()), jobs.spec(row).costs());
+        let (rate, costs) =
+            (jobs.spec(row).rate(allocation, self.scheduler.cluster()), jobs.spec(row).costs());
         let has_to_wait = allocation.slices.iter().any(|slice| freed.contains(&slice.node));
         let stopping = if has_to_wait { self.rules.start_delay } else { Span::ZERO };
         let runs_from = at + self.rules.start_delay + stopping;

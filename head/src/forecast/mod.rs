@@ -190,7 +190,9 @@ mod tests {
         let ledger = simulate(cluster, workload, Vec::new(), &mut load(), &run, &mut |_| ()).expect("runs");
         let (mut n_within, mut n_cases) = (0, 0);
         for (job, forecast) in &made.jobs {
-            let (Some(real), Some(start)) = (ledger.outcomes[job.index()].start, forecast.start) else { continue };
+            let (Some(real), Some(start)) = (ledger.outcomes[job.index()].start, forecast.start) else {
+                continue;
+            };
             n_cases += 1;
             n_within += usize::from(start.low <= real && start.high.is_none_or(|high| real <= high));
         }
@@ -227,7 +229,8 @@ mod tests {
 
     #[test]
     fn the_spread_reaches_from_early_to_late_runs_and_has_no_end_if_some_do_not_come_to_it() {
-        let made = Forecast::of(Time::ZERO, &settings(), &[Some(300), Some(100), Some(200), Some(400)].map(run));
+        let made =
+            Forecast::of(Time::ZERO, &settings(), &[Some(300), Some(100), Some(200), Some(400)].map(run));
         let start = made.jobs[&JobId(1)].start.expect("it starts");
         assert!(start.low <= Time(100_000_000) && start.high >= Some(Time(400_000_000)), "{start:?}");
         assert!((Time(200_000_000)..=Time(300_000_000)).contains(&start.median), "{start:?}");

@@ -124,7 +124,11 @@ impl Listening {
     }
 }
 
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: SocketAddr, router: Router) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
+    router: Router,
+) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(PeerAddress(peer));
@@ -155,7 +159,9 @@ pub(crate) fn read_token(path: &Path) -> Result<String, WebError> {
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let token = text.trim().to_owned();
     if token.len() < 16 {
-        return Err(wrong("a token has at least 16 characters, such as those of `openssl rand -hex 32`".into()));
+        return Err(wrong(
+            "a token has at least 16 characters, such as those of `openssl rand -hex 32`".into(),
+        ));
     }
     Ok(token)
 }

@@ -106,7 +106,11 @@ pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Respons
         Ok(body) => (status, kind, body).into_response(),
         Err(error) => {
             tracing::error!("an answer cannot be written as JSON: {error}");
-            (StatusCode::INTERNAL_SERVER_ERROR, kind, r#"{"error":{"code":"internal","message":"the answer cannot be written"}}"#)
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                kind,
+                r#"{"error":{"code":"internal","message":"the answer cannot be written"}}"#,
+            )
                 .into_response()
         }
     }

@@ -116,7 +116,9 @@ impl Shared {
         if area == Area::Open {
             return match self.limits.takes_stranger(peer) {
                 true => Ok(None),
-                false => Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later")),
+                false => {
+                    Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later"))
+                }
             };
         }
         let bearer = bearer(headers);
@@ -147,7 +149,12 @@ impl Shared {
         Ok(Some(session))
     }
 
-    fn is_own_page(&self, method: &Method, headers: &HeaderMap, session: &Session) -> Result<(), &'static str> {
+    fn is_own_page(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        session: &Session,
+    ) -> Result<(), &'static str> {
         let scheme = if self.is_tls { "https://" } else { "http://" };
         let host = text(headers, &header::HOST);
         let is_own = |origin: &str| origin.strip_prefix(scheme).is_some_and(|rest| Some(rest) == host);
@@ -200,7 +207,8 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 
 fn is_local_host(headers: &HeaderMap, port: u16) -> bool {
     let hosts = ["127.0.0.1", "localhost", "[::1]"];
-    text(headers, &header::HOST).is_some_and(|host| hosts.iter().any(|known| host == format!("{known}:{port}")))
+    text(headers, &header::HOST)
+        .is_some_and(|host| hosts.iter().any(|known| host == format!("{known}:{port}")))
 }
 
 /// How often sessions and strangers have asked lately.

@@ -50,35 +50,61 @@ fn text(figures: &Figures, n_sessions: usize, n_streams: usize) -> Result<String
         gauge.set(value);
         state.register(Box::new(gauge))
     };
-    let many = |name: &str, about: &str, label: &str, values: &[(String, f64)]| -> Result<(), prometheus::Error> {
-        let gauges = GaugeVec::new(Opts::new(name, about), &[label])?;
-        for (value, number) in values {
-            gauges.with_label_values(&[value]).set(*number);
-        }
-        // Without a value there is nothing to say.
-        if gauges.collect().iter().all(|family| family.get_metric().is_empty()) {
-            return Ok(());
-        }
-        state.register(Box::new(gauges))
-    };
+    let many =
+        |name: &str, about: &str, label: &str, values: &[(String, f64)]| -> Result<(), prometheus::Error> {
+            let gauges = GaugeVec::new(Opts::new(name, about), &[label])?;
+            for (value, number) in values {
+                gauges.with_label_values(&[value]).set(*number);
+            }
+            // Without a value there is nothing to say.
+            if gauges.collect().iter().all(|family| family.get_metric().is_empty()) {
+                return Ok(());
+            }
+            state.register(Box::new(gauges))
+        };
     let version = [(env!("CARGO_PKG_VERSION").to_owned(), 1.0)];
     many("rota_build_info", "The head's version.", "version", &version)?;
-    one("rota_head_ready", "Whether enough agents are there and rounds are held.", f64::from(u8::from(figures.is_ready)))?;
+    one(
+        "rota_head_ready",
+        "Whether enough agents are there and rounds are held.",
+        f64::from(u8::from(figures.is_ready)),
+    )?;
     one("rota_head_epoch", "How often the head has started.", figures.epoch as f64)?;
     one("rota_head_time_seconds", "The time on the head's clock.", figures.now_s)?;
-    one("rota_policy_trouble", "Whether the policy or the disk is in trouble.", f64::from(u8::from(figures.has_trouble)))?;
+    one(
+        "rota_policy_trouble",
+        "Whether the policy or the disk is in trouble.",
+        f64::from(u8::from(figures.has_trouble)),
+    )?;
     many("rota_jobs", "Jobs that have not ended, by state.", "state", &figures.jobs)?;
     one("rota_queue_gpus", "GPUs that jobs ask for which wait.", figures.gpus_waiting)?;
-    one("rota_queue_oldest_wait_seconds", "How long the job has waited that came first of those that wait.", figures.oldest_wait_s)?;
+    one(
+        "rota_queue_oldest_wait_seconds",
+        "How long the job has waited that came first of those that wait.",
+        figures.oldest_wait_s,
+    )?;
     many("rota_gpus", "GPUs of nodes that are up, by state.", "state", &figures.gpus)?;
     many("rota_nodes", "Nodes, by state.", "state", &figures.nodes)?;
-    one("rota_agents_connected", "Agents that are connected and have said what they have.", figures.n_agents)?;
+    one(
+        "rota_agents_connected",
+        "Agents that are connected and have said what they have.",
+        figures.n_agents,
+    )?;
     many("rota_tenant_gpus_held", "GPUs that the jobs of a tenant hold.", "tenant", &figures.tenant_held)?;
-    many("rota_tenant_gpus_quota", "The most GPUs that the jobs of a tenant may hold.", "tenant", &figures.tenant_quota)?;
+    many(
+        "rota_tenant_gpus_quota",
+        "The most GPUs that the jobs of a tenant may hold.",
+        "tenant",
+        &figures.tenant_quota,
+    )?;
     many("rota_tenant_jobs_waiting", "Jobs of a tenant that wait.", "tenant", &figures.tenant_waiting)?;
     one("rota_journal_lines", "The number of the last line of the journal.", figures.journal_lines)?;
     one("rota_journal_size_bytes", "The size of the state's database.", figures.journal_bytes)?;
-    one("rota_journal_writable", "Whether the disk takes what is written.", f64::from(u8::from(figures.is_writable)))?;
+    one(
+        "rota_journal_writable",
+        "Whether the disk takes what is written.",
+        f64::from(u8::from(figures.is_writable)),
+    )?;
     one("rota_web_sessions", "People and programs that are signed in.", n_sessions as f64)?;
     one("rota_web_streams", "Viewers of the live page.", n_streams as f64)?;
     let families = [state.gather(), figures.meters.registry.gather()].concat();

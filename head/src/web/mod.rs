@@ -43,8 +43,8 @@ use tokio::sync::{mpsc, watch};
 use crate::engine::Input;
 use crate::engine::sights::{Changes, Watch};
 use ask::Asking;
-pub use door::WebError;
 use door::Listening;
+pub use door::WebError;
 use guard::Limits;
 use stream::Hub;
 

@@ -191,7 +191,8 @@ impl Known {
 fn insert(map: &mut BTreeMap<Digest, Session>, digest: Digest, session: Session) {
     let of_them = |known: &&Session| known.user == session.user;
     if map.values().filter(of_them).count() >= MOST_EACH {
-        let oldest = map.iter().filter(|(_, known)| known.user == session.user).min_by_key(|(_, known)| known.id);
+        let oldest =
+            map.iter().filter(|(_, known)| known.user == session.user).min_by_key(|(_, known)| known.id);
         if let Some(oldest) = oldest.map(|(digest, _)| *digest) {
             map.remove(&oldest);
         }

@@ -101,7 +101,14 @@ impl Hub {
         n_viewers: Arc<AtomicUsize>,
         sessions: Arc<Sessions>,
     ) -> Self {
-        let state = HubState { board: Board::default(), is_live: false, seq: 0, viewers: Vec::new(), n_viewers, sessions };
+        let state = HubState {
+            board: Board::default(),
+            is_live: false,
+            seq: 0,
+            viewers: Vec::new(),
+            n_viewers,
+            sessions,
+        };
         let state = Arc::new(Mutex::new(state));
         let ours = Arc::clone(&state);
         tokio::spawn(async move {
@@ -176,13 +183,15 @@ impl HubState {
             if viewer.is_behind {
                 // Only when they have taken everything: else they would be sent more than they can take again.
                 if viewer.out.capacity() == MOST_WAITING {
-                    let frame = wholes.entry(key).or_insert_with(|| self.whole(&viewer.audience, viewer.topics));
+                    let frame =
+                        wholes.entry(key).or_insert_with(|| self.whole(&viewer.audience, viewer.topics));
                     viewer.is_behind = viewer.out.try_send(frame.clone()).is_err();
                 }
                 continue;
             }
-            let frame =
-                deltas.entry(key).or_insert_with(|| self.delta(changes, &gone, &viewer.audience, viewer.topics));
+            let frame = deltas
+                .entry(key)
+                .or_insert_with(|| self.delta(changes, &gone, &viewer.audience, viewer.topics));
             if let Some(frame) = frame {
                 viewer.is_behind = viewer.out.try_send(frame.clone()).is_err();
             }
@@ -280,7 +289,11 @@ impl HubState {
             seq: self.seq,
             now_s: changes.now_s,
             status: changes.status.as_ref().filter(|_| topics.has("status")),
-            tenants: changes.tenants.as_ref().filter(|_| topics.has("tenants")).map(|all| theirs(all, audience)),
+            tenants: changes
+                .tenants
+                .as_ref()
+                .filter(|_| topics.has("tenants"))
+                .map(|all| theirs(all, audience)),
             policy: changes.policy.as_ref().filter(|_| topics.has("policy")),
             jobs,
             gone,
@@ -410,6 +423,9 @@ pub(crate) async fn stream(
         shared.asking.look_at_the_head(&session, |engine, _, _| sights::start_over(engine)).await?;
     }
     let frames = ReceiverStream::new(frames).map(Ok::<_, Infallible>);
-    let kind = [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
+    let kind = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
     Ok((kind, Body::from_stream(frames)).into_response())
 }

@@ -126,9 +126,9 @@ pub(crate) fn jobs_json(views: &[JobView], starts: &BTreeMap<JobId, ExpectedStar
 /// Jobs as a table.
 pub(crate) fn jobs_text(views: &[JobView], starts: &BTreeMap<JobId, ExpectedStart>, now: Time) -> String {
     let mut table = Table::new();
-    table
-        .load_style(NOTHING)
-        .set_header(["JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "START", "LAUNCH", "NODES", "REASON"]);
+    table.load_style(NOTHING).set_header([
+        "JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "START", "LAUNCH", "NODES", "REASON",
+    ]);
     for view in views {
         let share = match view.work.count() {
             // Nobody said how much there is to do.
@@ -305,7 +305,11 @@ pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
         if !status.trouble.as_str().is_empty() {
             text.push_str(&format!("trouble: {}\n", shown(status.trouble.as_str(), Lines::Kept)));
         }
-        text.push_str(&format!("\n{}\n{}", nodes_text(&nodes), jobs_text(&jobs, &BTreeMap::new(), status.now)));
+        text.push_str(&format!(
+            "\n{}\n{}",
+            nodes_text(&nodes),
+            jobs_text(&jobs, &BTreeMap::new(), status.now)
+        ));
         if once {
             print!("{text}");
             return Ok(());

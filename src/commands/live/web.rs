@@ -13,7 +13,9 @@ pub(crate) enum WebCommand {
     /// Print a link with which you sign in to the head's page
     ///
     /// It works once, within a minute. Your certificate says who you are.
-    #[command(after_help = "Try:\n  rota web login --open\n  curl -H \"Authorization: Bearer $(rota web login --token)\" http://127.0.0.1:8080/api/v1/status")]
+    #[command(
+        after_help = "Try:\n  rota web login --open\n  curl -H \"Authorization: Bearer $(rota web login --token)\" http://127.0.0.1:8080/api/v1/status"
+    )]
     Login {
         #[command(flatten)]
         head: HeadArgs,
@@ -35,7 +37,9 @@ pub(crate) fn run(command: &WebCommand) -> Result<()> {
     let address = address(&way, client.head());
     if *token {
         return match head.json {
-            true => say_json(&serde_json::json!({ "address": address, "token": way.secret, "valid_s": way.valid_s })),
+            true => say_json(
+                &serde_json::json!({ "address": address, "token": way.secret, "valid_s": way.valid_s }),
+            ),
             false => {
                 println!("{}", way.secret);
                 Ok(())

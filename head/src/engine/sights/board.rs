@@ -43,9 +43,28 @@ pub(crate) struct BoardJob {
 
 /// The columns of a job, in their order.
 pub(crate) const JOB_COLUMNS: [&str; 22] = [
-    "id", "name", "user", "tenant", "model", "state", "gpus", "held", "nodes", "priority", "submitted_s",
-    "started_s", "deadline_s", "done", "rate", "as_of_s", "work", "reason", "end_s", "start_low_s",
-    "start_median_s", "start_high_s",
+    "id",
+    "name",
+    "user",
+    "tenant",
+    "model",
+    "state",
+    "gpus",
+    "held",
+    "nodes",
+    "priority",
+    "submitted_s",
+    "started_s",
+    "deadline_s",
+    "done",
+    "rate",
+    "as_of_s",
+    "work",
+    "reason",
+    "end_s",
+    "start_low_s",
+    "start_median_s",
+    "start_high_s",
 ];
 
 /// A job in columns.
@@ -372,7 +391,8 @@ impl Watch {
 
     fn compare_nodes(&mut self, engine: &Engine, changes: &mut Changes) {
         let cluster = engine.state.cluster();
-        let (nodes, types) = (cluster.scheduler().cluster().nodes(), cluster.scheduler().cluster().gpu_types());
+        let (nodes, types) =
+            (cluster.scheduler().cluster().nodes(), cluster.scheduler().cluster().gpu_types());
         let on_gpus = on_gpus(engine);
         let agents: BTreeMap<NodeId, (&Name, &crate::state::Agent)> = engine
             .state
@@ -444,7 +464,11 @@ impl<'a> Now<'a> {
     /// Whether it differs from what was last said by more than viewers work out themselves.
     fn is_news(&self, known: &Known, job: &Arc<JobRecord>, now: Time) -> bool {
         let same_held = self.held.map_or(known.held.is_empty(), |held| *held == known.held);
-        if known.state != self.state || !same_held || known.is_away != self.is_away || known.start != self.start {
+        if known.state != self.state
+            || !same_held
+            || known.is_away != self.is_away
+            || known.start != self.start
+        {
             return true;
         }
         let before = &known.record;

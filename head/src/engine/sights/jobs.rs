@@ -12,12 +12,15 @@ use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::roles::Person;
 use crate::state::{LiveLaunch, Moment};
 use crate::store::history::EndedJob;
-use crate::web::shapes::{
-    AfterShape, Expected, Job, JobPage, Placement, RankShape, RequestShape, seconds,
-};
+use crate::web::shapes::{AfterShape, Expected, Job, JobPage, Placement, RankShape, RequestShape, seconds};
 
 /// A job's page.
-pub(crate) fn job(engine: &mut Engine, moment: Moment, person: &Person, id: JobId) -> Result<JobPage, Refusal> {
+pub(crate) fn job(
+    engine: &mut Engine,
+    moment: Moment,
+    person: &Person,
+    id: JobId,
+) -> Result<JobPage, Refusal> {
     let ended = match access::job(engine, person, id)? {
         Found::Ended(ended) => Some(ended),
         Found::Here(_) => None,
@@ -35,13 +38,7 @@ pub(crate) fn start(engine: &Engine, person: &Person, id: JobId) -> Result<Optio
 }
 
 /// A line of the list for a job that has not left the memory.
-pub(super) fn line(
-    engine: &Engine,
-    now: Time,
-    id: JobId,
-    job: &JobRecord,
-    live: Option<&LiveLaunch>,
-) -> Job {
+pub(super) fn line(engine: &Engine, now: Time, id: JobId, job: &JobRecord, live: Option<&LiveLaunch>) -> Job {
     let cluster = engine.state.cluster();
     let jobs = cluster.scheduler().jobs();
     let row = jobs.row(id);

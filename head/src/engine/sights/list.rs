@@ -167,7 +167,8 @@ fn fits(
     let JobQuery { states, user, tenant: of_tenant, model, name, text } = query;
     let cluster = engine.state.cluster();
     let is = |wanted: &Option<String>, it: &str| wanted.as_ref().is_none_or(|wanted| wanted == it);
-    if !is(user, &job.user) || !is(model, job.request.model.as_str()) || !is(name, job.request.name.as_str()) {
+    if !is(user, &job.user) || !is(model, job.request.model.as_str()) || !is(name, job.request.name.as_str())
+    {
         return false;
     }
     if of_tenant.is_some() && !is(of_tenant, &tenant(cluster, job)) {

@@ -40,7 +40,8 @@ impl Reader {
 
     /// The line after the newest one.
     pub(crate) fn end_of_journal(&self) -> Result<u64, StoreError> {
-        let newest = self.database.query_row("SELECT max(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
+        let newest =
+            self.database.query_row("SELECT max(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
         Ok(newest.map_err(|error| self.error(error))?.unwrap_or(0) as u64 + 1)
     }
 
@@ -48,16 +49,18 @@ impl Reader {
     pub(crate) fn line_at(&self, time: Time) -> Result<Option<u64>, StoreError> {
         // Times ascend with lines, so the place can be found by halving.
         let bounds = "SELECT min(id), max(id) FROM journal";
-        let bounds = self.database.query_row(bounds, [], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
-        });
+        let bounds = self
+            .database
+            .query_row(bounds, [], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)));
         let (Some(mut low), Some(mut high)) = bounds.map_err(|error| self.error(error))? else {
             return Ok(None);
         };
         while low < high {
             let middle = low + (high - low) / 2;
             let at = "SELECT id, time_us FROM journal WHERE id >= ?1 ORDER BY id LIMIT 1";
-            let at = self.database.query_row(at, [middle], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+            let at = self
+                .database
+                .query_row(at, [middle], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
             match at.optional().map_err(|error| self.error(error))? {
                 Some((id, time_us)) if time_us < time.0 => low = id + 1,
                 _ => high = middle,
@@ -90,7 +93,8 @@ impl Reader {
             let (line, time_us, body) = row.map_err(error)?;
             found.push(parsed(&self.path, line, time_us, &body)?);
         }
-        let is_all = self.database.query_row("SELECT min(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
+        let is_all =
+            self.database.query_row("SELECT min(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
         let first = is_all.map_err(error)?.unwrap_or(1) as u64;
         Ok((found, from >= first))
     }
@@ -118,6 +122,7 @@ fn lines_before(
 }
 
 fn parsed(path: &Path, line: i64, time_us: i64, body: &str) -> Result<(u64, Time, Record), StoreError> {
-    let wrong = |error: serde_json::Error| StoreError::Line { path: path.to_owned(), line, why: error.to_string() };
+    let wrong =
+        |error: serde_json::Error| StoreError::Line { path: path.to_owned(), line, why: error.to_string() };
     Ok((line as u64, Time(time_us), serde_json::from_str(body).map_err(wrong)?))
 }

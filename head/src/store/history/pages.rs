@@ -1,7 +1,7 @@
 //! Pages of jobs that have ended, in any order, for lists that people look through.
 
-use rusqlite::types::Value;
 use rusqlite::params_from_iter;
+use rusqlite::types::Value;
 
 use super::{COLUMNS, EndedJob, Reader};
 use crate::store::StoreError;

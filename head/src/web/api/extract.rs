@@ -20,7 +20,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let is_json = kind.is_none_or(|kind| kind.split(';').next().unwrap_or("").trim() == "application/json");
+        let is_json =
+            kind.is_none_or(|kind| kind.split(';').next().unwrap_or("").trim() == "application/json");
         if !is_json {
             let why = "the body has to be JSON, with the header `content-type: application/json`";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -58,7 +59,8 @@ impl<S: Send + Sync> FromRequestParts<S> for JobInPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = in_path(parts, state).await?;
-        let id = text.parse().map_err(|_| ApiError::not_found(format!("`{text}` is not the number of a job")))?;
+        let id =
+            text.parse().map_err(|_| ApiError::not_found(format!("`{text}` is not the number of a job")))?;
         Ok(JobInPath(JobId(id)))
     }
 }
@@ -71,7 +73,8 @@ impl<S: Send + Sync> FromRequestParts<S> for NodeInPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text = in_path(parts, state).await?;
-        let name = Name::new(text.as_str()).map_err(|_| ApiError::not_found(format!("{text}: there is no such node")))?;
+        let name = Name::new(text.as_str())
+            .map_err(|_| ApiError::not_found(format!("{text}: there is no such node")))?;
         Ok(NodeInPath(name))
     }
 }

@@ -54,7 +54,8 @@ pub(crate) async fn other(
     }
     let (reply, answers) = replies();
     let name = asked.policy.clone();
-    let look = move |engine: &mut _, moment, person: &_| forecasts::as_asked(engine, moment, person, asked, reply);
+    let look =
+        move |engine: &mut _, moment, person: &_| forecasts::as_asked(engine, moment, person, asked, reply);
     shared.asking.look(&session, RequestKind::WhatIfText, look).await?;
     let mut shape = told(answers).await?;
     if let Some(name) = name {

@@ -139,7 +139,8 @@ fn describe_doors(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("token", SecurityScheme::Http(token));
-    let cookie = ApiKeyValue::with_description("rota-PORT", "with the header x-rota-csrf for what changes something");
+    let cookie =
+        ApiKeyValue::with_description("rota-PORT", "with the header x-rota-csrf for what changes something");
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
     let one = |name: &str| SecurityRequirement::new(name, Vec::<String>::new());
     document.security = Some(vec![one("token"), one("cookie")]);

@@ -21,8 +21,8 @@ use super::extract::{Asked, JobInPath, cursor, limit, place};
 use super::good;
 use crate::engine::{Said, sights};
 use crate::record::Record;
-use crate::store::history::{EventFilter, HistoryFilter, Reader};
 use crate::store::StoreError;
+use crate::store::history::{EventFilter, HistoryFilter, Reader};
 use crate::web::Shared;
 use crate::web::error::{Answer, ApiError};
 use crate::web::sessions::Session;
@@ -133,7 +133,10 @@ impl Events {
         };
         is_of_kind
             && query.job.is_none_or(|job| record.job() == Some(JobId(job)))
-            && query.node.as_ref().is_none_or(|name| record.node().is_some_and(|node| self.name(node) == *name))
+            && query
+                .node
+                .as_ref()
+                .is_none_or(|name| record.node().is_some_and(|node| self.name(node) == *name))
     }
 
     fn is_theirs(&self, job: Option<JobId>) -> Result<bool, StoreError> {
@@ -463,7 +466,9 @@ pub(crate) async fn usage(
     Asked(query): Asked<HistoryQuery>,
 ) -> Answer<Response> {
     let by: Vec<String> = query.by.as_deref().unwrap_or("user").split(',').map(str::to_owned).collect();
-    if let Some(other) = by.iter().find(|by| !["user", "tenant", "model", "day", "state"].contains(&by.as_str())) {
+    if let Some(other) =
+        by.iter().find(|by| !["user", "tenant", "model", "day", "state"].contains(&by.as_str()))
+    {
         return Err(ApiError::bad(format!("by={other}: write user, tenant, model, day or state")));
     }
     let source = history_source(&shared, &session).await?;
@@ -515,7 +520,9 @@ pub(crate) async fn journal(State(shared): State<Arc<Shared>>, session: Session)
     };
     let rest = ReceiverStream::new(answers);
     let pieces = tokio_stream::once(first).chain(rest).filter_map(|answer| match answer {
-        Said::Message(ToUser::Text(text)) => Some(Ok::<_, std::convert::Infallible>(Bytes::from(text.to_string()))),
+        Said::Message(ToUser::Text(text)) => {
+            Some(Ok::<_, std::convert::Infallible>(Bytes::from(text.to_string())))
+        }
         _ => None,
     });
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], HttpBody::from_stream(pieces)).into_response())
@@ -527,7 +534,12 @@ mod tests {
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        let days = [(0.0, "1970-01-01"), (951_782_400.0, "2000-02-29"), (1_795_046_400.0, "2026-11-19"), (-1.0, "1969-12-31")];
+        let days = [
+            (0.0, "1970-01-01"),
+            (951_782_400.0, "2000-02-29"),
+            (1_795_046_400.0, "2026-11-19"),
+            (-1.0, "1969-12-31"),
+        ];
         for (unix_s, expected) in days {
             assert_eq!(day(unix_s), expected);
         }

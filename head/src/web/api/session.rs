@@ -56,7 +56,11 @@ pub(crate) async fn me(State(shared): State<Arc<Shared>>, session: Session) -> A
 
 /// Signs out.
 #[utoipa::path(post, path = "/api/v1/logout", tag = "session", responses((status = 204, description = "Signed out.")))]
-pub(crate) async fn logout(State(shared): State<Arc<Shared>>, _session: Session, headers: HeaderMap) -> Answer<Response> {
+pub(crate) async fn logout(
+    State(shared): State<Arc<Shared>>,
+    _session: Session,
+    headers: HeaderMap,
+) -> Answer<Response> {
     let cookie = shared.cookie(&headers);
     let secret = bearer(&headers).or(cookie.as_deref());
     shared.sessions.end(secret.ok_or_else(|| ApiError::bad("nobody is signed in"))?);
