@@ -98,6 +98,10 @@ impl GpuSet {
 /// A whole GPU, as a share.
 pub const WHOLE_GPU: u16 = 1000;
 
+/// In place of a share: all of each GPU all the time, and one other job may have it at the same time (space sharing). How fast two
+/// such jobs are is measured ([`crate::profile::Beside`]); one whose mate has left is as fast as alone.
+pub const BESIDE: u16 = 2 * WHOLE_GPU;
+
 /// What a job holds on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Slice {
@@ -105,10 +109,23 @@ pub struct Slice {
     pub node: NodeId,
     /// Which of its GPUs.
     pub gpus: GpuSet,
-    /// Share of each of these GPUs in thousandths: [`WHOLE_GPU`], or less when a policy time-slices.
+    /// Share of each of these GPUs in thousandths: [`WHOLE_GPU`], or less when a policy time-slices; [`BESIDE`] when two jobs
+    /// have them at the same time.
     pub share: u16,
     /// CPUs, memory and storage rate; on average over time when a policy time-slices.
     pub host: Host,
+}
+
+impl Slice {
+    /// Whether another job may have the same GPUs at the same time.
+    pub const fn is_beside(&self) -> bool {
+        self.share == BESIDE
+    }
+
+    /// What counts as this job's of each GPU, in thousandths: half of it where two have it at the same time.
+    pub const fn thousandths(&self) -> u16 {
+        if self.is_beside() { WHOLE_GPU / 2 } else { self.share }
+    }
 }
 
 /// All a job holds, by ascending node; empty when it does not run.
@@ -127,6 +144,11 @@ impl Allocation {
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.slices.is_empty()
+    }
+
+    /// Whether another job may have its GPUs at the same time.
+    pub fn is_beside(&self) -> bool {
+        self.slices.iter().any(Slice::is_beside)
     }
 
     /// Host resources in all.
@@ -155,9 +177,15 @@ impl Allocation {
             .unwrap_or(Host::NONE)
     }
 
-    /// The smallest share any worker has of its GPU, as a fraction.
+    /// The smallest part of the time any worker has its GPU.
+    pub fn least_time(&self) -> f64 {
+        let least = self.slices.iter().map(|s| s.share.min(WHOLE_GPU)).min().unwrap_or(0);
+        f64::from(least) / f64::from(WHOLE_GPU)
+    }
+
+    /// The smallest share any worker has of its GPU, as a fraction: one half where another job has it at the same time.
     pub fn least_share(&self) -> f64 {
-        let least = self.slices.iter().map(|s| s.share).min().unwrap_or(0);
+        let least = self.slices.iter().map(Slice::thousandths).min().unwrap_or(0);
         f64::from(least) / f64::from(WHOLE_GPU)
     }
 }

@@ -228,6 +228,27 @@ impl JobSpec {
             gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
             batch: self.batch,
         };
-        self.profile.rate(&shape) * allocation.least_share()
+        self.profile.rate(&shape) * allocation.least_time()
+    }
+
+    /// Iterations per second with an allocation while another job has the same GPUs at the same time; 0 where that was not
+    /// measured, or cannot be.
+    pub fn rate_beside(
+        &self,
+        mate: &JobSpec,
+        allocation: &crate::allocation::Allocation,
+        cluster: &Cluster,
+    ) -> f64 {
+        let Some(node) = allocation.slices.first().and_then(|slice| cluster.node(slice.node)) else {
+            return 0.0;
+        };
+        let shape = Shape {
+            gpus: allocation.n_gpus(),
+            n_nodes: allocation.slices.len() as u32,
+            per_gpu: allocation.least_per_gpu(),
+            gpu_type: &cluster.gpu_types()[node.gpu_type.index()],
+            batch: self.batch,
+        };
+        self.profile.rate_beside(&shape, &mate.profile, mate.batch)
     }
 }

@@ -24,6 +24,10 @@ pub struct Profile {
     pub host: Option<HostCurve>,
     /// Iterations per second by GPU count, for GPU types and batches; empty scales perfectly at constant rate.
     pub scale: Vec<ScaleCurve>,
+    /// Iterations per second while another job has the same GPUs at the same time; what is not listed was not measured, or does
+    /// not fit.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
     /// Speed by GPU type relative to the one the rates were measured on; unlisted types count 1.
     pub gpu_speed: Vec<(String, f64)>,
     /// Factor for a job spread over 2, 3, … nodes; the last one holds for more; empty is no loss.
@@ -57,6 +61,28 @@ pub struct ScaleCurve {
     pub batch: u32,
     /// (GPUs, iterations per second), ascending by GPUs; all rates positive.
     pub points: Vec<(u32, f64)>,
+}
+
+/// Iterations per second of one batch of a model, on so many GPUs of a type, beside another job on the same GPUs.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Beside {
+    /// GPU type these numbers hold for.
+    pub gpu_type: String,
+    /// How many GPUs both have.
+    pub gpus: u32,
+    /// Global batch size of this model.
+    pub batch: u32,
+    /// The other's model and global batch size, and this one's rate, which is positive; by ascending model and batch.
+    pub rates: Vec<(String, u32, f64)>,
+}
+
+impl Beside {
+    /// The rate beside a model and batch.
+    fn rate(&self, model: &str, batch: u32) -> Option<f64> {
+        let found =
+            self.rates.binary_search_by(|(name, other, _)| (name.as_str(), *other).cmp(&(model, batch)));
+        found.ok().map(|at| self.rates[at].2)
+    }
 }
 
 /// What a profile needs to know of an allocation.
@@ -175,6 +201,7 @@ impl Profile {
             base_rate,
             host: None,
             scale: Vec::new(),
+            beside: Vec::new(),
             gpu_speed: Vec::new(),
             spread: Vec::new(),
             demand_per_gpu: Host::NONE,
@@ -191,6 +218,7 @@ impl Profile {
         paced.base_rate *= pace;
         let points = paced.scale.iter_mut().flat_map(|curve| &mut curve.points);
         points.for_each(|point| point.1 *= pace);
+        paced.beside.iter_mut().flat_map(|beside| &mut beside.rates).for_each(|rate| rate.2 *= pace);
         paced
     }
 
@@ -214,6 +242,29 @@ impl Profile {
             * self.spread_factor(shape.n_nodes)
             * self.type_factor(shape.gpu_type)
             * self.storage_factor(&shape.per_gpu)
+    }
+
+    /// Iterations per second of a job with that allocation while one of another model and batch has the same GPUs; 0 where
+    /// either was not measured beside the other.
+    pub fn rate_beside(&self, shape: &Shape<'_>, mate: &Profile, mate_batch: u32) -> f64 {
+        let batch_of = |profile: &Profile, batch: u32| if batch == 0 { profile.batch } else { batch };
+        let (own, others) = (batch_of(self, shape.batch), batch_of(mate, mate_batch));
+        let (Some(rate), Some(_)) = (
+            self.measured_beside(shape, own, &mate.name, others),
+            mate.measured_beside(shape, others, &self.name, own),
+        ) else {
+            return 0.0;
+        };
+        rate * self.host_factor(&shape.per_gpu)
+            * self.spread_factor(shape.n_nodes)
+            * self.storage_factor(&shape.per_gpu)
+    }
+
+    fn measured_beside(&self, shape: &Shape<'_>, batch: u32, model: &str, others: u32) -> Option<f64> {
+        let is_it = |beside: &&Beside| {
+            beside.gpus == shape.gpus && beside.batch == batch && beside.gpu_type == shape.gpu_type
+        };
+        self.beside.iter().find(is_it)?.rate(model, others)
     }
 
     fn host_factor(&self, per_gpu: &Host) -> f64 {
@@ -307,6 +358,32 @@ mod tests {
         let on = |n_nodes, gpu_type| profile.rate(&Shape { n_nodes, gpu_type, ..shape(4, 1.0, 1.0) });
         assert_eq!((on(1, "V100"), on(2, "V100"), on(3, "V100"), on(7, "V100")), (4.0, 3.6, 2.0, 2.0));
         assert_eq!(on(1, "T4"), 1.0);
+    }
+
+    #[test]
+    fn two_are_as_fast_beside_each_other_as_was_measured_of_both() {
+        let with = |name: &str, other: &str, rate| Profile {
+            batch: 8,
+            beside: vec![Beside {
+                gpu_type: "V100".into(),
+                gpus: 2,
+                batch: 8,
+                rates: vec![(other.into(), 8, rate)],
+            }],
+            spread: vec![0.5],
+            ..Profile::plain(name, 9.0)
+        };
+        let (a, b) = (with("a", "b", 3.0), with("b", "a", 4.0));
+        assert_eq!(a.rate_beside(&shape(2, 1.0, 1.0), &b, 0), 3.0);
+        assert_eq!(b.rate_beside(&Shape { n_nodes: 2, ..shape(2, 1.0, 1.0) }, &a, 8), 2.0, "spread");
+        let unmeasured = [
+            a.rate_beside(&shape(1, 1.0, 1.0), &b, 0),
+            a.rate_beside(&shape(2, 1.0, 1.0), &b, 9),
+            a.rate_beside(&shape(2, 1.0, 1.0), &a, 0),
+            a.rate_beside(&Shape { gpu_type: "T4", ..shape(2, 1.0, 1.0) }, &b, 0),
+            a.rate_beside(&shape(2, 1.0, 1.0), &Profile::plain("b", 1.0), 8),
+        ];
+        assert_eq!(unmeasured, [0.0; 5]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The only way from a plan to the cluster: a [`CheckedPlan`] exists only if nothing is given twice.
 
-use crate::allocation::{Allocation, GpuSet, WHOLE_GPU};
+use crate::allocation::{Allocation, GpuSet, Slice, WHOLE_GPU};
 use crate::ids::{JobId, NodeId};
 use crate::plan::{Hold, Plan, Verdict};
 use crate::resources::Host;
@@ -124,6 +124,18 @@ pub enum PlanViolation {
         /// The job with which the limit was exceeded.
         job: JobId,
     },
+    /// Two jobs on the same GPUs that cannot have them at the same time.
+    #[error("job {job}: cannot run beside job {mate} on node {node}: {why}")]
+    NotBeside {
+        /// The job that the plan names.
+        job: JobId,
+        /// The other job on its GPUs.
+        mate: JobId,
+        /// The node that the plan names.
+        node: NodeId,
+        /// What speaks against it.
+        why: &'static str,
+    },
     /// More host resources than the node has.
     #[error("node {node}: has {has}, the plan gives {given}, the last of it to job {job}")]
     HostTwice {
@@ -150,7 +162,7 @@ pub fn is_sound(snapshot: &Snapshot, plan: &Plan) -> bool {
 }
 
 /// For each row, whether a plan runs it; or what is wrong with the plan.
-fn rows_that_run(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<bool>, PlanViolation> {
+fn rows_that_run<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> Result<Vec<bool>, PlanViolation> {
     let jobs = &snapshot.jobs;
     let mut admitted = vec![false; if plan.verdicts.is_empty() { 0 } else { jobs.len() }];
     let mut judged = admitted.clone();
@@ -184,7 +196,7 @@ fn rows_that_run(snapshot: &Snapshot, plan: &Plan) -> Result<Vec<bool>, PlanViol
                 allocation
             }
         };
-        given.add(job, allocation)?;
+        given.add(job, row, allocation)?;
     }
     Ok(runs)
 }
@@ -219,8 +231,11 @@ fn check_request(
         if !slice.gpus.is_within(GpuSet::first(found.n_gpus)) {
             return Err(bad("it has fewer"));
         }
-        if slice.share == 0 || slice.share > WHOLE_GPU {
+        if slice.share == 0 || (slice.share > WHOLE_GPU && !slice.is_beside()) {
             return Err(bad("a share is between 1 and 1000 thousandths"));
+        }
+        if slice.is_beside() != allocation.is_beside() {
+            return Err(bad("a job has all its GPUs beside another, or none"));
         }
         if last.is_some_and(|l| l >= node) {
             return Err(bad("nodes must be listed once, in ascending order"));
@@ -239,6 +254,8 @@ struct Given<'a> {
     whole: Vec<GpuSet>,
     host: Vec<Host>,
     shared: std::collections::BTreeMap<(NodeId, u32), u32>,
+    /// Who has a GPU that another job may have at the same time.
+    beside: std::collections::BTreeMap<(NodeId, u32), (JobId, usize, &'a Allocation)>,
 }
 
 impl<'a> Given<'a> {
@@ -249,10 +266,11 @@ impl<'a> Given<'a> {
             whole: vec![GpuSet::NONE; n],
             host: vec![Host::NONE; n],
             shared: Default::default(),
+            beside: Default::default(),
         }
     }
 
-    fn add(&mut self, job: JobId, allocation: &Allocation) -> Result<(), PlanViolation> {
+    fn add(&mut self, job: JobId, row: usize, allocation: &'a Allocation) -> Result<(), PlanViolation> {
         for slice in &allocation.slices {
             let (node, index) = (slice.node, slice.node.index());
             if !self.snapshot.nodes.is_up[index] {
@@ -275,11 +293,16 @@ impl<'a> Given<'a> {
             } else {
                 for gpu in slice.gpus.iter() {
                     let sum = self.shared.entry((node, gpu)).or_default();
-                    *sum += u32::from(slice.share);
-                    if *sum > u32::from(WHOLE_GPU) {
+                    // Beside a job is not in turn with one.
+                    let is_mixed = *sum > 0 && slice.is_beside() != self.beside.contains_key(&(node, gpu));
+                    *sum += u32::from(slice.thousandths());
+                    if is_mixed || *sum > u32::from(WHOLE_GPU) {
                         return Err(twice(gpu));
                     }
                 }
+            }
+            if slice.is_beside() {
+                self.put_beside(job, row, slice, allocation)?;
             }
             let has = self.snapshot.cluster.host_of(node);
             let given = self.host[index].checked_add(&slice.host).unwrap_or(slice.host);
@@ -287,6 +310,31 @@ impl<'a> Given<'a> {
                 return Err(PlanViolation::HostTwice { node, has: *has, given, job });
             }
             self.host[index] = given;
+        }
+        Ok(())
+    }
+
+    /// Two jobs on a GPU have the same GPUs everywhere, and it is known how fast they are then.
+    fn put_beside(
+        &mut self,
+        job: JobId,
+        row: usize,
+        slice: &Slice,
+        allocation: &'a Allocation,
+    ) -> Result<(), PlanViolation> {
+        let (jobs, node) = (&self.snapshot.jobs, slice.node);
+        for gpu in slice.gpus.iter() {
+            let Some((mate, its_row, held)) = self.beside.insert((node, gpu), (job, row, allocation)) else {
+                continue;
+            };
+            let refused = |why| Err(PlanViolation::NotBeside { job, mate, node, why });
+            if !held.same_gpus(allocation) {
+                return refused("one has GPUs that the other has not");
+            }
+            let rate = jobs.spec(row).rate_beside(jobs.spec(its_row), allocation, &self.snapshot.cluster);
+            if rate <= 0.0 {
+                return refused("how fast they are together was not measured");
+            }
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl Losses {
         let account = &mut self.accounts[job.index()];
         account.started = now;
         account.gpu_milli =
-            allocation.slices.iter().map(|slice| slice.gpus.len() * u32::from(slice.share)).sum();
+            allocation.slices.iter().map(|slice| slice.gpus.len() * u32::from(slice.thousandths())).sum();
     }
 
     /// From `from` on a job works at `rate`, with `done` iterations behind it.

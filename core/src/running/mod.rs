@@ -4,6 +4,7 @@ pub mod cache;
 pub mod digest;
 pub mod ledger;
 pub mod losses;
+mod mates;
 pub mod queue;
 pub mod recorder;
 pub mod simulation;

@@ -142,7 +142,7 @@ impl Recorder {
         let asked = jobs.demand_per_gpu(row).times(gpus);
         let gpu_milli = match allocation.slices.as_slice() {
             [slice] if slice.share == WHOLE_GPU => u64::from(gpus) * 1000,
-            slices => slices.iter().map(|s| u64::from(s.gpus.len()) * u64::from(s.share)).sum(),
+            slices => slices.iter().map(|s| u64::from(s.gpus.len()) * u64::from(s.thousandths())).sum(),
         };
         let worth_micro = (jobs.spec(row).speedup(allocation, cluster) * 1e6).round() as u64;
         let of_best = jobs.spec(row).part_of_best(allocation, jobs.demand_per_gpu(row), cluster);

@@ -14,6 +14,7 @@ use crate::job::JobSpec;
 use crate::ledger::{DataUse, FaultUse};
 use crate::losses::{Losses, Stopped};
 use crate::queue::EventQueue;
+use crate::running::mates::Mates;
 use crate::running::slow_nodes::SlowNodes;
 use crate::time::{Span, Time};
 use crate::workload::Workload;
@@ -35,6 +36,7 @@ pub struct World {
     losses: Option<Losses>,
     /// Kept where nodes become slow.
     slow_nodes: Option<SlowNodes>,
+    mates: Mates,
     caches: Caches,
 }
 
@@ -77,6 +79,7 @@ impl World {
             n_arrived: 0,
             faults,
             n_faults: 0,
+            mates: Mates::default(),
             caches,
         }
     }
@@ -133,6 +136,7 @@ impl World {
         if let Some(slow_nodes) = &mut self.slow_nodes {
             slow_nodes.leave(job);
         }
+        self.part(job, time);
         match is_premature {
             true => Event::JobFailed { job, incarnation, end: truth.end },
             false => Event::JobFinished { job, incarnation },
@@ -184,12 +188,14 @@ impl World {
                 if let Some(losses) = &mut self.losses {
                     losses.started(*job, now, allocation);
                 }
-                let rate = self.slowed(*job, allocation, spec.rate(allocation, &self.cluster));
+                self.join(*job, allocation, now);
+                let rate = self.slowed(*job, allocation, self.rate(*job, allocation));
                 self.set_rate(*job, rate);
             }
             Command::Resize { job, allocation, .. } => {
-                let rate = self.workload.jobs[job.index()].rate(allocation, &self.cluster);
-                let rate = self.slowed(*job, allocation, rate);
+                self.part(*job, now);
+                self.join(*job, allocation, now);
+                let rate = self.slowed(*job, allocation, self.rate(*job, allocation));
                 let pace = self.workload.truths[job.index()].pace;
                 if rate * pace != self.lives[job.index()].rate {
                     self.count(*job, now);
@@ -217,9 +223,41 @@ impl World {
                 if let Some(slow_nodes) = &mut self.slow_nodes {
                     slow_nodes.leave(*job);
                 }
-                reports.push(Event::JobStopped { job: *job, incarnation: *incarnation, done: life.done });
+                self.part(*job, now);
+                let done = self.lives[job.index()].done;
+                reports.push(Event::JobStopped { job: *job, incarnation: *incarnation, done });
             }
         }
+    }
+
+    /// Iterations per second with an allocation, beside the job that has the same GPUs if there is one.
+    fn rate(&self, job: JobId, allocation: &Allocation) -> f64 {
+        let spec = &self.workload.jobs[job.index()];
+        match self.mates.of(job) {
+            Some(mate) => spec.rate_beside(&self.workload.jobs[mate.index()], allocation, &self.cluster),
+            None => spec.rate(allocation, &self.cluster),
+        }
+    }
+
+    /// A job has these GPUs from now on; the one that has them already is slower beside it.
+    fn join(&mut self, job: JobId, allocation: &Allocation, now: Time) {
+        if let Some(mate) = self.mates.join(job, allocation) {
+            self.work_anew(mate, now);
+        }
+    }
+
+    /// A job no longer has its GPUs; the one that stays there is as fast as alone.
+    fn part(&mut self, job: JobId, now: Time) {
+        if let Some(mate) = self.mates.leave(job) {
+            self.work_anew(mate, now);
+        }
+    }
+
+    fn work_anew(&mut self, job: JobId, now: Time) {
+        let Some(allocation) = self.mates.held(job).cloned() else { return };
+        let rate = self.slowed(job, &allocation, self.rate(job, &allocation));
+        self.count(job, now);
+        self.set_rate(job, rate);
     }
 
     /// The rate on nodes that may be slow.

@@ -12,6 +12,7 @@ use crate::job::JobSpec;
 use crate::plan::{Hold, Plan, Run, Verdict};
 use crate::reconcile::reconcile;
 use crate::snapshot::{Guards, NodeStates, Snapshot};
+use crate::state::beside;
 use crate::table::{JobPhase, JobTable, RevisedRates};
 use crate::time::{Span, Time};
 use crate::workload::Dataset;
@@ -28,6 +29,8 @@ pub struct Scheduler {
     guards: Arc<Guards>,
     round: Span,
     tenants: Arc<Vec<String>>,
+    /// Whether a job may have its GPUs beside another.
+    has_mates: bool,
 }
 
 /// Whether the set of jobs or nodes changed, so that a steady policy's answer may change.
@@ -51,13 +54,14 @@ impl Scheduler {
             guards: Arc::new(guards),
             round,
             tenants: Arc::default(),
+            has_mates: false,
         }
     }
 
     /// A scheduler that goes on from tables that were written down, of its jobs and of those put aside, with the nodes as they
     /// were.
     pub fn restored(self, jobs: JobTable, parked: JobTable, nodes: NodeStates) -> Self {
-        Scheduler { jobs: Arc::new(jobs), parked, nodes: Arc::new(nodes), ..self }
+        Scheduler { jobs: Arc::new(jobs), parked, nodes: Arc::new(nodes), has_mates: true, ..self }
     }
 
     /// Other rules hold from now on: guards and the time between rounds. `spec_of` is what is known from now on of a job.
@@ -81,6 +85,7 @@ impl Scheduler {
                 jobs.revise(row, now, spec, demand, rates);
             }
         }
+        self.settle_mates(now);
     }
 
     /// A job that has run for less is not preempted, as it was last set.
@@ -136,7 +141,15 @@ impl Scheduler {
     pub fn handle(&mut self, now: Time, event: &Event, orders: &mut Vec<Command>) -> Impact {
         let impact = self.absorb(now, event, orders);
         self.narrow_closed();
+        self.settle_mates(now);
         impact
+    }
+
+    /// A job whose mate has come or gone is slower or faster from now on.
+    fn settle_mates(&mut self, now: Time) {
+        if self.has_mates {
+            self.has_mates = beside::settle(Arc::make_mut(&mut self.jobs), &self.cluster, now);
+        }
     }
 
     fn absorb(&mut self, now: Time, event: &Event, orders: &mut Vec<Command>) -> Impact {
@@ -418,6 +431,8 @@ impl Scheduler {
         if let Some(row) = jobs.row(job) {
             jobs.set_incarnation(row, incarnation);
         }
+        self.has_mates |= allocation.is_beside();
+        self.settle_mates(now);
         Ok(commands)
     }
 
@@ -442,8 +457,12 @@ impl Scheduler {
         let jobs = Arc::make_mut(&mut self.jobs);
         for command in &commands {
             apply(jobs, &self.cluster, &self.nodes, now, command);
+            if let Command::Start { allocation, .. } | Command::Resize { allocation, .. } = command {
+                self.has_mates |= allocation.is_beside();
+            }
         }
         self.narrow_closed();
+        self.settle_mates(now);
         commands
     }
 
@@ -479,7 +498,7 @@ impl Scheduler {
                 for gpu in slice.gpus.iter() {
                     let left = &mut gpus[gpu as usize];
                     *left = left
-                        .checked_sub(slice.share.into())
+                        .checked_sub(slice.thousandths().into())
                         .unwrap_or_else(|| panic!("node {}: GPU {gpu} given twice", slice.node));
                 }
                 *host = host.checked_sub(&slice.host).unwrap_or_else(|| {

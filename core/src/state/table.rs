@@ -328,6 +328,11 @@ impl JobTable {
         }
     }
 
+    /// Iterations per second that the job of a row is thought to do, if it runs.
+    pub(crate) fn rate(&self, row: usize) -> f64 {
+        self.paces[row].rate
+    }
+
     /// Adds a job that asks for admission.
     pub fn insert(&mut self, spec: Arc<JobSpec>, demand_per_gpu: Host, fair_rate: f64, best_speed: f64) {
         let fair_s_per_iteration = if fair_rate > 0.0 { 1.0 / fair_rate } else { f64::INFINITY };
@@ -482,8 +487,11 @@ impl JobTable {
     }
 
     fn set_pace(&mut self, row: usize, now: Time, works_from: Time, allocation: &Allocation, rate: f64) {
-        let gpus: f64 =
-            allocation.slices.iter().map(|s| f64::from(s.gpus.len()) * f64::from(s.share) / 1000.0).sum();
+        let gpus: f64 = allocation
+            .slices
+            .iter()
+            .map(|s| f64::from(s.gpus.len()) * f64::from(s.thousandths()) / 1000.0)
+            .sum();
         self.columns.held[row] = f64::from(allocation.n_gpus());
         self.paces[row] = Pace {
             attained: self.columns.attained[row],

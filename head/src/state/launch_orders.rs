@@ -45,7 +45,7 @@ pub(super) fn launches(
                 env: environment(job)?,
                 working_directory: job.request.start.working_directory.clone(),
                 gpus: Gpus::new(slice.gpus)?,
-                share: GpuShare::new(slice.share)?,
+                share: GpuShare::new(slice.thousandths())?,
                 host: amount(&slice.host)?,
                 gang,
                 start: if n_nodes > 1 { Start::WhenTold } else { Start::AtOnce },

@@ -268,10 +268,10 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Whether two slices cannot be on one node at the same time. Shares of one GPU can: the scheduler checked that they
-/// fit.
+/// Whether two slices cannot be on one node at the same time. Shares of one GPU can, and two jobs beside each other: the scheduler checked that
+/// they fit.
 fn collide(a: &Slice, b: &Slice) -> bool {
-    !a.gpus.and(b.gpus).is_empty() && a.share + b.share > WHOLE_GPU
+    !a.gpus.and(b.gpus).is_empty() && a.thousandths() + b.thousandths() > WHOLE_GPU
 }
 
 #[cfg(test)]

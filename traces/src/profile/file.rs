@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rota_core::profile::{HostCurve, Profile, ScaleCurve};
+use rota_core::profile::{Beside, HostCurve, Profile, ScaleCurve};
 use rota_core::resources::{GB, Host};
 use serde::Deserialize;
 
@@ -59,6 +59,8 @@ struct Entry {
     #[serde(default)]
     scale: Vec<Scale>,
     #[serde(default)]
+    beside: Vec<Mates>,
+    #[serde(default)]
     gpu_speed: BTreeMap<String, f64>,
     #[serde(default)]
     spread: Vec<f64>,
@@ -89,6 +91,16 @@ struct Scale {
     batch: u32,
     max_gpus: Option<u32>,
     points: Vec<(u32, f64)>,
+}
+
+/// Speeds of one batch beside other models on the same GPUs: `rates = [["LM", 20, 12.5]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mates {
+    gpu_type: String,
+    batch: u32,
+    gpus: u32,
+    rates: Vec<(String, u32, f64)>,
 }
 
 #[derive(Deserialize)]
@@ -127,6 +139,8 @@ type Wrong<'a> = dyn Fn(&str, &str, Option<String>) -> InputError + 'a;
 
 fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<ProfileEntry, InputError> {
     let scale = entry.scale.iter().map(|s| scale_curve(s, wrong)).collect::<Result<Vec<_>, _>>()?;
+    let beside =
+        entry.beside.iter().map(|mates| rates_beside(mates, wrong)).collect::<Result<Vec<_>, _>>()?;
     check_numbers(entry, wrong)?;
     let base_rate = match (entry.iteration_s, scale.first()) {
         (Some(seconds), _) => 1.0 / seconds,
@@ -153,6 +167,7 @@ fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<Profil
         restart: entry.restart.0,
         checkpoint: entry.checkpoint.0,
         scale: scale.clone(),
+        beside,
     };
     Ok(ProfileEntry {
         profile: Arc::new(profile),
@@ -196,6 +211,18 @@ fn scale_curve(scale: &Scale, wrong: &Wrong<'_>) -> Result<ScaleCurve, InputErro
     Ok(ScaleCurve { gpu_type: scale.gpu_type.clone(), batch: scale.batch, points: scale.points.clone() })
 }
 
+fn rates_beside(mates: &Mates, wrong: &Wrong<'_>) -> Result<Beside, InputError> {
+    let mut rates = mates.rates.clone();
+    rates.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    let is_once = rates.windows(2).all(|pair| (&pair[0].0, pair[0].1) != (&pair[1].0, pair[1].1));
+    let is_sound = rates.iter().all(|(_, _, rate)| rate.is_finite() && *rate > 0.0);
+    if mates.gpus == 0 || !is_once || !is_sound {
+        let what = "GPUs, and each other model and batch once with a positive rate";
+        return Err(wrong("beside", what, Some(format!("{} GPUs, {:?}", mates.gpus, mates.rates))));
+    }
+    Ok(Beside { gpu_type: mates.gpu_type.clone(), gpus: mates.gpus, batch: mates.batch, rates })
+}
+
 /// The grid relative to its value at the proportional share, where the iteration time was taken.
 fn host_curve(
     grid: Option<&Grid>,
@@ -229,13 +256,15 @@ mod tests {
         let text = "format = 1\n[grid]\ncpus = [1, 4]\nmem = [\"10GB\", \"20GB\"]\nshare = { cpus = 4, mem = \"10GB\" }\n\
             [[profile]]\nname = \"m\"\niteration_s = 0.5\ndemand = { cpus = 4, mem = \"20GB\" }\nspeed = [[1, 2], [2, 4]]\n\
             gpu_speed = { T4 = 0.25 }\nspread = [0.9]\nstorage_need = [{ mem = \"0GB\", rate = \"1MB/s\" }]\n\
-            gpu_mem = \"8GB\"\nrestart = \"30s\"\ncheckpoint = \"1m\"\n";
+            gpu_mem = \"8GB\"\nrestart = \"30s\"\ncheckpoint = \"1m\"\n\
+            [[profile.beside]]\ngpu_type = \"T4\"\nbatch = 8\ngpus = 2\nrates = [[\"n\", 4, 1.5], [\"m\", 8, 1]]\n";
         let set = read(&Source::new("mine.toml", text)).expect("a set");
         let profile = set.get("m").expect("there");
         assert_eq!((set.name.as_str(), profile.base_rate), ("mine", 2.0));
         let curve = profile.host.as_ref().expect("a grid");
         assert_eq!((curve.at(4.0, 10.0), curve.at(4.0, 20.0), curve.at(1.0, 10.0)), (1.0, 2.0, 0.5));
         assert_eq!(profile.checkpoint.as_secs_f64(), 60.0);
+        assert_eq!(profile.beside[0].rates, [("m".to_owned(), 8, 1.0), ("n".to_owned(), 4, 1.5)]);
     }
 
     #[test]
@@ -257,6 +286,12 @@ mod tests {
             (
                 format!("{head}[[profile.scale]]\nbatch = 1\npoints = [[2, 1.0], [1, 1.0]]\n"),
                 "p.toml, scale of model m: got \"[(2, 1.0), (1, 1.0)]\", expected points [GPUs, iterations per second] with ascending GPUs and positive rates",
+            ),
+            (
+                format!(
+                    "{head}iteration_s = 1.0\n[[profile.beside]]\ngpu_type = \"T4\"\nbatch = 1\ngpus = 1\nrates = [[\"n\", 1, 0]]\n"
+                ),
+                "p.toml, beside of model m: got \"1 GPUs, [(\\\"n\\\", 1, 0.0)]\", expected GPUs, and each other model and batch once with a positive rate",
             ),
             (
                 format!("{head}iteration_s = 1.0\n[[profile]]\nname = \"m\"\n"),

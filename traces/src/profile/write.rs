@@ -63,6 +63,17 @@ fn write_entry(text: &mut String, entry: &ProfileEntry) {
             curve.points.iter().map(|(gpus, rate)| format!("[{gpus}, {}]", rate * scale)).collect();
         line(text, "points", &format!("[{}]", points.join(", ")));
     }
+    for beside in &profile.beside {
+        text.push_str("\n[[profile.beside]]\n");
+        line(text, "gpu_type", &quoted(&beside.gpu_type));
+        line(text, "batch", &beside.batch.to_string());
+        line(text, "gpus", &beside.gpus.to_string());
+        text.push_str("rates = [\n");
+        for (model, batch, rate) in &beside.rates {
+            let _ = writeln!(text, "    [{}, {batch}, {}],", quoted(model), rate * scale);
+        }
+        text.push_str("]\n");
+    }
     if let Some(measured) = &entry.measured {
         write_measured(text, measured);
     }

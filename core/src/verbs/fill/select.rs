@@ -67,7 +67,8 @@ impl Fill<'_> {
             return false;
         }
         let held = jobs.allocation(row);
-        let is_free = |s: &Slice| s.share == WHOLE_GPU && s.gpus.is_within(self.room.free_on(s.node).0);
+        let is_whole = |s: &Slice| s.share == WHOLE_GPU || s.is_beside();
+        let is_free = |s: &Slice| is_whole(s) && s.gpus.is_within(self.room.free_on(s.node).0);
         let can_stay = held.n_gpus() == gpus && held.slices.iter().all(is_free);
         if can_stay {
             for slice in &held.slices {

@@ -147,6 +147,8 @@ impl<'a> Fill<'a> {
         let mut slices = self.snapshot.jobs.allocation(row).slices.clone();
         for slice in &mut slices {
             slice.host = per_gpu.times(slice.gpus.len());
+            // Without a mate from now on, if it had one.
+            slice.share = WHOLE_GPU;
             if !slice.host.fits_in(&self.room.free_on(slice.node).1) {
                 return None;
             }

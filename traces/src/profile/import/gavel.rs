@@ -1,11 +1,11 @@
 //! Gavel's throughputs: `{gpu type: {"('ResNet-18 (batch size 16)', 2)": {"null": steps per second, …}}}`.
 //!
-//! Next to `null` are speeds of two jobs that share a GPU; they are left out. `v100_unconsolidated` is a job spread
-//! over nodes: its ratio to `v100` becomes the model's `spread`.
+//! Next to `null` are speeds of two jobs on the same GPUs at the same time, of this one and of the other; a pair of which one does
+//! nothing does not fit. `v100_unconsolidated` is a job spread over nodes: its ratio to `v100` becomes the model's `spread`.
 
 use std::collections::BTreeMap;
 
-use rota_core::profile::{Profile, ScaleCurve};
+use rota_core::profile::{Beside, Profile, ScaleCurve};
 use serde_json::{Map, Value};
 
 use super::{Imported, is_sound};
@@ -18,19 +18,40 @@ const SPREAD: &str = "_unconsolidated";
 /// Speed of a model and batch by GPU type (spread or not) and GPU count.
 type Speeds = BTreeMap<(String, u32), BTreeMap<String, BTreeMap<u32, f64>>>;
 
+/// Speed of a model and batch on so many GPUs of a type, beside other models and batches.
+type Pairs = BTreeMap<(String, String, u32, u32), Vec<(String, u32, f64)>>;
+
 pub(super) fn read(source: &Source) -> Result<Imported, InputError> {
     let wrong = |what: &str| InputError::expected(&source.name, what);
     let types: BTreeMap<String, Map<String, Value>> = serde_json::from_str(&source.text)
         .map_err(|e| wrong(&format!("Gavel's throughputs: {e}")).at_line(e.line() as u64))?;
     let mut speeds = Speeds::new();
+    let mut pairs = Pairs::new();
     let mut n_pairs = 0;
+    let mut n_spread = 0;
+    let mut n_apart = 0;
     let mut n_idle = 0;
     for (gpu_type, jobs) in &types {
         for (key, rates) in jobs {
             let (model, batch, gpus) = parse_key(key)
                 .ok_or_else(|| wrong("a key such as ('ResNet-18 (batch size 16)', 1)").got(key))?;
             let rates = rates.as_object().ok_or_else(|| wrong("speeds").at_name(key))?;
-            n_pairs += rates.len().saturating_sub(1);
+            for (other, both) in rates.iter().filter(|(other, _)| *other != "null") {
+                let pair =
+                    both.as_array().and_then(|both| Some((both.first()?.as_f64()?, both.get(1)?.as_f64()?)));
+                let (own, others) = pair.ok_or_else(|| wrong("two speeds").at_name(other))?;
+                let (mate, mate_batch, mate_gpus) = parse_key(other)
+                    .ok_or_else(|| wrong("a key such as ('ResNet-18 (batch size 16)', 1)").got(other))?;
+                match () {
+                    () if gpu_type.ends_with(SPREAD) => n_spread += 1,
+                    () if mate_gpus == gpus && is_sound(own) && is_sound(others) => {
+                        n_pairs += 1;
+                        let of = (model.clone(), gpu_type.clone(), batch, gpus);
+                        pairs.entry(of).or_default().push((mate, mate_batch, own));
+                    }
+                    () => n_apart += 1,
+                }
+            }
             let alone = rates.get("null").and_then(Value::as_f64);
             match alone.ok_or_else(|| wrong("steps per second under \"null\"").at_name(key))? {
                 rate if is_sound(rate) => {
@@ -46,8 +67,20 @@ pub(super) fn read(source: &Source) -> Result<Imported, InputError> {
     for ((model, batch), by_type) in &speeds {
         add(&mut entries, model, *batch, by_type);
     }
-    let mut notes =
-        vec![format!("{n_pairs} speeds of pairs on one GPU left out: jobs hold GPUs whole or in turns")];
+    for ((model, gpu_type, batch, gpus), mut rates) in pairs {
+        if let Some(entry) = entries.get_mut(&model) {
+            rates.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+            std::sync::Arc::make_mut(&mut entry.profile).beside.push(Beside { gpu_type, gpus, batch, rates });
+        }
+    }
+    let mut notes = vec![format!(
+        "{n_pairs} speeds of a job beside another on the same GPUs; {n_apart} pairs do not fit into them"
+    )];
+    if n_spread > 0 {
+        notes.push(format!(
+            "{n_spread} speeds of pairs spread over nodes left out: they are as much slower as a job alone"
+        ));
+    }
     if n_idle > 0 {
         notes.push(format!("{n_idle} cells of 0 steps per second left out"));
     }

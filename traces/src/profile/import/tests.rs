@@ -62,6 +62,16 @@ fn gavels_json_becomes_curves_by_type_and_batch() {
     assert_eq!(resnet.scale_curve("v100", 16).map(|c| c.points.clone()), Some(vec![(1, 32.0), (4, 20.0)]));
     assert_eq!(resnet.scale_curve("k80", 16).map(|c| c.points.clone()), Some(vec![(1, 4.0)]));
     assert!((resnet.spread[0] - 0.5).abs() < 1e-9);
+    let beside = &resnet.beside[0];
+    assert_eq!((beside.gpu_type.as_str(), beside.gpus, beside.batch), ("v100", 1, 16));
+    assert_eq!(beside.rates, [("A3C".to_owned(), 0, 1.0)]);
+    assert_eq!(
+        read(&Source::new("g.toml", write(&set)))
+            .expect("as written")
+            .get("ResNet-18")
+            .map(|p| p.beside.clone()),
+        Some(resnet.beside.clone())
+    );
     assert!(
         set.get("A3C").is_some_and(|p| p.scale.len() == 1),
         "what does not fit a GPU has no curve for it"
