@@ -17,4 +17,4 @@ pub use basics::{allocation, cluster, event, fault, ids, job, profile, resources
 pub use decision::{check, guards, plan, policy, reconcile, round};
 pub use running::{cache, digest, ledger, losses, queue, recorder, simulation, world};
 pub use state::{difference, scheduler, snapshot, table};
-pub use verbs::{buddy, fill, place, reclaim, room, switches, timeline, turns};
+pub use verbs::{buddy, by_share, fill, place, reclaim, room, switches, timeline, turns};

@@ -64,8 +64,8 @@ pub struct TimePlan {
 /// A model under construction: the constraints that every goal has.
 struct Base {
     model: Model,
-    /// Row by row, type by type.
-    parts: Vec<Vec<Variable>>,
+    /// Row by row, type by type; none where nobody in the row does anything.
+    parts: Vec<Vec<Option<Variable>>>,
     /// For each job, what adds up to its speed.
     speed: Vec<Vec<(Variable, f64)>>,
 }
@@ -102,7 +102,9 @@ impl TimeShares {
         for (row, parts) in self.rows.iter().zip(&base.parts) {
             for (t, part) in parts.iter().enumerate() {
                 let rate: f64 = row.members.iter().map(|member| member.rates[t]).sum();
-                base.model.set_cost(*part, rate / prices[t])?;
+                if let Some(part) = part {
+                    base.model.set_cost(*part, rate / prices[t])?;
+                }
             }
         }
         base.require(least)?;
@@ -143,6 +145,28 @@ impl TimeShares {
         fastest
     }
 
+    /// Without the speeds of rows of two on types where these are no faster together than in turns: their jobs alone do the same
+    /// with less, so no goal is missed by it, and most pairs are gone.
+    #[must_use]
+    pub fn without_slow_pairs(mut self) -> Self {
+        let mut alone = vec![vec![0.0; self.capacity.len()]; self.n_jobs];
+        for row in self.rows.iter().filter(|row| row.members.len() == 1) {
+            alone[row.members[0].job].clone_from(&row.members[0].rates);
+        }
+        for row in self.rows.iter_mut().filter(|row| row.members.len() > 1) {
+            for t in 0..self.capacity.len() {
+                let part = |member: &TimeMember| match (member.rates[t], alone[member.job][t]) {
+                    (rate, alone) if rate > 0.0 => rate / alone,
+                    _ => 0.0,
+                };
+                if row.members.iter().map(part).sum::<f64>() <= 1.0 {
+                    row.members.iter_mut().for_each(|member| member.rates[t] = 0.0);
+                }
+            }
+        }
+        self
+    }
+
     /// Each job's speed in a plan.
     #[must_use]
     pub fn speeds(&self, parts: &[Vec<f64>]) -> Vec<f64> {
@@ -160,14 +184,21 @@ impl TimeShares {
         self.check()?;
         let mut model = Model::new(sense);
         let mut parts = Vec::with_capacity(self.rows.len());
-        for r in 0..self.rows.len() {
-            let types = 0..self.capacity.len();
-            let row: Result<Vec<_>, _> =
-                types.map(|t| model.continuous(&format!("x_{r}_{t}"), 0.0, f64::INFINITY)).collect();
-            parts.push(row?);
+        for (r, row) in self.rows.iter().enumerate() {
+            let mut parts_of = Vec::with_capacity(self.capacity.len());
+            for t in 0..self.capacity.len() {
+                let runs = row.members.iter().any(|member| member.rates[t] > 0.0);
+                parts_of.push(match runs {
+                    true => Some(model.continuous(&format!("x_{r}_{t}"), 0.0, f64::INFINITY)?),
+                    false => None,
+                });
+            }
+            parts.push(parts_of);
         }
         for (t, capacity) in self.capacity.iter().enumerate() {
-            let terms = self.rows.iter().zip(&parts).map(|(row, parts)| (parts[t], row.gpus));
+            let terms = self.rows.iter().zip(&parts);
+            let terms =
+                terms.filter_map(|(row, parts): (_, &Vec<Option<Variable>>)| Some((parts[t]?, row.gpus)));
             model.row(&format!("gpus_{t}"), f64::NEG_INFINITY, *capacity, terms)?;
         }
         let mut speed = vec![Vec::new(); self.n_jobs];
@@ -175,8 +206,8 @@ impl TimeShares {
         for (row, parts) in self.rows.iter().zip(&parts) {
             for member in &row.members {
                 let rated = parts.iter().zip(&member.rates).filter(|(_, rate)| **rate != 0.0);
-                speed[member.job].extend(rated.map(|(part, rate)| (*part, *rate)));
-                time[member.job].extend(parts.iter().map(|part| (*part, 1.0)));
+                speed[member.job].extend(rated.filter_map(|(part, rate)| Some(((*part)?, *rate))));
+                time[member.job].extend(parts.iter().flatten().map(|part| (*part, 1.0)));
             }
         }
         for (job, terms) in time.into_iter().enumerate() {
@@ -262,7 +293,8 @@ impl Base {
         }
         let none = || FormulationError::NoValues { status: solution.status.to_string() };
         let objective = solution.objective.ok_or_else(none)?;
-        let part = |variable: &Variable| solution.value(*variable).unwrap_or(0.0).clamp(0.0, 1.0);
+        let value = |variable: Variable| solution.value(variable);
+        let part = |variable: &Option<Variable>| variable.and_then(value).unwrap_or(0.0).clamp(0.0, 1.0);
         let parts = self.parts.iter().map(|row| row.iter().map(part).collect()).collect();
         Ok(Some(TimePlan { objective, parts }))
     }
@@ -312,8 +344,19 @@ mod tests {
         shares.capacity = vec![1.0, 0.0];
         let together = [(0, 2.0), (1, 1.5)].map(|(job, rate)| TimeMember { job, rates: vec![rate, 0.0] });
         shares.rows.push(TimeRow { gpus: 1.0, members: together.into() });
-        let plan = shares.max_sum(&[1.0, 1.0], &[0.0, 0.0], &mut Highs, &Limits::default()).expect("solved");
-        assert!((plan.expect("feasible").objective - 3.5).abs() < 1e-9, "3 alone, 3.5 together");
+        let sum = |shares: &TimeShares| {
+            let plan = shares.max_sum(&[1.0, 1.0], &[0.0, 0.0], &mut Highs, &Limits::default());
+            plan.expect("solved").expect("feasible").objective
+        };
+        assert!((sum(&shares) - 3.5).abs() < 1e-9, "3 alone, 3.5 together");
+        assert!((sum(&shares.clone().without_slow_pairs()) - 3.5).abs() < 1e-9, "worth it");
+        shares.rows[2].members[1].rates[0] = 0.6;
+        let pruned = shares.without_slow_pairs();
+        assert_eq!(
+            pruned.rows[2].members[0].rates,
+            [0.0, 0.0],
+            "two thirds and a third: no better than in turns"
+        );
     }
 
     #[test]

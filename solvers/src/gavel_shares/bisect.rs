@@ -1,4 +1,4 @@
-//! Goals that are found by asking again and again whether given speeds can be met: finish-time ratios and the makespan.
+//! Goals that are found by solving again and again: finish-time ratios, and the makespan in steps as the original has it.
 
 use super::{TimePlan, TimeShares};
 use crate::error::FormulationError;
@@ -6,6 +6,8 @@ use crate::solution::{Limits, Solver};
 
 /// A ratio is found to this part of itself.
 const PRECISION: f64 = 1e-9;
+/// Five steps are usual.
+const MOST_STEPS: usize = 60;
 
 /// What finish-time fairness knows of each job.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,28 +47,25 @@ impl TimeShares {
         ] {
             self.check_length(what, found)?;
         }
-        let ratios = times.waited_s.iter().zip(&times.alone_s).map(|(waited, alone)| waited / alone);
-        let mut low = ratios.fold(0.0, f64::max);
-        let mut high = (low * 2.0).max(1.0);
-        let mut best = None;
-        while best.is_none() {
-            best = self.meets(&times.speeds_at(high), solver, limits)?;
-            if best.is_none() {
-                (low, high) = (high, high * 2.0);
-            }
-            if !high.is_finite() {
+        // The plan that exceeds by most the speeds which some ratio needs reaches a smaller ratio, unless there is none (Dinkelbach
+        // 1967). The first ratio is one that the best equal split of all time reaches.
+        let mut best = self.max_min(&times.needs_at(None), solver, limits)?;
+        best.objective = times.worst_ratio(&self.speeds(&best.parts));
+        for _ in 0..MOST_STEPS {
+            if !best.objective.is_finite() {
                 return Err(FormulationError::NoValues { status: "without a ratio that can be met".into() });
             }
-        }
-        while high - low > PRECISION * high {
-            let middle = (low + high) / 2.0;
-            match self.meets(&times.speeds_at(middle), solver, limits)? {
-                Some(plan) => (best, high) = (Some(plan), middle),
-                None => low = middle,
+            let mut next = self.max_min(&times.needs_at(Some(best.objective)), solver, limits)?;
+            next.objective = times.worst_ratio(&self.speeds(&next.parts));
+            let gain = best.objective - next.objective;
+            if gain > 0.0 {
+                best = next;
+            }
+            if gain <= PRECISION * best.objective {
+                break;
             }
         }
-        let parts = best.map(|plan| plan.parts).unwrap_or_default();
-        Ok(TimePlan { objective: high, parts })
+        Ok(best)
     }
 
     /// The shortest time in which all the work that is left can be done.
@@ -112,14 +111,26 @@ impl TimeShares {
 }
 
 impl FinishTimes {
-    /// The speeds with which no job exceeds a ratio; one that has exceeded it already cannot.
-    fn speeds_at(&self, ratio: f64) -> Vec<f64> {
+    /// One over the speed with which each job has this ratio; without one, over that with which it ends in the time that it would
+    /// take alone, so that none is beyond it at once.
+    fn needs_at(&self, ratio: Option<f64>) -> Vec<f64> {
         let jobs = self.waited_s.iter().zip(&self.left).zip(self.alone_s.iter().zip(&self.weights));
         jobs.map(|((waited, left), (alone, weight))| {
-            let remaining_s = (ratio * alone - waited).max(f64::MIN_POSITIVE);
-            left / remaining_s * weight
+            let remaining_s = ratio.map_or(*alone, |ratio| ratio * alone - waited);
+            if *left > 0.0 { remaining_s / (left * weight) } else { 0.0 }
         })
         .collect()
+    }
+
+    /// The largest ratio of any job with these speeds.
+    fn worst_ratio(&self, speeds: &[f64]) -> f64 {
+        let jobs =
+            self.waited_s.iter().zip(&self.left).zip(self.alone_s.iter().zip(&self.weights)).zip(speeds);
+        jobs.map(|(((waited, left), (alone, weight)), speed)| {
+            let work_s = if *left > 0.0 { left * weight / speed } else { 0.0 };
+            (waited + work_s) / alone
+        })
+        .fold(0.0, f64::max)
     }
 }
 

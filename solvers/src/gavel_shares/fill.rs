@@ -9,6 +9,10 @@ use crate::solution::{Limits, Solver};
 const SLACK: f64 = 1e-9;
 /// A job can still rise if it can rise by more than this part of its level.
 const RISE: f64 = 1e-4;
+/// By this part of their level jobs are let rise to see who can.
+const A_LITTLE: f64 = 1e-2;
+/// Levels below this are taken for this.
+const LEAST: f64 = 1e-3;
 
 impl TimeShares {
     /// Raises `factors[i] * speed_i` evenly, by `weights(final)[i]` for each unit of the level, until every job is final: the
@@ -62,19 +66,28 @@ impl TimeShares {
         solver: &mut dyn Solver,
         limits: &Limits,
     ) -> Result<Vec<usize>, FormulationError> {
-        let mut stuck = Vec::new();
-        for job in rising {
+        // As many as can rise a little together; those that do not are asked again without them, until nobody does.
+        let mut unknown = rising.to_vec();
+        while !unknown.is_empty() {
             let mut base = self.at_least(factors, reached)?;
-            let speed = base.speed[*job].clone();
-            for (part, rate) in speed {
-                base.model.set_cost(part, rate * factors[*job])?;
+            for job in &unknown {
+                let little = A_LITTLE * reached[*job].max(LEAST);
+                let rise = base.model.continuous(&format!("little_{job}"), 0.0, little)?;
+                base.model.set_cost(rise, 1.0 / little)?;
+                let least = reached[*job] - SLACK * reached[*job].max(1.0);
+                base.speed_row(&format!("more_{job}"), *job, factors[*job], least, &[(rise, -1.0)])?;
             }
-            let most = base.solve_if_feasible(solver, limits)?.map_or(0.0, |plan| plan.objective);
-            if most <= reached[*job] * (1.0 + RISE) + 1e-6 {
-                stuck.push(*job);
+            let Some(plan) = base.solve_if_feasible(solver, limits)? else { break };
+            let speeds = self.speeds(&plan.parts);
+            let n_before = unknown.len();
+            unknown.retain(|job| {
+                speeds[*job] * factors[*job] <= reached[*job] + RISE * reached[*job].max(LEAST)
+            });
+            if unknown.len() == n_before {
+                break;
             }
         }
-        Ok(stuck)
+        Ok(unknown)
     }
 
     /// A model in which every job keeps what it has reached.

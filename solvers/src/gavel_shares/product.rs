@@ -44,6 +44,34 @@ impl TimeShares {
             touched.push(reached.iter().map(|u| u.max(1e-6)).collect());
         }
     }
+
+    /// For each job, the product over all others of their speed in `plan` to that without the job: what the others lose by it.
+    /// Rows must have one job each.
+    pub fn discounts(
+        &self,
+        plan: &TimePlan,
+        factors: &[f64],
+        solver: &mut dyn Solver,
+        limits: &Limits,
+    ) -> Result<Vec<f64>, FormulationError> {
+        let with = self.speeds(&plan.parts);
+        (0..self.n_jobs)
+            .map(|left_out| {
+                let rows =
+                    self.rows.iter().filter(|row| row.members.iter().all(|member| member.job != left_out));
+                let mut rows: Vec<_> = rows.cloned().collect();
+                for member in rows.iter_mut().flat_map(|row| &mut row.members) {
+                    member.job -= usize::from(member.job > left_out);
+                }
+                let others = TimeShares { capacity: self.capacity.clone(), n_jobs: self.n_jobs - 1, rows };
+                let keep = |(job, number): (usize, &f64)| (job != left_out).then_some(*number);
+                let factors: Vec<f64> = factors.iter().enumerate().filter_map(keep).collect();
+                let without = others.speeds(&others.max_product(&factors, solver, limits)?.parts);
+                let with = with.iter().enumerate().filter_map(keep);
+                Ok(with.zip(without).map(|(with, without)| with / without).product())
+            })
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -60,5 +88,7 @@ mod tests {
         // Half of the time each: sqrt(0.5 * 4.5).
         assert!((plan.objective - 1.5).abs() < 1e-6, "{plan:?}");
         assert!((plan.parts[0][0] - 0.5).abs() < 1e-3, "{plan:?}");
+        let discounts = shares.discounts(&plan, &[1.0, 1.0], &mut Highs, &Limits::default()).expect("solved");
+        assert!(discounts.iter().all(|discount| (discount - 0.5).abs() < 1e-3), "{discounts:?}");
     }
 }

@@ -43,6 +43,16 @@ pub trait Policy {
     fn objective(&self) -> Option<f64> {
         None
     }
+
+    /// By what the shares of each job were multiplied in the last call, for a policy in which nobody gains by a lie.
+    fn discounts(&self) -> &[f64] {
+        &[]
+    }
+
+    /// What given shares come to, counted as the objective is, for a goal that does not depend on earlier calls.
+    fn value_of(&self, _call: &Call<'_>, _shares: &Shares) -> Option<f64> {
+        None
+    }
 }
 
 /// A call that cannot be answered, or a run that cannot be made.
@@ -68,6 +78,24 @@ pub enum ArtifactError {
         /// Its GPUs.
         gpus: u32,
     },
+    /// Rows of different jobs that the original mixes up until it fails.
+    #[error(
+        "with pairs, every job must be in as many rows: job {first} is in {n_first}, job {other} in {n_other} (the original lays all of \
+         them out as one table)"
+    )]
+    UnevenRows {
+        /// A job.
+        first: u32,
+        /// Rows that it is in.
+        n_first: usize,
+        /// One in another number of rows.
+        other: u32,
+        /// Rows that this one is in.
+        n_other: usize,
+    },
+    /// A policy that needs deadlines in a simulation, where the original has none.
+    #[error("the policy needs deadlines, and the original's simulator hands none to its policies (D10)")]
+    NoDeadlines,
     /// A job that no GPU of the cluster can run.
     #[error("job {job} has no speed on any GPU type of this cluster")]
     NoSpeed {
@@ -104,6 +132,8 @@ pub struct Traits {
     pub shuffles: bool,
     /// Rows without a share run on no GPU, idle or not.
     pub leaves_idle: bool,
+    /// It asks for deadlines, which the simulator does not hand out (D10).
+    pub needs_deadlines: bool,
 }
 
 impl Traits {
@@ -123,6 +153,7 @@ impl Traits {
             ]
             .contains(&policy),
             leaves_idle: policy.starts_with("fifo"),
+            needs_deadlines: policy.ends_with("SLOs"),
         }
     }
 }

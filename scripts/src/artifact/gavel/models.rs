@@ -60,6 +60,7 @@ pub(super) struct ModelPolicy {
     history: History,
     /// What the last call came to.
     last: Option<f64>,
+    discounts: Vec<f64>,
 }
 
 /// What finish-time fairness remembers of each job.
@@ -86,6 +87,7 @@ impl ModelPolicy {
             packs,
             history: History::default(),
             last: None,
+            discounts: Vec::new(),
         }
     }
 
@@ -115,11 +117,7 @@ impl ModelPolicy {
         rates: &[Vec<f64>],
     ) -> Result<TimePlan, ArtifactError> {
         let (solver, limits) = (&mut Highs, &Limits::default());
-        let n_gpus = f64::from(call.n_gpus());
-        let mix = |rates: &[f64]| {
-            rates.iter().zip(call.gpus).map(|(rate, gpus)| rate * f64::from(*gpus) / n_gpus).sum()
-        };
-        let proportional: Vec<f64> = rates.iter().map(|rates| mix(rates)).collect();
+        let proportional: Vec<f64> = rates.iter().map(|rates| mix(call, rates)).collect();
         let left: Vec<f64> = call.jobs.iter().map(|job| job.left).collect();
         let by_share = |(job, mix): (&CallJob, &f64)| f64::from(job.gpus) / (job.weight * mix);
         Ok(match self.objective {
@@ -159,7 +157,13 @@ impl ModelPolicy {
             }
             Objective::Product => {
                 let factors: Vec<f64> = call.jobs.iter().zip(&proportional).map(by_share).collect();
-                shares.max_product(&factors, solver, limits)?
+                let plan = shares.max_product(&factors, solver, limits)?;
+                let discounts = shares.discounts(&plan, &factors, solver, limits)?;
+                let parts = plan.parts.into_iter().zip(&discounts);
+                let parts =
+                    parts.map(|(row, discount)| row.into_iter().map(|part| part * discount).collect());
+                self.discounts = discounts.clone();
+                TimePlan { objective: plan.objective, parts: parts.collect() }
             }
         })
     }
@@ -178,13 +182,65 @@ impl Policy for ModelPolicy {
         let rates = rates?;
         let by_job: BTreeMap<u32, &Vec<f64>> = call.jobs.iter().map(|job| job.id).zip(&rates).collect();
         let (shares, ids) = call.time_shares(self.packs, |job| by_job[&job.id].clone());
-        let plan = self.solve(call, &shares, &rates)?;
+        if self.packs {
+            check_rows(call, &ids)?;
+        }
+        let plan = self.solve(call, &shares.without_slow_pairs(), &rates)?;
         self.last = Some(plan.objective);
         Ok(ids.into_iter().zip(plan.parts.into_iter().map(Into::into)).collect::<BTreeMap<RowId, _>>())
     }
 
     fn objective(&self) -> Option<f64> {
         self.last
+    }
+
+    fn discounts(&self) -> &[f64] {
+        &self.discounts
+    }
+
+    fn value_of(&self, call: &Call<'_>, answer: &Shares) -> Option<f64> {
+        let rates: Vec<Vec<f64>> =
+            call.jobs.iter().map(|job| self.rates(call, job)).collect::<Result<_, _>>().ok()?;
+        let by_job: BTreeMap<u32, &Vec<f64>> = call.jobs.iter().map(|job| job.id).zip(&rates).collect();
+        let (shares, ids) = call.time_shares(self.packs, |job| by_job[&job.id].clone());
+        let nothing = vec![0.0; call.types.len()];
+        let parts =
+            ids.iter().map(|id| answer.get(id).map_or_else(|| nothing.clone(), |parts| parts.to_vec()));
+        let speeds = shares.speeds(&parts.collect::<Vec<_>>());
+        let jobs = || call.jobs.iter().zip(&speeds);
+        match self.objective {
+            Objective::Makespan => Some(jobs().map(|(job, speed)| job.left / speed).fold(0.0, f64::max)),
+            Objective::WaterFilling => {
+                let weights = water_weights(call, &vec![false; speeds.len()]);
+                let rising = jobs().zip(&rates).zip(weights).filter(|(_, weight)| *weight > 0.0);
+                let levels = rising.map(|(((_, speed), rates), weight)| speed / mix(call, rates) / weight);
+                Some(levels.fold(f64::INFINITY, f64::min))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A job's speed with the mix of the cluster, all the time.
+fn mix(call: &Call<'_>, rates: &[f64]) -> f64 {
+    let n_gpus = f64::from(call.n_gpus());
+    rates.iter().zip(call.gpus).map(|(rate, gpus)| rate * f64::from(*gpus) / n_gpus).sum()
+}
+
+/// The original writes the rows of all jobs into one list and cuts it into as many equal parts as there are jobs (D8), which fails
+/// unless the length is a multiple of their number. Where it is one by chance, the original's rows are wrong and ours are not.
+fn check_rows(call: &Call<'_>, ids: &[RowId]) -> Result<(), ArtifactError> {
+    let rows_of = |job: &CallJob| ids.iter().filter(|id| id.has(job.id)).count();
+    let counts: Vec<usize> = call.jobs.iter().map(rows_of).collect();
+    let uneven = counts.iter().position(|count| *count != counts[0]);
+    match uneven.filter(|_| counts.iter().sum::<usize>() % counts.len() != 0) {
+        Some(at) => Err(ArtifactError::UnevenRows {
+            first: call.jobs[0].id,
+            n_first: counts[0],
+            other: call.jobs[at].id,
+            n_other: counts[at],
+        }),
+        None => Ok(()),
     }
 }
 

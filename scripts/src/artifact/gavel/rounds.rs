@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rota_core::by_share::{self, Account, Claimant, Idle};
 use smallvec::{SmallVec, smallvec};
 
 use super::call::{ByType, Call, CallJob, PairSpeeds, RowId};
@@ -88,6 +89,9 @@ pub fn run(
     policy: &mut dyn Policy,
     random: &mut dyn Draws,
 ) -> Result<Run, ArtifactError> {
+    if how.1.needs_deadlines {
+        return Err(ArtifactError::NoDeadlines);
+    }
     let mut simulator = Simulator::new(jobs, types, gpus, speeds, how);
     let mut n_rounds = 0;
     while simulator.n_left > 0 {
@@ -95,12 +99,13 @@ pub fn run(
         simulator.finish_round();
         simulator.take_arrivals();
         simulator.ask(policy)?;
-        simulator.set_priorities();
+        by_share::set_priorities(&mut simulator.claimants, &simulator.received_by_all_s);
         let mut order = order.to_vec();
         if how.1.shuffles {
             shuffle(&mut order, random);
         }
-        let chosen = simulator.choose(&order);
+        let idle = if how.1.leaves_idle { Idle::Left } else { Idle::Filled };
+        let chosen = by_share::choose(&simulator.claimants, gpus, &order, idle);
         simulator.place(&order, chosen);
         simulator.start();
         n_rounds += 1;
@@ -119,30 +124,28 @@ fn shuffle(order: &mut [usize], random: &mut dyn Draws) {
     }
 }
 
-/// A job or a pair that can run, with its accounts.
+/// A job or a pair that can run.
 struct Row {
     id: RowId,
-    gpus: u32,
     /// Steps in a second of its members on each type.
     rates: SmallVec<[[f64; 2]; 4]>,
-    share: ByType,
     /// Whether it was there when the policy last answered.
     is_known: bool,
-    priority: ByType,
-    deficit: ByType,
-    received_s: ByType,
 }
 
-impl Row {
-    /// Whether every member makes progress on a type.
-    fn runs_on(&self, t: usize) -> bool {
-        self.rates[t][0] > 0.0 && (self.id.second.is_none() || self.rates[t][1] > 0.0)
-    }
+/// Where a row is in this round, or was in the last.
+struct Held {
+    /// Its place among the rows, in this round.
+    at: usize,
+    t: usize,
+    gpus: SmallVec<[u32; 8]>,
 }
 
 /// A row that runs in this round.
 struct Running {
     id: RowId,
+    /// Its place among the rows.
+    at: usize,
     t: usize,
     gpus: SmallVec<[u32; 8]>,
     steps: [i64; 2],
@@ -168,10 +171,11 @@ struct Simulator<'a> {
     done: Vec<i64>,
     n_failures: Vec<u32>,
     rows: Vec<Row>,
+    /// What each row is due.
+    claimants: Vec<Claimant>,
     received_by_all_s: ByType,
     running: Vec<Running>,
-    /// GPUs that each row had in the last round, and their type.
-    held: BTreeMap<RowId, (usize, SmallVec<[u32; 8]>)>,
+    held: BTreeMap<RowId, Held>,
     /// The first GPU of each type.
     first_gpu: Vec<u32>,
     busy_s: Vec<f64>,
@@ -209,6 +213,7 @@ impl<'a> Simulator<'a> {
             done: vec![0; jobs.len()],
             n_failures: vec![0; jobs.len()],
             rows: Vec::new(),
+            claimants: Vec::new(),
             received_by_all_s: smallvec![0.0; types.len()],
             running: Vec::new(),
             held: BTreeMap::new(),
@@ -246,6 +251,7 @@ impl<'a> Simulator<'a> {
             let kind = |row: &Running| (row.id.second.is_some(), row.id);
             b.finish_s.total_cmp(&a.finish_s).then_with(|| kind(a).cmp(&kind(b)))
         });
+        let mut all_gone: SmallVec<[u32; 8]> = SmallVec::new();
         for row in running {
             let ran_s = row.finish_s - self.round_start;
             let gpus = i64::from(self.job(row.id.first).gpus);
@@ -272,19 +278,29 @@ impl<'a> Simulator<'a> {
                         gone.push(job);
                     }
                 }
-                if let Some(accounts) = self.rows.iter_mut().find(|other| other.id == row.id) {
-                    accounts.received_s[row.t] += ran_s;
-                }
+                self.claimants[row.at].accounts[row.t].received_s += ran_s;
                 self.received_by_all_s[row.t] += ran_s;
                 row.gpus.iter().for_each(|gpu| self.busy_s[*gpu as usize] += ran_s);
             }
-            for job in gone {
-                self.n_left -= 1;
-                self.is_asked_for = true;
-                self.live.retain(|other| *other != job);
-                self.rows.retain(|row| !row.id.has(job));
-            }
+            all_gone.extend(gone);
         }
+        self.remove(&all_gone);
+    }
+
+    /// Takes out jobs, with every row that they are in.
+    fn remove(&mut self, gone: &[u32]) {
+        if gone.is_empty() {
+            return;
+        }
+        self.n_left -= gone.len();
+        self.is_asked_for = true;
+        self.live.retain(|job| !gone.contains(job));
+        let stays: Vec<bool> =
+            self.rows.iter().map(|row| !row.id.jobs().any(|job| gone.contains(&job))).collect();
+        let mut stay = stays.iter();
+        self.rows.retain(|_| stay.next() == Some(&true));
+        let mut stay = stays.iter();
+        self.claimants.retain(|_| stay.next() == Some(&true));
     }
 
     fn take_arrivals(&mut self) {
@@ -293,7 +309,7 @@ impl<'a> Simulator<'a> {
             self.next_arrival += 1;
             self.is_asked_for = true;
             let alone = self.speeds.alone[job.kind].iter().map(|rate| [*rate, 0.0]).collect();
-            self.rows.push(self.row(RowId::single(id), job.gpus, alone, self.rounds.length_s / 2.0));
+            self.add_row(RowId::single(id), job.gpus, alone, self.rounds.length_s / 2.0);
             if self.traits.packs {
                 let mates = self.live.iter().filter(|mate| self.job(**mate).gpus == job.gpus);
                 let pairs: Vec<_> =
@@ -301,25 +317,22 @@ impl<'a> Simulator<'a> {
                 for (mate, rates) in pairs {
                     let rates = if rates.is_empty() { smallvec![[0.0; 2]; self.types.len()] } else { rates };
                     // D13: alone, a job begins with half a round.
-                    self.rows.push(self.row(RowId::pair(mate, id), job.gpus, rates, 0.0));
+                    self.add_row(RowId::pair(mate, id), job.gpus, rates, 0.0);
                 }
             }
             self.live.push(id);
         }
     }
 
-    fn row(&self, id: RowId, gpus: u32, rates: SmallVec<[[f64; 2]; 4]>, received_s: f64) -> Row {
-        let nothing: ByType = smallvec![0.0; self.types.len()];
-        Row {
-            id,
-            gpus,
-            rates,
-            share: nothing.clone(),
-            is_known: false,
-            priority: nothing.clone(),
-            deficit: nothing,
-            received_s: smallvec![received_s; self.types.len()],
-        }
+    fn add_row(&mut self, id: RowId, gpus: u32, rates: SmallVec<[[f64; 2]; 4]>, received_s: f64) {
+        let account = |rates: &[f64; 2]| {
+            // Every member makes progress.
+            let can_run = rates[0] > 0.0 && (id.second.is_none() || rates[1] > 0.0);
+            Account { can_run, received_s, ..Account::default() }
+        };
+        let accounts = rates.iter().map(account).collect();
+        self.claimants.push(Claimant { jobs: id.jobs().collect(), gpus, accounts });
+        self.rows.push(Row { id, rates, is_known: false });
     }
 
     /// Asks the policy, if something has changed and it may be asked.
@@ -330,21 +343,20 @@ impl<'a> Simulator<'a> {
             return Ok(());
         }
         let begin_s = self.rounds.length_s / 2.0;
-        for t in 0..self.types.len() {
-            self.received_by_all_s[t] = 0.0;
-            for row in &mut self.rows {
-                row.deficit[t] +=
-                    row.share[t] * (self.now - self.last_answer) - (row.received_s[t] - begin_s);
-                row.received_s[t] = begin_s;
-                self.received_by_all_s[t] += begin_s;
-            }
-        }
+        let open_s = self.now - self.last_answer;
+        let accounts = self.claimants.iter_mut().flat_map(|claimant| &mut claimant.accounts);
+        accounts.for_each(|account| account.reopen(open_s, begin_s));
+        let of_all = |t: usize| self.claimants.iter().map(|claimant| claimant.accounts[t].received_s).sum();
+        self.received_by_all_s = (0..self.types.len()).map(of_all).collect();
         self.last_answer = self.now;
         self.is_asked_for = false;
         let answer = policy.shares(&self.call())?;
-        for row in &mut self.rows {
+        for (row, claimant) in self.rows.iter_mut().zip(&mut self.claimants) {
             row.is_known = true;
-            row.share = answer.get(&row.id).cloned().unwrap_or_else(|| smallvec![0.0; self.types.len()]);
+            let shares = answer.get(&row.id);
+            for (t, account) in claimant.accounts.iter_mut().enumerate() {
+                account.share = shares.map_or(0.0, |shares| shares[t]);
+            }
         }
         Ok(())
     }
@@ -374,76 +386,28 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// A row's share over the part of the time that it has received since the last answer.
-    fn set_priorities(&mut self) {
-        for row in &mut self.rows {
-            for t in 0..self.types.len() {
-                let (share, received, all) = (row.share[t], row.received_s[t], self.received_by_all_s[t]);
-                row.priority[t] = match share {
-                    share if share == 0.0 || !row.runs_on(t) => 0.0,
-                    share if all > 0.0 && received > 0.0 => share / (received / all),
-                    share => share * 1e9,
-                };
-            }
-        }
-    }
-
-    /// The rows that run in this round, by type: the most urgent first, as long as GPUs are left.
-    fn choose(&self, order: &[usize]) -> Vec<Vec<usize>> {
-        let mut chosen = vec![Vec::new(); self.types.len()];
-        let mut busy = BTreeSet::new();
-        for &t in order {
-            let mut by_urgency: Vec<usize> = (0..self.rows.len()).collect();
-            let key = |at: usize| {
-                let row = &self.rows[at];
-                [row.priority[t], row.deficit[t], row.share[t]]
-            };
-            by_urgency.sort_by(|a, b| {
-                let (a, b) = (key(*a), key(*b));
-                let by = |at: usize| b[at].partial_cmp(&a[at]).unwrap_or(std::cmp::Ordering::Equal);
-                by(0).then_with(|| by(1)).then_with(|| by(2))
-            });
-            let mut free = self.n_gpus[t];
-            for at in by_urgency {
-                let row = &self.rows[at];
-                if free == 0 {
-                    break;
-                }
-                let is_idle = self.traits.leaves_idle && row.priority[t] <= 0.0;
-                if is_idle
-                    || row.gpus > free
-                    || !row.runs_on(t)
-                    || row.id.jobs().any(|job| busy.contains(&job))
-                {
-                    continue;
-                }
-                free -= row.gpus;
-                busy.extend(row.id.jobs());
-                chosen[t].push(at);
-            }
-        }
-        chosen
-    }
-
     /// Gives GPUs to the rows: the largest first, each its old ones if it can keep them, else the lowest that are free.
     fn place(&mut self, order: &[usize], chosen: Vec<Vec<usize>>) {
         let mut placed = BTreeMap::new();
         for &t in order {
             let mut taken: BTreeSet<u32> = BTreeSet::new();
             let mut next = self.first_gpu[t];
-            let sizes: BTreeSet<u32> = chosen[t].iter().map(|at| self.rows[*at].gpus).collect();
+            let sizes: BTreeSet<u32> = chosen[t].iter().map(|at| self.claimants[*at].gpus).collect();
             for size in sizes.into_iter().rev() {
-                let rows = || chosen[t].iter().map(|at| &self.rows[*at]).filter(|row| row.gpus == size);
-                for row in rows() {
-                    let Some((_, gpus)) = self.held.get(&row.id).filter(|(old, _)| *old == t) else {
+                let rows = || {
+                    let of_size = chosen[t].iter().filter(|at| self.claimants[**at].gpus == size);
+                    of_size.map(|at| (*at, &self.rows[*at]))
+                };
+                for (at, row) in rows() {
+                    let Some(held) = self.held.get(&row.id).filter(|held| held.t == t) else {
                         continue;
                     };
-                    if gpus.iter().all(|gpu| !taken.contains(gpu)) {
-                        taken.extend(gpus.iter().copied());
-                        placed.insert(row.id, (t, gpus.clone()));
+                    if held.gpus.iter().all(|gpu| !taken.contains(gpu)) {
+                        taken.extend(held.gpus.iter().copied());
+                        placed.insert(row.id, Held { at, t, gpus: held.gpus.clone() });
                     }
                 }
-                for row in rows() {
+                for (at, row) in rows() {
                     // D3: a job that came after the policy's last answer has used up its slot and gets nothing.
                     if placed.contains_key(&row.id) || !row.is_known {
                         continue;
@@ -455,7 +419,7 @@ impl<'a> Simulator<'a> {
                         }
                         next += 1;
                     }
-                    placed.insert(row.id, (t, gpus));
+                    placed.insert(row.id, Held { at, t, gpus });
                 }
             }
         }
@@ -464,8 +428,8 @@ impl<'a> Simulator<'a> {
 
     /// Starts what was placed, for as many steps as a round has.
     fn start(&mut self) {
-        for (id, (t, gpus)) in &self.held {
-            let Some(row) = self.rows.iter().find(|row| row.id == *id) else { continue };
+        for (id, Held { at, t, gpus }) in &self.held {
+            let row = &self.rows[*at];
             let mut steps = [0; 2];
             let mut finish_s = self.now;
             for (member, job) in id.jobs().enumerate() {
@@ -475,7 +439,7 @@ impl<'a> Simulator<'a> {
                 finish_s = finish_s.max(self.now + steps[member] as f64 / rate);
                 self.outcomes[job as usize].start_s.get_or_insert(self.now);
             }
-            self.running.push(Running { id: *id, t: *t, gpus: gpus.clone(), steps, finish_s });
+            self.running.push(Running { id: *id, at: *at, t: *t, gpus: gpus.clone(), steps, finish_s });
         }
     }
 }

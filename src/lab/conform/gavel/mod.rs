@@ -1,6 +1,8 @@
 //! Gavel's cases: single calls of its policies, and whole simulations. How each is compared is a column of the case table.
 
+mod own;
 mod policies;
+mod replayed;
 mod simulations;
 mod speeds;
 
@@ -76,6 +78,7 @@ pub(super) fn cases(folder: &Path, _: &Options) -> Result<Vec<Case>, ConformErro
                 let golden = GoldenSimulation {
                     input,
                     compare,
+                    note,
                     policy: row.text("policy").to_owned(),
                     cluster: row.text("cluster").to_owned(),
                     expected: folder.join(row.text("expected")),

@@ -87,6 +87,8 @@ struct Expected {
     allocation: BTreeMap<String, BTreeMap<String, f64>>,
     #[serde(default)]
     normalised_throughput: Vec<f64>,
+    #[serde(default)]
+    discount_factors: Vec<f64>,
 }
 
 /// Speeds of the pairs in a file.
@@ -113,10 +115,12 @@ impl GoldenCall {
                 Err(_) => None,
             }));
         }
-        let (shares, objective) = answer?;
+        let (shares, objective, discounts) = answer?;
         let input_error = || InputError::problem(&source.name, "an expected row cannot be read");
         let difference = match self.compare {
-            Compare::Objective => input.objective_difference(objective),
+            Compare::Objective => {
+                input.objective_difference(objective).or_else(|| input.discount_difference(&discounts))
+            }
             Compare::Shares => share_difference(&input, &types, &shares, SHARES).ok_or_else(input_error)?,
             Compare::NormalisedSpeeds => input.speed_difference(&types, &shares),
             _ => match input.objective_difference(objective) {
@@ -133,7 +137,7 @@ impl Input {
         &self,
         file: &str,
         types: &[String],
-    ) -> Result<(Shares, Option<f64>), crate::conform::CaseError> {
+    ) -> Result<(Shares, Option<f64>, Vec<f64>), crate::conform::CaseError> {
         let by_type =
             |of: &BTreeMap<String, f64>| types.iter().map(|t| of.get(t).copied().unwrap_or(0.0)).collect();
         let pair = |pair: &Pair| {
@@ -183,7 +187,7 @@ impl Input {
         }
         let now = self.jobs.iter().map(|of| job(of, of.steps_remaining, of.time_since_start)).collect();
         let shares = policy.shares(&call(now))?;
-        Ok((shares, policy.objective()))
+        Ok((shares, policy.objective(), policy.discounts().to_vec()))
     }
 
     fn objective_difference(&self, got: Option<f64>) -> Option<String> {
@@ -196,6 +200,17 @@ impl Input {
             (Some(expected), Some(got)) => Some(format!("expected an objective of {expected}, got {got}")),
             (expected, got) => Some(format!("expected the objective {expected:?}, got {got:?}")),
         }
+    }
+
+    fn discount_difference(&self, discounts: &[f64]) -> Option<String> {
+        let expected = &self.expected.discount_factors;
+        let mut pairs = expected.iter().zip(discounts).zip(&self.jobs);
+        if expected.len() != discounts.len() {
+            return Some(format!("expected {} discounts, got {}", expected.len(), discounts.len()));
+        }
+        pairs.find(|((expected, got), _)| !is_within(NORMALISED, **expected, **got)).map(
+            |((expected, got), job)| format!("job {}: expected a discount of {expected}, got {got}", job.id),
+        )
     }
 
     /// Compares each job's speed against that of the cluster's mix.
