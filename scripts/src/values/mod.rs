@@ -15,8 +15,8 @@ use columns::{
 };
 use nodes::{cluster, gpu_types, local_search, node_columns, node_rank, placement, share, taking};
 use plans::{
-    best_shares, by_hand, fill, growth, judged, lease_problem, leases, level_problem, optimum, plan, slices,
-    timeline, verdict,
+    best_shares, by_hand, fill, growth, judged, lease_problem, leases, level_problem, optimum, plan, rounds,
+    slices, timeline, verdict,
 };
 
 pub(crate) use cluster::{NodeValue, RoomValue};
@@ -73,12 +73,14 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
     service::register(registrar);
     slices::register(registrar);
     gpu_types::register(registrar);
+    rounds::register(registrar);
     optimum::register(registrar);
     level_problem::register(registrar);
     remember::register(registrar);
     milp::register(registrar, shared);
     milp::operators::register(registrar);
     milp::sides::register(registrar);
+    milp::pairs::register(registrar);
     milp::matrix::register(registrar, shared);
     milp::matrix_arithmetic::register(registrar);
     milp::starts::register(registrar);

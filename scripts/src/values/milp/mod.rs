@@ -9,6 +9,7 @@ pub(crate) mod linear;
 pub(crate) mod matrix;
 pub(crate) mod matrix_arithmetic;
 pub(crate) mod operators;
+pub(crate) mod pairs;
 pub(crate) mod shape;
 pub(crate) mod sides;
 pub(crate) mod starts;

@@ -16,7 +16,7 @@ use crate::models::optimum::{fair_rate, leave_only};
 use crate::values::cluster::ClusterValue;
 use crate::values::{Column, Jobs, PlanValue, View, type_label};
 
-fn gpu_type(session: &Session, name: &str) -> Outcome<GpuTypeId> {
+pub(crate) fn gpu_type(session: &Session, name: &str) -> Outcome<GpuTypeId> {
     let cluster = &session.snapshot.cluster;
     match cluster.gpu_type_id(name) {
         Some(gpu_type) => Ok(gpu_type),
@@ -30,7 +30,7 @@ fn gpu_type(session: &Session, name: &str) -> Outcome<GpuTypeId> {
 }
 
 /// Whether a job may run on a type at all.
-fn is_allowed(snapshot: &Snapshot, row: usize, gpu_type: GpuTypeId) -> bool {
+pub(crate) fn is_allowed(snapshot: &Snapshot, row: usize, gpu_type: GpuTypeId) -> bool {
     let spec = snapshot.jobs.spec(row);
     let node = snapshot.cluster.largest_node(Some(gpu_type));
     spec.gpu_type.is_none_or(|only| only == gpu_type)

@@ -1,7 +1,7 @@
 //! What a job holds on one node, as scripts write and read it: `#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}`.
 
 use rhai::{Array, Dynamic, Map};
-use rota_core::allocation::{GpuSet, Slice, WHOLE_GPU};
+use rota_core::allocation::{BESIDE, GpuSet, Slice, WHOLE_GPU};
 use rota_core::cluster::MAX_GPUS_PER_NODE;
 use rota_core::ids::NodeId;
 use rota_core::resources::Host;
@@ -11,7 +11,7 @@ use crate::language::session::{Outcome, Session, fail};
 use crate::values::share::checked;
 use crate::values::{number, type_label};
 
-const KEYS: [&str; 7] = ["node", "gpus", "cpus", "mem_gb", "storage", "share", "host"];
+const KEYS: [&str; 8] = ["node", "gpus", "cpus", "mem_gb", "storage", "share", "beside", "host"];
 
 /// An entry that a script handed to a verb.
 pub(crate) fn read(verb: &str, session: &Session, value: Dynamic) -> Outcome<Slice> {
@@ -30,10 +30,20 @@ pub(crate) fn read(verb: &str, session: &Session, value: Dynamic) -> Outcome<Sli
     if !(0.001..=1.0).contains(&share) {
         return fail(format!("{verb}: a share of {share} of a GPU: it goes from 0.001 to 1"));
     }
+    let is_beside = match map.get("beside").map(Dynamic::as_bool) {
+        None => false,
+        Some(Ok(true)) if map.contains_key("share") => {
+            return fail(format!(
+                "{verb}: an entry has a `share` in turns, or `beside` for the same time, not both"
+            ));
+        }
+        Some(Ok(is_beside)) => is_beside,
+        Some(Err(label)) => return fail(format!("{verb}: `beside` must be true or false, got {label}")),
+    };
     Ok(Slice {
         node,
         gpus: gpus(verb, session, node, map.get("gpus"))?,
-        share: (share * f64::from(WHOLE_GPU)).round() as u16,
+        share: if is_beside { BESIDE } else { (share * f64::from(WHOLE_GPU)).round() as u16 },
         host: host(verb, &map)?,
     })
 }
@@ -45,7 +55,9 @@ pub(crate) fn written(slice: &Slice) -> Dynamic {
     let gpus: Array = slice.gpus.iter().map(|gpu| Dynamic::from(i64::from(gpu))).collect();
     map.insert("gpus".into(), Dynamic::from(gpus));
     map.insert("host".into(), Dynamic::from(slice.host));
-    if slice.share != WHOLE_GPU {
+    if slice.is_beside() {
+        map.insert("beside".into(), Dynamic::from(true));
+    } else if slice.share != WHOLE_GPU {
         map.insert("share".into(), Dynamic::from(f64::from(slice.share) / f64::from(WHOLE_GPU)));
     }
     Dynamic::from(map)

@@ -113,7 +113,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         "run(job, where: Array)",
         "The job (or its number) runs with exactly this, one entry for each node: \
          `plan.run(job, [#{node: 3, gpus: [0, 1], cpus: 6, mem_gb: 125}])`; also `storage`, or `host`, a Share, for all three, \
-         and `share` of each GPU below 1 to time-slice.",
+         and `share` of each GPU below 1 to time-slice, or `beside: true` for GPUs that another job has at the same time.",
     );
     engine.register_fn("run", |plan: &mut PlanValue, job: Dynamic, slices: Array| plan.run(&job, slices));
     let engine = registrar.method(OWNER, "keep(job)", "The job goes on with what it has.");
