@@ -121,6 +121,8 @@ fn one_rule_of_each_script_edited_as_text_changes_the_decision_as_predicted() {
 
 /// The edits: (policy, part, old, new, world, round, before, after).
 fn edits() -> Vec<Edit> {
+ const HEAVY_LIGHT: &str = "one gpu\njob light work=3000\njob heavy work=3000 priority=4\n";
+    const LONG_FIRST: &str = "one gpu\njob long work=900\njob short work=300\n";
     const EARLY_LATE: &str = "one gpu\njob early work=900\njob late work=900 at=300\n";
     const LONG_SHORT: &str = "one gpu\njob long work=900\njob short work=300\n";
     const CURVES: &str = "cluster 1 nodes, 8 gpus, 16 cpus, 64 GB
@@ -164,10 +166,94 @@ job small gpus=1 work=900
         ("tiresias-gittins", ["-gittins(", "gittins("], EARLY_LATE, 1, one("early", "late")),
         (
             "gavel-maxmin",
-            ["due / (received[gpu_type] + view.round)", "due * (received[gpu_type] + view.round)"],
+            ["where(jobs.priority > 0, jobs.priority,", "where(jobs.priority > 0, 1.0 / jobs.priority,"],
+            HEAVY_LIGHT,
+            0,
+            one("heavy", "light"),
+        ),
+        (
+            "gavel-water-filling",
+            ["where(jobs.priority > 0, jobs.priority,", "where(jobs.priority > 0, 1.0 / jobs.priority,"],
+            HEAVY_LIGHT,
+            0,
+            one("heavy", "light"),
+        ),
+        (
+            "gavel-isolated",
+            ["where(jobs.priority > 0, jobs.priority,", "where(jobs.priority > 0, 1.0 / jobs.priority,"],
+            HEAVY_LIGHT,
+            0,
+            one("heavy", "light"),
+        ),
+        (
+            "gandiva-packing",
+            ["where(jobs.priority > 0, jobs.priority,", "where(jobs.priority > 0, 1.0 / jobs.priority,"],
+            HEAVY_LIGHT,
+            0,
+            one("heavy", "light"),
+        ),
+        (
+            "gavel-las",
+            ["like(\"gavel-maxmin\", #{ speeds: \"alike\" })", "like(\"srtf\", #{})"],
+            LONG_FIRST,
+            0,
+            one("long", "short"),
+        ),
+        (
+            "gavel-maxmin-packed",
+            ["like(\"gavel-maxmin\", #{ packing: true })", "like(\"srtf\", #{})"],
+            LONG_FIRST,
+            0,
+            one("long", "short"),
+        ),
+        (
+            "gandiva-fair",
+            ["like(\"gavel-isolated\", #{ per: \"job\" })", "like(\"srtf\", #{})"],
+            LONG_FIRST,
+            0,
+            one("long", "short"),
+        ),
+        (
+            "gavel-proportional",
+            ["like(\"gavel-isolated\", #{ per: \"cluster\" })", "like(\"srtf\", #{})"],
+            LONG_FIRST,
+            0,
+            one("long", "short"),
+        ),
+        (
+            "gavel-finish-time",
+            ["speed * factor >= worst", "speed * factor * jobs.arrival >= worst"],
             EARLY_LATE,
             1,
             one("late", "early"),
+        ),
+        (
+            "gavel-makespan",
+            ["scale / (work * mix_of(jobs))", "scale * (work * mix_of(jobs))"],
+            LONG_FIRST,
+            0,
+            one("long", "short"),
+        ),
+        (
+            "gavel-throughput",
+            ["m.maximize(worth);", "m.minimize(worth);"],
+            "one gpu\njob slow work=900\njob fast speeds=1:2 work=1800\n",
+            0,
+            one("fast", "slow"),
+        ),
+        (
+            "gavel-fifo",
+            ["rank(-jobs.priority, jobs.arrival)", "rank(-jobs.priority, -jobs.arrival)"],
+            EARLY_LATE,
+            1,
+            one("early", "late"),
+        ),
+        (
+            "allox",
+            ["1e-6) / weight", "1e-6) * weight"],
+            "one gpu\njob light work=600\njob heavy work=900 priority=4\n",
+            0,
+            one("heavy", "light"),
         ),
         (
             "srsf-aging",

@@ -70,7 +70,9 @@ macro_rules! shipped {
 shipped! {
     /// Every policy, and part of one, that comes with Rota.
     ALL
-    Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris" "gavel-maxmin"
+    Policy "policies": "fifo" "srtf" "srsf" "las" "ftf" "drf" "tetris"
+        "gavel-maxmin" "gavel-las" "gavel-maxmin-packed" "gavel-water-filling" "gavel-finish-time" "gavel-makespan"
+        "gavel-throughput" "gavel-fifo" "gavel-isolated" "gandiva-fair" "gavel-proportional" "allox" "gandiva-packing"
         "elasticflow" "elasticflow-opt" "elasticflow-open" "edf" "gandiva" "tiresias" "tiresias-gittins" "themis"
         "chronus" "chronus-deadlines" "just-in-time" "no-preempt" "optimus" "easy-backfill" "conservative-backfill"
         "fair-share" "mlfq" "srsf-aging";

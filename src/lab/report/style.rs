@@ -6,7 +6,7 @@ use super::figure::{GREY, PALETTE_LENGTH};
 
 /// Orders with the place of their colour. Kin have the same one (tiresias is las with queues, themis is ftf by leases), and
 /// those that papers compare have different ones.
-const ORDERS: [(&str, usize); 27] = [
+const ORDERS: [(&str, usize); 39] = [
     ("fifo", 0),
     ("srtf", 1),
     ("las", 2),
@@ -15,6 +15,18 @@ const ORDERS: [(&str, usize); 27] = [
     ("tetris", 5),
     ("srsf", 6),
     ("gavel-maxmin", 7),
+    ("gavel-las", 2),
+    ("gavel-maxmin-packed", 5),
+    ("gavel-water-filling", 6),
+    ("gavel-finish-time", 3),
+    ("gavel-makespan", 4),
+    ("gavel-throughput", 9),
+    ("gavel-fifo", 0),
+    ("gavel-isolated", 8),
+    ("gandiva-fair", 8),
+    ("gavel-proportional", 4),
+    ("allox", 1),
+    ("gandiva-packing", 8),
     ("elasticflow", 1),
     ("elasticflow-opt", 7),
     ("elasticflow-open", 4),
