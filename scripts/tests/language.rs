@@ -161,3 +161,37 @@ fn errors_name_types_as_scripts_know_them() {
         assert!(got.starts_with("mine.rhai:") && !got.contains("::"), "{statement}: {got}");
     }
 }
+
+#[test]
+fn what_is_missing_is_named_with_a_hint() {
+    fails("let m = #{}; let x = 2.0 * m[\"ann\"];", "`*` of a number and nothing");
+    fails("let x = -\"a\";", "`-` of a String");
+    fails("let x = (2 > 1) * 10;", "`*` of true or false and a whole number");
+    fails("for i in 0..(7 / 2) { }", "`..` of a whole number and a number");
+    fails("let x = 'ann';", "'ann' is more than one character");
+    fails("let n = 1; jobs.order_by(|job| job.gpus * this.n);", "`this` is not kept here");
+    fails("print((0.0 / 0.0).to_int());", "to_int: NaN is not a whole number");
+    fails("print(1e30.to_int());", "to_int: 1000000000000000000000000000000 is not");
+    fails("rank(jobs.arrival).first(-1);", "first: -1 jobs cannot be taken");
+    gives("[2.9.to_int(), (-2.9).to_int(), 1e15.to_int()]", "[2, -2, 1000000000000000]");
+}
+
+#[test]
+fn a_job_is_in_a_set_or_in_a_queue() {
+    gives("{ let none = jobs.filter(jobs.gpus < 0); [jobs[0] in jobs, jobs[0] in none] }", "[true, false]");
+    gives(
+        "{ let queue = rank(jobs.arrival).first(2); [queue[1] in queue, jobs[4] in queue] }",
+        "[true, false]",
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_the_verb() {
+    fails("clamp(jobs.gpus, 5, 1);", "clamp: the lower bound 5 is above the upper one, 1");
+    gives(
+        "[clamp(3, 1, 2), clamp(0.5, 1, 2.5), clamp(jobs.gpus, 0, 0.5).sum() < jobs.len]",
+        "[2.0, 1.0, true]",
+    );
+    fails("jobs.recall(#{ \"0\": \"x\" }, 1.0);", "recall: the map has a String for job 0, not a number");
+    fails("jobs.gpus.sum_by(jobs.arrival * (0.0 / 0.0));", "the group of some jobs is not a number (NaN)");
+}

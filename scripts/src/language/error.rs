@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use rhai::{EvalAltResult, ParseErrorType, Position};
+use rhai::{EvalAltResult, LexError, ParseErrorType, Position};
 
 use crate::language::limits::{Meter, Reached};
 use crate::language::nearest;
 use crate::language::reference::{self, Entry, UnknownField};
 use crate::policy::compose::FindTextError;
-use crate::policy::part::Part;
-use crate::values::{script_type, without_rust_paths};
+use crate::policy::part::{Part, Stage};
+use crate::values::{label, script_type, without_rust_paths};
 
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +162,7 @@ impl Explainer<'_> {
         let (error, file, position) = innermost(error);
         let part = self.parts.iter().find(|p| Some(&p.file) == file.as_ref()).unwrap_or(part);
         let is_field = matches!(&error, EvalAltResult::ErrorRuntime(value, _) if value.is::<UnknownField>());
-        let (message, hint) = self.words(error, part);
+        let (message, hint) = self.words(error, part, stage);
         let mut explained = at(part, position, message, hint, stage);
         if let (true, Some((_, column))) = (is_field, &mut explained.position) {
             // Rhai points at the dot before a field.
@@ -171,13 +171,18 @@ impl Explainer<'_> {
         explained
     }
 
-    fn words(&self, error: EvalAltResult, part: &Part) -> (String, Option<String>) {
+    fn words(
+        &self,
+        error: EvalAltResult,
+        part: &Part,
+        stage: Option<&'static str>,
+    ) -> (String, Option<String>) {
         match error {
             EvalAltResult::ErrorRuntime(value, _) => match value.clone().try_cast::<UnknownField>() {
-                Some(UnknownField { owner, name }) => {
-                    let known = reference::names_of(self.entries, owner);
-                    (format!("{owner} has no field `{name}`"), nearest::hint(&name, known))
-                }
+                Some(UnknownField { owner, name }) => (
+                    format!("{owner} has no field `{name}`"),
+                    reference::field_hint(self.entries, owner, &name),
+                ),
                 None if value.is_string() => (value.to_string(), None),
                 None => (format!("thrown: {value}"), None),
             },
@@ -202,13 +207,7 @@ impl Explainer<'_> {
                 "a closure uses the variable its verb is called on".to_owned(),
                 Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
             ),
-            EvalAltResult::ErrorUnboundThis(_) => (
-                "`this` is not kept here".to_owned(),
-                Some(
-                    "`fn place(job, nodes)` is asked once and remembers nothing; `fn place(view)` is asked in every round"
-                        .to_owned(),
-                ),
-            ),
+            EvalAltResult::ErrorUnboundThis(_) => unbound(part, stage),
             EvalAltResult::ErrorMismatchDataType(expected, actual, _) => mismatch(&expected, &actual),
             EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
             mut other => {
@@ -220,7 +219,11 @@ impl Explainer<'_> {
 
     fn unknown_function(&self, signature: &str, part: &Part) -> (String, Option<String>) {
         let (name, arguments) = signature.split_once(" (").unwrap_or((signature, ")"));
-        let arguments: Vec<&str> = arguments.trim_end_matches(')').split(", ").map(script_type).collect();
+        let arguments = arguments.strip_suffix(')').unwrap_or(arguments);
+        let arguments: Vec<&str> = arguments.split(", ").map(script_type).collect();
+        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            return unknown_operation(name, &arguments);
+        }
         let owner = arguments.first().copied().unwrap_or_default();
         let written: Vec<String> = part.functions();
         let of_type: Vec<&str> = reference::names_of(self.entries, owner).collect();
@@ -228,6 +231,9 @@ impl Explainer<'_> {
             reference::functions(self.entries).chain(written.iter().map(String::as_str)).collect();
         let is_known = of_type.contains(&name) || functions.contains(&name);
         let message = format!("no function `{name}` for ({})", arguments.join(", "));
+        if let Some(hint) = reference::is_field(self.entries, owner, name) {
+            return (message, Some(hint));
+        }
         if is_known {
             let forms =
                 self.entries.iter().filter(|e| e.name() == name && (e.owner == owner || e.owner.is_empty()));
@@ -298,6 +304,33 @@ fn innermost(error: EvalAltResult) -> (EvalAltResult, Option<String>, Position) 
     }
 }
 
+/// `this` where there is none.
+fn unbound(part: &Part, stage: Option<&'static str>) -> (String, Option<String>) {
+    let hint = if stage == Some(Stage::Place.name()) && part.places_by_nodes() {
+        "`fn place(job, nodes)` is asked once and remembers nothing; `fn place(view)` is asked in every round"
+    } else {
+        "a closure does not see `this`: copy what it needs first, as in `let kept = this.kept;`; a function sees it if it is \
+         called as `this.name(…)`"
+    };
+    ("`this` is not kept here".to_owned(), Some(hint.to_owned()))
+}
+
+/// An operator for which there is no rule with these types.
+fn unknown_operation(operator: &str, arguments: &[&str]) -> (String, Option<String>) {
+    let labels: Vec<&str> = arguments.iter().map(|name| label(name)).collect();
+    let hint = match (operator, arguments) {
+        (_, names) if names.contains(&"()") => Some("write `value ?? 0` for a value that may be missing"),
+        (".." | "..=", names) if names.contains(&"float") => {
+            Some("a range takes whole numbers: `.to_int()` drops what is behind the point; `/` gives a float")
+        }
+        (_, names) if names.contains(&"bool") => {
+            Some("true and false are no numbers: write `if condition { 1 } else { 0 }`")
+        }
+        _ => None,
+    };
+    (format!("`{operator}` of {}", labels.join(" and ")), hint.map(str::to_owned))
+}
+
 /// Rhai's words for setting a field that cannot be set, in ours.
 fn unwritable(text: &str) -> Option<String> {
     let mut quoted = text.strip_prefix("No writable property ")?.split('\'').skip(1).step_by(2);
@@ -320,8 +353,21 @@ fn syntax(kind: &ParseErrorType) -> (String, Option<String>) {
             ("syntax: there is no `/=`".to_owned(), Some("write `x = x / y`".to_owned()))
         }
         ParseErrorType::MismatchedType(expected, actual) => mismatch(expected, actual),
+        ParseErrorType::Reserved(word) if is_a_name(word) => (
+            format!("syntax: {}", lower(&kind.to_string())),
+            Some(format!("the language keeps `{word}` for itself: take another name")),
+        ),
+        ParseErrorType::BadInput(LexError::MalformedChar(text)) => (
+            format!("syntax: '{text}' is more than one character"),
+            Some(format!("a text stands in double quotes: \"{text}\"")),
+        ),
         _ => (format!("syntax: {}", without_rust_paths(&lower(&kind.to_string()))), None),
     }
+}
+
+/// Whether a word that Rhai keeps for itself is one that an author would give to something.
+fn is_a_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic()) && !matches!(word, "import" | "export" | "eval")
 }
 
 /// A value of one type where another is needed.
@@ -336,6 +382,9 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
             "it holds one number for each node: choose node by node with `where(condition, a, b)`, join conditions with `&`, \
              `|` and `!`",
         ),
+        ("bool", "Constraint" | "Linear") => {
+            Some("variables have values only after `solve`: `answer.value(…)`")
+        }
         ("bool", "int" | "float") => Some("write what it is compared with, such as `!= 0`"),
         ("String", "int") => Some(
             "keys of a map are texts: for a number write `map.get(number)`, `map.set(number, value)` or `map[`${number}`]`",
@@ -348,6 +397,17 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
 }
 
 fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {
+    let is_above = |line: &str| {
+        let declared =
+            line.strip_prefix("let ").map(str::trim_start).and_then(|rest| rest.strip_prefix(name));
+        declared.is_some_and(|rest| rest.starts_with([' ', '=', ';', ':']))
+    };
+    if part.source.lines().any(is_above) {
+        let hint = format!(
+            "functions see no variables of the top level: write `const {name} = …;` there, or `param(\"{name}\", …)`"
+        );
+        return (format!("unknown variable `{name}`"), Some(hint));
+    }
     let words = part.source.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     let names = words.filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'));
     (format!("unknown variable `{name}`"), nearest::hint(name, names))

@@ -7,6 +7,7 @@ pub use render::{definitions, entries, reference};
 
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Position};
 
+use crate::language::nearest;
 use crate::language::session::Outcome;
 
 /// What an entry is.
@@ -134,4 +135,19 @@ pub(crate) fn names_of<'a>(entries: &'a [Entry], owner: &'a str) -> impl Iterato
 /// Names of functions.
 pub(crate) fn functions(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter(|e| e.kind == Kind::Function).map(Entry::name)
+}
+
+/// What to say of a field that a type does not have: a verb of that name, or the nearest names.
+pub(crate) fn field_hint(entries: &[Entry], owner: &str, name: &str) -> Option<String> {
+    let is_verb = |e: &&Entry| e.owner == owner && e.kind == Kind::Method && e.name() == name;
+    match entries.iter().find(is_verb) {
+        Some(verb) => Some(format!("it is a verb, `{}`: write `{name}(…)`", verb.signature)),
+        None => nearest::hint(name, names_of(entries, owner)),
+    }
+}
+
+/// What to say where a field is called like a verb.
+pub(crate) fn is_field(entries: &[Entry], owner: &str, name: &str) -> Option<String> {
+    let is_field = |e: &Entry| e.owner == owner && e.kind == Kind::Field && e.name() == name;
+    entries.iter().any(is_field).then(|| format!("`{name}` is a field: write it without `()`"))
 }

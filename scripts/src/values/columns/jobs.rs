@@ -182,6 +182,16 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         )
         .register_fn("filter", |jobs: Jobs, condition: Column| jobs.filter(&condition));
     registrar
+        .method(
+            OWNER,
+            "contains(job: Job) -> bool",
+            "Whether a job is one of these, also written `job in jobs`.",
+        )
+        .register_fn("contains", |jobs: Jobs, job: JobValue| -> Outcome<bool> {
+            jobs.refuse_steps("contains")?;
+            Ok(jobs.position_of(job.row()).is_some())
+        });
+    registrar
         .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Flexible but slow: prefer `rank` with columns.")
         .register_fn("order_by", |ctx: NativeCallContext, jobs: Jobs, key: FnPtr| -> Outcome<Queue> {
             let closure = jobs.session.shared.closure(key);
