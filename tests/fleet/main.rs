@@ -1,6 +1,8 @@
 //! The live cluster end to end: real processes on loopback, emulated GPUs, a user's commands.
 
 mod accounts;
+#[path = "../play/browser.rs"]
+mod browser;
 mod cluster;
 mod decider;
 mod deploy;
@@ -17,8 +19,11 @@ mod memory;
 mod network;
 mod operate;
 mod oracle;
+mod page;
 mod patience;
 mod profile;
+#[path = "../play/readable.rs"]
+mod readable;
 mod relay;
 mod restores;
 mod roles;
