@@ -39,7 +39,6 @@ mod take;
 mod timeline;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 pub use bench::{Bench, Choices, Menus, Prepared, Upload};
 use session::Session;
@@ -78,27 +77,19 @@ pub enum PlayError {
 /// Serves the page on 127.0.0.1 until the process is stopped; `announce` is told its address, which works once.
 pub fn serve(play: Play, announce: impl FnOnce(&str)) -> Result<(), PlayError> {
     let session = Session::open(play.policy, play.against, play.bench)?;
-    let ending = Arc::clone(&session);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_io()
         .enable_time()
         .build()
         .map_err(PlayError::Serve)?;
-    let served = runtime.block_on(async {
+    runtime.block_on(async {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, play.port));
         let refused = |source| PlayError::Listen { port: play.port, source };
         let listener = tokio::net::TcpListener::bind(wanted).await.map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
         let access = access::Access::new(port);
         announce(&access.address());
-        tokio::select! {
-            served = axum::serve(listener, api::router(session, access)).into_future() => served.map_err(PlayError::Serve),
-            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(PlayError::Serve),
-        }
-    });
-    // A run that nobody waits for any more ends at its next round; then uploaded traces go with the session.
-    ending.begin();
-    drop(runtime);
-    served
+        axum::serve(listener, api::router(session, access)).await.map_err(PlayError::Serve)
+    })
 }
