@@ -4,6 +4,7 @@
 //! the options.
 
 mod compat;
+mod faults;
 mod parameters;
 mod record;
 
@@ -15,8 +16,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use rayon::prelude::*;
-use rota_core::cluster::Cluster;
-use rota_core::fault::Fault;
 use rota_core::ids::TenantId;
 use rota_core::ledger::Ledger;
 use rota_core::plan::Plan;
@@ -24,17 +23,18 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::simulation::{Progress, RunSettings, simulate};
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
-use rota_core::workload::{RecordedEnd, Workload};
+use rota_core::workload::Workload;
 use rota_scripts::shipped::Role;
 use rota_traces::estimates::{ErrorPer, EstimateError};
-use rota_traces::faults::{self, FaultPlan};
 
-use super::help::{names, scripts};
-use super::inputs::{InputArgs, Inputs, Load, input};
+use super::help::scripts;
+use super::inputs::{InputArgs, Inputs, Load};
 use super::plots::PlotArgs;
 use super::progress::Meter;
 use compat::Compat;
 pub(crate) use compat::runs_originals;
+pub(crate) use faults::{drawn_faults, what_fails};
+use faults::{faults_help, let_jobs_fail};
 pub(crate) use parameters::{check as check_set, load_policy, own as own_set, parse_set};
 use rota_lab::original::Driven;
 use rota_lab::report::{self, By};
@@ -137,20 +137,6 @@ pub(crate) struct RunArgs {
     /// Print nothing: no progress bar and no table
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
-}
-
-fn faults_help() -> String {
-    format!("{} [default: nothing fails]", what_fails())
-}
-
-/// What a fault file says, and which are built in.
-pub(super) fn what_fails() -> String {
-    format!(
-        "What fails, and when: a .toml of laws, a .csv of outages, or a built-in name\n\n\
-         Nodes, GPUs, racks and switches fail and are repaired, nodes become slow, checkpoints are lost, jobs fail. Built in: {}. \
-         `docs/faults.md` has the formats.",
-        names(&faults::BUILT_IN)
-    )
 }
 
 fn policy_help() -> String {
@@ -273,47 +259,6 @@ fn spoil_estimates(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
         error.apply(Arc::make_mut(&mut load.workload))?;
     }
     Ok(())
-}
-
-/// What fails: by the file of --faults, by --mtbf, or nothing.
-pub(super) fn fault_plan(args: &RunArgs, cluster: &Cluster) -> Result<FaultPlan> {
-    match (&args.faults, args.mtbf) {
-        (Some(name), _) => Ok(FaultPlan::load(name, cluster)?),
-        (None, Some(between)) => Ok(FaultPlan::of_nodes(between, args.mttr)?),
-        (None, None) => Ok(FaultPlan::default()),
-    }
-}
-
-/// Takes in the fault file: it is one of the inputs, and may say how jobs end. How they ended where the trace comes from counts
-/// only when that is asked for.
-fn let_jobs_fail(args: &RunArgs, inputs: &mut Inputs) -> Result<()> {
-    let plan = fault_plan(args, &inputs.cluster)?;
-    if let Some(name) = &args.faults {
-        inputs.files.push(input("faults", name, &faults::BUILT_IN)?);
-    }
-    for load in &mut inputs.loads {
-        let is_recorded = load.workload.truths.iter().any(|truth| truth.end != RecordedEnd::Unknown);
-        if is_recorded && !args.ends_as_recorded {
-            let truths = &mut Arc::make_mut(&mut load.workload).truths;
-            truths.iter_mut().for_each(|truth| truth.end = RecordedEnd::Unknown);
-        }
-        if let Some(ends) = plan.ends {
-            ends.apply(Arc::make_mut(&mut load.workload), plan.seed.unwrap_or(inputs.seed));
-        }
-    }
-    Ok(())
-}
-
-/// Faults until well after the last job could have ended: as long again as the jobs arrive, and all their work in a row.
-pub(super) fn drawn_faults(args: &RunArgs, inputs: &Inputs, workload: &Workload) -> Result<Vec<Fault>> {
-    let last = workload.jobs.last().map_or(Time::ZERO, |j| j.arrival);
-    let longest = workload
-        .jobs
-        .iter()
-        .map(|j| j.estimated_work / j.fair_rate(&inputs.cluster).max(f64::MIN_POSITIVE))
-        .fold(0.0, f64::max);
-    let end = last + (last - Time::ZERO) + Span::from_secs_f64(longest * 4.0);
-    Ok(fault_plan(args, &inputs.cluster)?.faults(&inputs.cluster, end, inputs.seed)?)
 }
 
 fn say_what_was_dropped(inputs: &Inputs) {
