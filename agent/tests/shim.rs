@@ -318,8 +318,9 @@ fn a_job_that_promised_to_stop_is_done_when_it_says_so_or_has_done_all_its_itera
 
 #[test]
 fn a_job_that_said_that_it_is_done_is_done_even_if_it_is_killed() {
-    let mut launched = Launched::new(spec("trap '' TERM; while true; do sleep 1; done"));
+    let mut launched = Launched::new(spec("trap '' TERM; echo ready; while true; do sleep 1; done"));
     launched.until(&ShimPhase::Running);
+    eventually("it takes no notice of TERM", || launched.log().contains("ready").then_some(()));
     let mut control = launched.control();
     let socket = launched.run_dir.path().join("attempts/7.1/job.sock");
     JobClient::connect(&socket, 0).expect("connected").done();

@@ -400,7 +400,7 @@ mod tests {
         let address = listener.address().expect("an address");
         let (engine, mut inputs) = mpsc::channel(99);
         let (ready, is_ready) = watch::channel(false);
-        let terms = Terms { heartbeat: Span(20_000), ..Terms::default() };
+        let terms = Terms { heartbeat: Span(100_000), ..Terms::default() };
         let (ancestry, instances) = (Ancestry::of_test(), BTreeMap::new());
         let lobby = Lobby { ancestry, instances, terms, seen: BTreeMap::new(), is_ready };
         let (roles, _) = RolesFile::open(None).expect("no file");

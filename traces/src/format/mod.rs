@@ -38,6 +38,7 @@ use crate::profile::ProfileSet;
 use crate::rows::{BadRows, DroppedRow};
 use crate::source::Source;
 
+pub(crate) use accounts::{Account, Accounts};
 pub(crate) use detect::Head;
 pub use detect::detect;
 pub use home::{Home, home};

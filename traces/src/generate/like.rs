@@ -1,46 +1,38 @@
 //! A trace like another: arrivals, GPU counts and durations are fitted to a given one.
 //!
-//! The given trace is cut into stretches of [`STRETCH`] jobs. Gaps between arrivals, and jobs, are drawn from their own stretch, each
-//! once: days, weekends, bursts and the work that comes at a time stay, on which queues depend; which job comes when does not. Model,
-//! GPUs, tenant and end of a job stay together. Gaps are moved towards their neighbours by size and durations scattered by [`SCATTER`]: the
-//! laws stay, the values are new.
+//! - **Arrivals.** Every gap of the given trace belongs to a regime, by how fast jobs came around it. The drawn trace goes through the
+//!   regimes in the given order, so that days, weekends and bursts stay, and draws each gap from all gaps of its regime.
+//! - **GPUs**, tenants and ends: as often as in the given trace, together.
+//! - **Durations** are drawn from those of jobs with the same number of GPUs, between neighbours on a log scale: the law is the
+//!   given one, the values are new.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use rand::seq::SliceRandom;
-use rand_distr::{Distribution, StandardNormal};
 use rota_core::cluster::Cluster;
-use rota_core::job::JobSpec;
-use rota_core::time::Time;
-use rota_core::workload::{RecordedEnd, Truth, Workload};
+use rota_core::workload::{RecordedEnd, Workload};
 
 use super::draws::{self, Purpose};
 use crate::error::InputError;
-use crate::format::Setting;
-use crate::jobs::JobList;
+use crate::format::{Account, Accounts, Setting};
 use crate::speeds::Speeds;
 
-/// Jobs that change places with each other.
-const STRETCH: usize = 16;
-/// Deviation of the logarithm of a duration from that of the given job.
-const SCATTER: f64 = 0.1;
+/// Gaps on either side that say how fast jobs come.
+const NEIGHBOURS: usize = 16;
+/// Gaps on either side count as alike within a factor of the square root of 2.
+const REGIMES_PER_DOUBLING: f64 = 2.0;
 
 /// What was found in a trace.
 pub struct Fit {
-    /// Seconds between arrivals, in order.
-    gaps_s: Vec<f64>,
-    /// Jobs in the order of their arrival.
-    jobs: Vec<Given>,
-}
-
-/// A job of the given trace.
-struct Given {
-    spec: Arc<JobSpec>,
-    tenant: String,
-    ended: RecordedEnd,
-    duration_s: f64,
+    /// The regime of each gap, in order.
+    regimes: Vec<u8>,
+    /// Gaps in seconds, ascending, by regime.
+    gaps_s: BTreeMap<u8, Vec<f64>>,
+    /// GPUs, tenant and end of each job.
+    jobs: Vec<(u32, String, RecordedEnd)>,
+    /// Durations in seconds, ascending, by number of GPUs.
+    durations_s: BTreeMap<u32, Vec<f64>>,
 }
 
 /// What shall differ from the given trace.
@@ -59,17 +51,30 @@ impl Fit {
             return Err(InputError::expected("trace", "at least two jobs to fit to"));
         }
         let mut speeds = Speeds::new(cluster);
-        let mut fit = Fit { gaps_s: gaps_s(workload), jobs: Vec::new() };
+        let mut fit = Fit {
+            regimes: Vec::new(),
+            gaps_s: BTreeMap::new(),
+            jobs: Vec::new(),
+            durations_s: BTreeMap::new(),
+        };
         for (job, truth) in workload.jobs.iter().zip(&workload.truths) {
             let rate = speeds.fair_rate(job) * truth.pace;
             if rate > 0.0 {
-                fit.jobs.push(Given {
-                    spec: Arc::clone(job),
-                    tenant: workload.tenants.get(job.tenant.index()).cloned().unwrap_or_default(),
-                    ended: truth.end,
-                    duration_s: truth.work / rate,
-                });
+                let tenant = workload.tenants.get(job.tenant.index()).cloned().unwrap_or_default();
+                fit.jobs.push((job.gpus.asked, tenant, truth.end));
+                fit.durations_s.entry(job.gpus.asked).or_default().push(truth.work / rate);
             }
+        }
+        let gaps = gaps_s(workload);
+        for (at, gap) in gaps.iter().enumerate() {
+            let around = &gaps[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(gaps.len())];
+            let mean = around.iter().sum::<f64>() / around.len() as f64;
+            let regime = (REGIMES_PER_DOUBLING * (1.0 + mean).log2()) as u8;
+            fit.regimes.push(regime);
+            fit.gaps_s.entry(regime).or_default().push(*gap);
+        }
+        for values in fit.gaps_s.values_mut().chain(fit.durations_s.values_mut()) {
+            values.sort_by(f64::total_cmp);
         }
         match fit.jobs.is_empty() {
             true => Err(InputError::expected("trace", "jobs that can run on the cluster")),
@@ -77,31 +82,32 @@ impl Fit {
         }
     }
 
-    /// Draws a trace. Jobs larger than the cluster are left out. Fewer jobs than given are taken evenly from all of them, more go through
-    /// them again.
+    /// Draws a trace. Models are drawn from the profiles, as for logs that name none; jobs larger than the cluster are drawn again.
     pub fn draw(&self, setting: &Setting<'_>, options: LikeOptions) -> Result<Workload, InputError> {
         let (cluster, seed) = (setting.cluster, setting.options.seed);
-        let known: Vec<&Given> = self
-            .jobs
-            .iter()
-            .filter(|job| job.spec.gpus.asked <= cluster.n_gpus_of(job.spec.gpu_type))
-            .collect();
+        let fits = |(gpus, ..): &&(u32, String, RecordedEnd)| *gpus <= cluster.n_gpus();
+        let known: Vec<_> = self.jobs.iter().filter(fits).collect();
         if known.is_empty() {
             return Err(InputError::expected("cluster", "room for at least one job of the trace"));
         }
-        let n_jobs = options.jobs.unwrap_or(known.len());
+        let n_jobs = options.jobs.unwrap_or(self.jobs.len());
         let mut rngs = [Purpose::Arrivals, Purpose::Gpus, Purpose::Durations].map(|p| draws::stream(seed, p));
-        let [arrivals, order, lengths] = &mut rngs;
-        let arrivals_s = self.arrivals_s(n_jobs, arrivals);
-        let mut drawn: Vec<&Given> =
-            (0..n_jobs).map(|number| known[place(number, n_jobs, known.len(), order)]).collect();
-        drawn.chunks_mut(STRETCH).for_each(|stretch| stretch.shuffle(order));
-        let durations_s: Vec<f64> = drawn.iter().map(|job| scattered(job.duration_s, lengths)).collect();
+        let [arrivals, gpus_rng, lengths] = &mut rngs;
+        let mut now_s = 0.0;
+        let mut drawn = Vec::with_capacity(n_jobs);
+        for number in 0..n_jobs {
+            if number > 0 {
+                let regime = self.regimes[(number - 1) % self.regimes.len()];
+                now_s += between(&self.gaps_s[&regime], arrivals, |gap| gap, |gap| gap);
+            }
+            let (gpus, tenant, ended) = known[gpus_rng.random_range(0..known.len())];
+            let duration_s = between(&self.durations_s[gpus], lengths, f64::ln, f64::exp);
+            drawn.push((now_s, *gpus, tenant, *ended, duration_s));
+        }
         let faster = options.load.map_or(Ok(1.0), |load| {
             let gpu_s: f64 =
-                drawn.iter().zip(&durations_s).map(|(job, s)| f64::from(job.spec.gpus.asked) * s).sum();
-            let span_s = arrivals_s.last().copied().unwrap_or(0.0);
-            let offered = gpu_s / (f64::from(cluster.n_gpus()) * span_s);
+                drawn.iter().map(|(_, gpus, _, _, duration_s)| f64::from(*gpus) * duration_s).sum();
+            let offered = gpu_s / (f64::from(cluster.n_gpus()) * now_s);
             match load > 0.0 && load.is_finite() && offered.is_finite() {
                 true => Ok(load / offered),
                 false => Err(InputError::expected("options", "a number greater than 0")
@@ -109,63 +115,28 @@ impl Fit {
                     .got(load.to_string())),
             }
         })?;
-        let mut speeds = Speeds::new(cluster);
-        let mut list = JobList::default();
-        for (number, (job, duration_s)) in drawn.into_iter().zip(durations_s).enumerate() {
-            let arrival = Time::from_secs_f64(arrivals_s[number] / faster);
-            let (name, given) = ((number + 1).to_string(), &job.spec);
-            let mut spec = JobList::plain(&name, given.profile.clone(), given.gpus.asked, 0.0, arrival);
-            (spec.batch, spec.gpus, spec.gpu_type) = (given.batch, given.gpus.clone(), given.gpu_type);
-            spec.tenant = list.tenant(&job.tenant);
-            let work = speeds.iterations(&spec, duration_s)?;
-            spec.estimated_work = work;
-            list.push_with(spec, Truth { end: job.ended, ..Truth::of(work) });
+        let mut accounts = Accounts::default();
+        for (number, (at_s, gpus, tenant, ended, duration_s)) in drawn.into_iter().enumerate() {
+            accounts.add(&Account {
+                name: &(number + 1).to_string(),
+                tenant,
+                submitted_s: at_s / faster,
+                duration_s,
+                gpus: f64::from(gpus),
+                gpu_type: None,
+                ended,
+                line: 0,
+            });
         }
-        Ok(list.finish())
-    }
-
-    /// When jobs come, in seconds after the first.
-    fn arrivals_s(&self, n_jobs: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
-        let n_gaps = n_jobs.saturating_sub(1);
-        let mut gaps_s: Vec<f64> =
-            (0..n_gaps).map(|number| self.gaps_s[place(number, n_gaps, self.gaps_s.len(), rng)]).collect();
-        for stretch in gaps_s.chunks_mut(STRETCH) {
-            stretch.sort_by(f64::total_cmp);
-            let moved: Vec<f64> = (0..stretch.len()).map(|at| around(stretch, at, rng)).collect();
-            stretch.copy_from_slice(&moved);
-            stretch.shuffle(rng);
-        }
-        let sum_up = |now_s: &mut f64, gap_s: f64| {
-            *now_s += gap_s;
-            Some(*now_s)
-        };
-        std::iter::once(0.0).chain(gaps_s).scan(0.0, sum_up).take(n_jobs).collect()
+        Ok(accounts.finish(setting, Vec::new())?.workload)
     }
 }
 
-/// Which of `n_given` belongs to number `number` of `n`: one of those that it stands for, in their order; all of them again where there
-/// are fewer.
-fn place(number: usize, n: usize, n_given: usize, rng: &mut ChaCha8Rng) -> usize {
-    if n >= n_given {
-        return number % n_given;
-    }
-    let (from, to) = (number * n_given / n, (number + 1) * n_given / n);
-    rng.random_range(from..to.max(from + 1))
-}
-
-/// A value half-way at most to the neighbours of the one at a place of an ascending list.
-fn around(ascending: &[f64], at: usize, rng: &mut ChaCha8Rng) -> f64 {
-    let value = ascending[at];
-    let way = rng.random::<f64>() - 0.5;
-    let towards = if way < 0.0 { at.checked_sub(1) } else { Some(at + 1) };
-    let neighbour = towards.and_then(|at| ascending.get(at)).copied().unwrap_or(value);
-    value + (neighbour - value) * way.abs()
-}
-
-/// A duration near a given one, which it is on average.
-fn scattered(duration_s: f64, rng: &mut ChaCha8Rng) -> f64 {
-    let z: f64 = StandardNormal.sample(rng);
-    duration_s * (SCATTER * z - SCATTER * SCATTER / 2.0).exp()
+/// A value between two neighbours of an ascending list, on the scale of `to`.
+fn between(ascending: &[f64], rng: &mut ChaCha8Rng, to: fn(f64) -> f64, back: fn(f64) -> f64) -> f64 {
+    let place = rng.random::<f64>() * (ascending.len() - 1) as f64;
+    let (below, above) = (ascending[place.floor() as usize], ascending[place.ceil() as usize]);
+    if below == above { below } else { back(to(below) + (to(above) - to(below)) * place.fract()) }
 }
 
 fn gaps_s(workload: &Workload) -> Vec<f64> {

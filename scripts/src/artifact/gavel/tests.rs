@@ -36,9 +36,12 @@ fn a_job_alone_runs_round_after_round_until_it_is_done() {
 
 #[test]
 fn a_newcomer_between_two_answers_waits_beside_an_idle_gpu() {
-    let run = ran("max_min_fairness_perf", &[job(0, 1, 5_000, 0.0), job(0, 1, 100, 400.0)], 2);
-    // D3: the second arrives before the round at 720 s and starts after the next answer, which is due at 1,920 s.
-    assert_eq!(run.outcomes[1].start_s, Some(2_160.0));
+    let jobs = [job(0, 1, 5_000, 0.0), job(0, 1, 5_000, 400.0), job(0, 1, 100, 800.0)];
+    let run = ran("max_min_fairness_perf", &jobs, 3);
+    // An answer at 0 s counts as none, so the second job is answered at once.
+    assert_eq!(run.outcomes[1].start_s, Some(720.0));
+    // D3: the third arrives before the round at 1,080 s and starts after the next answer, which is due 1,920 s after that at 720 s.
+    assert_eq!(run.outcomes[2].start_s, Some(2_880.0));
 }
 
 #[test]
