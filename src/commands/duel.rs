@@ -96,9 +96,9 @@ Properties (--property):
   share      no job runs with less than its proportional share (or its demand, if that is less) of anything
   tops       no job runs below its demand while its own nodes could give it all of it
   leaves     nothing that would speed a running job up is left on its nodes
-  roams      no job that can move for free runs below its demand while another node has room for it
+  roams      no job that can move at no cost runs below its demand while another node has room for all of it
   steady     skipping rounds in which nothing changed does not change the result
-  capacity   more nodes, CPUs or memory do not raise the mean completion time
+  capacity   one more node, or half as many CPUs or half as much memory again, does not raise the mean completion time
   fewer      removing a job does not raise the mean completion time of the others
 
 Try:
