@@ -136,15 +136,18 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<()> {
         Setting { options: inputs.options.clone(), ..Setting::new(&inputs.cluster, &inputs.profiles) };
     let options = LikeOptions { jobs: write.inputs.jobs, load: args.load };
     let drawn = Fit::of(given, &inputs.cluster)?.draw(&setting, options)?;
-    eprintln!("{}", told(&distance(given, &drawn, &inputs.cluster)));
+    eprintln!("{}", told(&distance(given, &drawn, &inputs.cluster), args.load));
     write_workload(&drawn, &inputs, target, write.out.as_ref())
 }
 
-fn told(apart: &Distance) -> String {
+fn told(apart: &Distance, load: Option<f64>) -> String {
     let Distance { durations, gaps, gpus, allowed } = apart;
+    let faster = load.map_or_else(String::new, |load| {
+        format!("; jobs come as fast as load {load} asks for, so times between arrivals differ")
+    });
     format!(
         "Kolmogorov-Smirnov distance to the given trace: durations {durations:.4}, times between arrivals {gaps:.4}, GPU counts {gpus:.4}; a \
-         two-sample test at 5 % allows {allowed:.4}"
+         two-sample test at 5 % allows {allowed:.4}{faster}"
     )
 }
 

@@ -216,15 +216,19 @@ pub(super) fn resolve(file: Option<&PathBuf>, inputs: &InputArgs, lists_dropped:
     Ok(resolved)
 }
 
+/// `1 job`, `1,234 jobs`.
+pub(super) fn counted(n: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
+}
+
 /// How a trace was read, as a sentence for people.
 fn told(reading: &Reading, n_jobs: usize, n_dropped: usize) -> String {
     let how = if reading.is_recognised { "recognised as" } else { "read as" };
-    let jobs = if n_jobs == 1 { "job" } else { "jobs" };
-    let n_jobs = grouped(n_jobs as u64);
-    let mut parts = vec![format!("{how} {}", reading.format.name()), format!("{n_jobs} {jobs}")];
+    let mut parts = vec![format!("{how} {}", reading.format.name()), counted(n_jobs, "job")];
     parts.extend(reading.clauses.iter().cloned());
     if n_dropped > 0 {
-        parts.push(format!("{} rows make no sense and were dropped", grouped(n_dropped as u64)));
+        let (rows, make, were) = if n_dropped == 1 { ("row", "makes", "was") } else { ("rows", "make", "were") };
+        parts.push(format!("{} {rows} {make} no sense and {were} dropped", grouped(n_dropped as u64)));
     }
     parts.join("; ")
 }
@@ -256,7 +260,7 @@ pub(super) fn write_workload(
     match out {
         Some(path) => {
             replace_file(path, text.as_bytes())?;
-            eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+            eprintln!("{} written to {}", counted(workload.jobs.len(), "job"), path.display());
         }
         None => print!("{text}"),
     }

@@ -9,7 +9,7 @@ use rota_traces::assign::{self, COLUMNS, Cells, ModelOnCluster};
 use rota_traces::format::{Setting, write_rota_remarked};
 use rota_traces::stats;
 
-use super::{Target, WriteArgs, resolve, write_workload};
+use super::{Target, WriteArgs, counted, resolve, write_workload};
 use crate::commands::inputs::Inputs;
 use crate::commands::run::parse_set;
 use rota_lab::report::grouped;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
             match out {
                 Some(path) => {
                     replace_file(path, text.as_bytes())?;
-                    eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+                    eprintln!("{} written to {}", counted(workload.jobs.len(), "job"), path.display());
                 }
                 None => print!("{text}"),
             }
