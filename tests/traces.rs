@@ -56,6 +56,21 @@ fn a_check_lists_every_row_that_makes_no_sense() {
     assert_eq!(of("rule"), ["unreadable-row", "unreadable-row", "unreadable-row", "too-many-gpus"]);
     assert_eq!(of("column"), ["job_id", "arrival_s", "duration_s", "gpus"]);
     assert_eq!(of("value"), ["a", "-1", "1e18", "4000"]);
+    // A file without one sound row is no other case.
+    fs::write(dir.path().join("bad.csv"), "job_id,arrival_s,gpus,duration_s\na,0,1,x\nb,0,0,5\n")
+        .expect("written");
+    let bad = rota(dir.path(), &["trace", "check", "bad.csv", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&bad.stdout).expect("JSON");
+    assert_eq!(
+        (bad.status.code(), found["findings"].as_array().map(Vec::len)),
+        (Some(1), Some(2)),
+        "{found:#}"
+    );
+    let import = rota(dir.path(), &["trace", "import", "bad.csv", "--skip-bad-rows"]);
+    assert!(
+        !import.status.success()
+            && text(&import.stderr).contains("has no job that can be used: 2 rows make no sense")
+    );
     fs::write(dir.path().join("empty.csv"), "job_id,arrival_s,gpus,duration_s\n").expect("written");
     let empty = rota(dir.path(), &["trace", "stats", "empty.csv"]);
     assert!(
@@ -132,7 +147,18 @@ fn a_trace_fitted_to_philly_keeps_laws_and_queues() {
     let given = average_hours(dir.path(), &philly, &policies);
     for seed in 1..=if need::is_long_tier() { 5 } else { 1 } {
         let seed = seed.to_string();
-        let args = ["trace", "generate", "--like", &philly, "--cluster", "philly", "--seed", &seed, "-o", "like.csv"];
+        let args = [
+            "trace",
+            "generate",
+            "--like",
+            &philly,
+            "--cluster",
+            "philly",
+            "--seed",
+            &seed,
+            "-o",
+            "like.csv",
+        ];
         let fitted = rota(dir.path(), &args);
         assert!(fitted.status.success(), "{}", text(&fitted.stderr));
         eprintln!("seed {seed}: {}", text(&fitted.stderr));

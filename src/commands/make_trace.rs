@@ -121,7 +121,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<()> {
     }
     let target = write.to.unwrap_or(Target::Rota);
     let Some(like) = &args.like else {
-        let inputs = resolve(None, &write.inputs, true)?;
+        let inputs = resolve(None, &write.inputs)?;
         let load = one_load(&inputs)?;
         let mut workload = Workload::clone(&load.workload);
         if let Some(jobs_per_hour) = load.jobs_per_hour {
@@ -130,7 +130,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<()> {
         return write_workload(&workload, &inputs, target, write.out.as_ref());
     };
     // How many jobs are drawn is no limit for those that are read.
-    let inputs = resolve(Some(like), &InputArgs { jobs: None, ..write.inputs.clone() }, true)?;
+    let inputs = resolve(Some(like), &InputArgs { jobs: None, ..write.inputs.clone() })?;
     let given = &one_load(&inputs)?.workload;
     let setting =
         Setting { options: inputs.options.clone(), ..Setting::new(&inputs.cluster, &inputs.profiles) };
@@ -160,7 +160,7 @@ fn one_load(inputs: &Inputs) -> Result<&Load> {
 
 /// Reads a trace, changes it, and writes it.
 fn rewrite(write: &WriteArgs, change: impl FnOnce(&Workload, &Inputs) -> Result<Workload>) -> Result<()> {
-    let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let workload = change(&one_load(&inputs)?.workload, &inputs)?;
     if workload.jobs.is_empty() {
         bail!("no job is left");
@@ -217,7 +217,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<()> {
         let mut all = vec![workload.clone()];
         for path in &args.with {
             // All are read for the same cluster with the same profiles.
-            let more = resolve(Some(path), &args.write.inputs, true)?;
+            let more = resolve(Some(path), &args.write.inputs)?;
             if more.cluster.name != inputs.cluster.name || more.profiles.name != inputs.profiles.name {
                 bail!(
                     "{} is for the cluster {} with the profiles {}, the first trace for {} with {}: say which with --cluster and --profiles",

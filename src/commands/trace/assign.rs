@@ -52,7 +52,7 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
         .context("which rules? `rota trace assign --list` shows those that come with Rota")?;
     let (file, text) = text_of(name)?;
     let write = &args.write;
-    let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let [load] = inputs.loads.as_slice() else {
         bail!("--jobs-per-hour: a trace has one load, give one value")
     };

@@ -10,7 +10,7 @@ use rota_traces::format::{Lines, write_chronus, write_rota};
 use rota_traces::repair;
 use rota_traces::source::Source;
 
-use super::{counted, resolve};
+use super::{counted, resolve_and_list};
 use crate::commands::inputs::{InputArgs, Inputs, Load};
 use rota_lab::report::grouped;
 use rota_lab::results::replace_file;
@@ -53,8 +53,7 @@ pub(crate) struct CheckArgs {
 /// Checks a trace.
 pub(super) fn run(args: &CheckArgs) -> Result<()> {
     // Rows that make no sense are findings too: all of them are wanted, not the first.
-    let inputs =
-        resolve(args.file.as_ref(), &InputArgs { skip_bad_rows: true, ..args.inputs.clone() }, false)?;
+    let inputs = resolve_and_list(args.file.as_ref(), &args.inputs)?;
     let load = inputs.loads.first().context("no workload")?;
     if let Some(path) = &args.names {
         check_names(&load.workload, path)?;

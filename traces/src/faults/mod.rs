@@ -174,7 +174,8 @@ mod tests {
     #[test]
     fn the_same_jobs_do_not_pass_with_and_without_failures_of_nodes() {
         let cluster = crate::cluster::load("philly").expect("built in");
-        let [with, without] = ["philly", "philly-jobs"].map(|name| FaultPlan::load(name, &cluster).expect(name));
+        let [with, without] =
+            ["philly", "philly-jobs"].map(|name| FaultPlan::load(name, &cluster).expect(name));
         assert_eq!(with.ends, without.ends);
         assert!(without.causes.is_empty() && without.ends.is_some());
     }

@@ -55,7 +55,10 @@ pub(crate) fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, I
         Ok(())
     })?;
     let remarks = vec![
-        format!("each job trains as many iterations as profile set {} says for its batch size", setting.profiles.name),
+        format!(
+            "each job trains as many iterations as profile set {} says for its batch size",
+            setting.profiles.name
+        ),
         "batch sizes stay as asked for; in the originals jobs may change them".to_owned(),
     ];
     Ok(Imported { dropped, remarks, ..Imported::of(list) })
@@ -72,12 +75,14 @@ fn iterations(
     match entry.trained.get(&batch_size) {
         Some(iterations) => Ok(*iterations as f64),
         None if entry.trained.is_empty() => {
-            let what = "a model whose profile says after how many iterations it is trained (--profiles pollux-t4)";
+            let what =
+                "a model whose profile says after how many iterations it is trained (--profiles pollux-t4)";
             Err(row.expected(application, what))
         }
         None => {
             let known: Vec<_> = entry.trained.keys().map(u32::to_string).collect();
-            let what = format!("a batch size for which the iterations of {model} are known: {}", known.join(", "));
+            let what =
+                format!("a batch size for which the iterations of {model} are known: {}", known.join(", "));
             Err(row.expected(batch, what))
         }
     }
@@ -106,7 +111,8 @@ mod tests {
 
     #[test]
     fn jobs_train_to_the_last_epoch_and_only_rigid_ones_keep_their_gpus() {
-        let read = read_text(&format!("{HEAD}bert-0,77,bert,4,384,\nbert-1,80,bert,4,384,rigid\n")).expect("sound");
+        let read =
+            read_text(&format!("{HEAD}bert-0,77,bert,4,384,\nbert-1,80,bert,4,384,rigid\n")).expect("sound");
         let jobs = &read.workload.jobs;
         assert_eq!((read.workload.truths[0].work, jobs[0].arrival.as_secs_f64()), (480.0, 77.0));
         assert!(jobs[0].gpus.levels.contains(&16) && jobs[1].gpus.levels.is_empty());
@@ -120,7 +126,10 @@ mod tests {
                 "a,1,bert,4,100,",
                 "w.csv:2, column 5 (batch_size): got \"100\", expected a batch size for which the iterations of bert are known: 12, 24, 48, 96, 192, 384",
             ),
-            ("a,1,bert,4,384,sometimes", "w.csv:2, column 6 (category): got \"sometimes\", expected adaptive, scale-gpus or rigid"),
+            (
+                "a,1,bert,4,384,sometimes",
+                "w.csv:2, column 6 (category): got \"sometimes\", expected adaptive, scale-gpus or rigid",
+            ),
             (
                 "a,1,bert,4,12,",
                 "w.csv:2, column 4 (num_replicas): got \"4\", expected at most 3 GPUs: bert with batch 12 was not measured with more on T4",
@@ -128,7 +137,9 @@ mod tests {
         ] {
             assert_eq!(read_text(&format!("{HEAD}{row}\n")).expect_err(row).to_string(), expected);
         }
-        assert!(message(read, "w.csv", &format!("{HEAD}a,1,bert,4,384,\n")).contains("(--profiles pollux-t4)"));
+        assert!(
+            message(read, "w.csv", &format!("{HEAD}a,1,bert,4,384,\n")).contains("(--profiles pollux-t4)")
+        );
     }
 
     /// Tiresias in Pollux's simulator keeps the batch size and the GPUs of a job, and takes 30 s for each start: what a job held beyond that is
@@ -142,12 +153,19 @@ mod tests {
             &Setting::new(&cluster, &profiles),
         )
         .expect("sound");
-        let original = std::fs::read_to_string(folder.join("sim/tiresias-16-w10b/jobs.csv")).expect("readable");
+        let original =
+            std::fs::read_to_string(folder.join("sim/tiresias-16-w10b/jobs.csv")).expect("readable");
         let mut n_jobs = 0;
         for line in original.lines().skip(1) {
             let cells: Vec<&str> = line.split(',').collect();
             let [gpu_s, restarts] = [7, 6].map(|column| cells[column].parse::<f64>().expect("a number"));
-            let (job, truth) = read.workload.jobs.iter().zip(&read.workload.truths).find(|(job, _)| &*job.name == cells[0]).expect(cells[0]);
+            let (job, truth) = read
+                .workload
+                .jobs
+                .iter()
+                .zip(&read.workload.truths)
+                .find(|(job, _)| &*job.name == cells[0])
+                .expect(cells[0]);
             let theirs_s = gpu_s / f64::from(job.gpus.asked) - 30.0 * (1.0 + restarts);
             let ours_s = truth.work / job.fair_rate(&cluster);
             assert!((ours_s / theirs_s - 1.0).abs() < 0.01, "{line}: {ours_s:.0} s, not {theirs_s:.0} s");

@@ -182,9 +182,10 @@ impl Fit {
         for number in 0..n_jobs {
             if number > 0 {
                 let regime = self.regimes[(number - 1) % self.regimes.len()];
-                now_s += gaps.get_mut(&regime).and_then(|gaps| gaps.deal(arrivals)).map_or(0.0, |(low, high)| {
-                    low + (high - low) * arrivals.random::<f64>()
-                });
+                now_s += gaps
+                    .get_mut(&regime)
+                    .and_then(|gaps| gaps.deal(arrivals))
+                    .map_or(0.0, |(low, high)| low + (high - low) * arrivals.random::<f64>());
             }
             let window = self.windows[number % self.windows.len()];
             let shape = windows[window].deal(order).or_else(|| all.deal(order));
@@ -279,7 +280,10 @@ mod tests {
     #[test]
     fn values_move_halfway_to_their_neighbours_and_repeated_ones_stay() {
         let near = |value| between_neighbours(&[1.0, 3.0, 3.0, 7.0, 9.0], value, f64::midpoint);
-        assert_eq!([near(1.0), near(3.0), near(7.0), near(9.0)], [(1.0, 2.0), (3.0, 3.0), (5.0, 8.0), (8.0, 9.0)]);
+        assert_eq!(
+            [near(1.0), near(3.0), near(7.0), near(9.0)],
+            [(1.0, 2.0), (3.0, 3.0), (5.0, 8.0), (8.0, 9.0)]
+        );
     }
 
     #[test]
@@ -306,9 +310,8 @@ mod tests {
         let fit = Fit::of(&given, &cluster).expect("enough jobs");
         for seed in 1..=5 {
             let options = WorkloadOptions { seed, ..WorkloadOptions::default() };
-            let drawn = fit
-                .draw(&Setting { options, ..setting.clone() }, LikeOptions::default())
-                .expect("drawn");
+            let drawn =
+                fit.draw(&Setting { options, ..setting.clone() }, LikeOptions::default()).expect("drawn");
             let apart = distance(&given, &drawn, &cluster);
             assert!(
                 apart.durations < apart.allowed && apart.gaps < apart.allowed && apart.gpus < apart.allowed,
