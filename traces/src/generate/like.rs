@@ -165,6 +165,16 @@ impl Fit {
         Ok(accounts.finish(setting, Vec::new())?.workload)
     }
 
+    /// The job of the given trace that job `number` of `n_jobs` stands for. A longer trace begins again with the first; a shorter one goes
+    /// through all of the given one in steps, so that laws stay the given ones.
+    fn place(&self, number: usize, n_jobs: usize) -> usize {
+        let n_given = self.windows.len();
+        match n_jobs < n_given {
+            true => (number as u128 * n_given as u128 / n_jobs as u128) as usize,
+            false => number % n_given,
+        }
+    }
+
     /// Arrival, shape and duration of each job.
     fn draw_jobs(&self, n_jobs: usize, setting: &Setting<'_>) -> Result<Vec<(f64, &Shape, f64)>, InputError> {
         let seed = setting.options.seed;
@@ -180,15 +190,15 @@ impl Fit {
         let mut now_s = 0.0;
         let mut drawn = Vec::with_capacity(n_jobs);
         for number in 0..n_jobs {
+            let place = self.place(number, n_jobs);
             if number > 0 {
-                let regime = self.regimes[(number - 1) % self.regimes.len()];
+                let regime = self.regimes[place.saturating_sub(1)];
                 now_s += gaps
                     .get_mut(&regime)
                     .and_then(|gaps| gaps.deal(arrivals))
                     .map_or(0.0, |(low, high)| low + (high - low) * arrivals.random::<f64>());
             }
-            let window = self.windows[number % self.windows.len()];
-            let shape = windows[window].deal(order).or_else(|| all.deal(order));
+            let shape = windows[self.windows[place]].deal(order).or_else(|| all.deal(order));
             let Some(shape) = shape else {
                 return Err(InputError::expected("cluster", "room for at least one job of the trace"));
             };
@@ -310,8 +320,8 @@ mod tests {
         let fit = Fit::of(&given, &cluster).expect("enough jobs");
         for seed in 1..=5 {
             let options = WorkloadOptions { seed, ..WorkloadOptions::default() };
-            let drawn =
-                fit.draw(&Setting { options, ..setting.clone() }, LikeOptions::default()).expect("drawn");
+            let setting = Setting { options, ..setting.clone() };
+            let drawn = fit.draw(&setting, LikeOptions::default()).expect("drawn");
             let apart = distance(&given, &drawn, &cluster);
             assert!(
                 apart.durations < apart.allowed && apart.gaps < apart.allowed && apart.gpus < apart.allowed,
@@ -319,6 +329,13 @@ mod tests {
             );
             let hours = |workload: &Workload| stats(workload, &cluster).gpu_hours;
             assert!((hours(&drawn) / hours(&given) - 1.0).abs() < 0.01, "GPU time is the given one");
+            let options = LikeOptions { jobs: Some(8_000), load: None };
+            let short = fit.draw(&setting, options).expect("drawn");
+            let apart = distance(&given, &short, &cluster);
+            assert!(
+                apart.durations < apart.allowed && apart.gaps < apart.allowed && apart.gpus < apart.allowed,
+                "8,000 jobs, seed {seed}: {apart:?}"
+            );
             assert_ne!(drawn.truths[..100], given.truths[..100], "the jobs are new ones");
         }
     }
