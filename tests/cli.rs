@@ -221,8 +221,8 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("trace generate good.csv", 1, &["rota trace import"]),
     ("trace generate --pattern lumpy", 2, &["lumpy", "bursty"]),
     ("trace sample good.csv --part 2", 1, &["--part 2", "from 0 to 1"]),
-    ("trace faults nothing", 1, &["\"nothing\"", "philly, fleet"]),
-    ("simulate --faults nothing", 1, &["\"nothing\"", "philly, fleet"]),
+    ("trace faults nothing", 1, &["\"nothing\"", "philly, philly-jobs, fleet"]),
+    ("simulate --faults nothing", 1, &["\"nothing\"", "philly, philly-jobs, fleet"]),
     ("simulate --faults fleet --mtbf 5d", 2, &["--mtbf"]),
 ];
 

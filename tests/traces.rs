@@ -56,6 +56,21 @@ fn a_check_lists_every_row_that_makes_no_sense() {
     assert_eq!(of("rule"), ["unreadable-row", "unreadable-row", "unreadable-row", "too-many-gpus"]);
     assert_eq!(of("column"), ["job_id", "arrival_s", "duration_s", "gpus"]);
     assert_eq!(of("value"), ["a", "-1", "1e18", "4000"]);
+    // A file without one sound row is no other case.
+    fs::write(dir.path().join("bad.csv"), "job_id,arrival_s,gpus,duration_s\na,0,1,x\nb,0,0,5\n")
+        .expect("written");
+    let bad = rota(dir.path(), &["trace", "check", "bad.csv", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&bad.stdout).expect("JSON");
+    assert_eq!(
+        (bad.status.code(), found["findings"].as_array().map(Vec::len)),
+        (Some(1), Some(2)),
+        "{found:#}"
+    );
+    let import = rota(dir.path(), &["trace", "import", "bad.csv", "--skip-bad-rows"]);
+    assert!(
+        !import.status.success()
+            && text(&import.stderr).contains("has no job that can be used: 2 rows make no sense")
+    );
     fs::write(dir.path().join("empty.csv"), "job_id,arrival_s,gpus,duration_s\n").expect("written");
     let empty = rota(dir.path(), &["trace", "stats", "empty.csv"]);
     assert!(
@@ -112,6 +127,50 @@ fn two_traces_are_put_on_one_page() {
     assert!(dir.path().join("both/plots/demand.pdf").is_file());
 }
 
+/// Average completion time in hours under each policy.
+fn average_hours(dir: &Path, trace: &str, policies: &[&str]) -> Vec<f64> {
+    let policies = policies.join(",");
+    let output = rota(dir, &["simulate", "-p", &policies, "--trace", trace, "--cluster", "philly", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let runs = found["runs"].as_array().expect("runs");
+    runs.iter().map(|run| run["avg_jct_s"].as_f64().expect("a number") / 3_600.0).collect()
+}
+
+#[test]
+fn a_trace_fitted_to_philly_keeps_laws_and_queues() {
+    let Some(path) = need::shared_path("traces/philly-pollux/philly.csv") else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let philly = path.display().to_string();
+    // With few queues, with some, and with one that grows for weeks.
+    let policies = ["srtf+tune", "las+tune", "fifo+tune"];
+    let given = average_hours(dir.path(), &philly, &policies);
+    for seed in 1..=if need::is_long_tier() { 5 } else { 1 } {
+        let seed = seed.to_string();
+        let args = [
+            "trace",
+            "generate",
+            "--like",
+            &philly,
+            "--cluster",
+            "philly",
+            "--seed",
+            &seed,
+            "-o",
+            "like.csv",
+        ];
+        let fitted = rota(dir.path(), &args);
+        assert!(fitted.status.success(), "{}", text(&fitted.stderr));
+        eprintln!("seed {seed}: {}", text(&fitted.stderr));
+        for ((policy, given), drawn) in
+            policies.iter().zip(&given).zip(average_hours(dir.path(), "like.csv", &policies))
+        {
+            eprintln!("seed {seed}, {policy}: {drawn:.2} h, {given:.2} h in the given trace");
+            assert!((drawn / given - 1.0).abs() < 0.1, "seed {seed}, {policy}: {drawn} h, not {given} h");
+        }
+    }
+}
+
 /// Every file below the public traces is read, or refused for a reason that says what it is.
 #[test]
 fn every_public_file_is_read_or_refused_for_a_stated_reason() {
@@ -137,7 +196,7 @@ fn every_public_file_is_read_or_refused_for_a_stated_reason() {
             &[],
             Ok("shockwave; 120 jobs"),
         ),
-        ("sia/workloads/philly/workload-1.csv", &[], Err("has no durations")),
+        ("sia/workloads/philly/workload-1.csv", &[], Ok("sia; 160 jobs")),
         (
             "alibaba-gpu-v2023-openb/openb_pod_list_default.csv",
             &[],

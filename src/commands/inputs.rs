@@ -184,6 +184,14 @@ type ReadTrace =
     fn(&Source, Option<Format>, &Setting<'_>) -> Result<(Imported, Option<Vec<Span>>), InputError>;
 
 impl InputArgs {
+    /// The same for a check: rows that make no sense are left out and listed, were it all of them.
+    pub(crate) fn resolve_and_list(&self) -> Result<Inputs> {
+        self.resolve_by(|source, format, setting| {
+            let setting = Setting { bad_rows: BadRows::List, ..setting.clone() };
+            Ok((format::read(source, format, &setting)?, None))
+        })
+    }
+
     /// Reads and draws what was asked for.
     pub(crate) fn resolve(&self) -> Result<Inputs> {
         self.resolve_by(|source, format, setting| Ok((format::read(source, format, setting)?, None)))

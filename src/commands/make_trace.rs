@@ -121,7 +121,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<()> {
     }
     let target = write.to.unwrap_or(Target::Rota);
     let Some(like) = &args.like else {
-        let inputs = resolve(None, &write.inputs, true)?;
+        let inputs = resolve(None, &write.inputs)?;
         let load = one_load(&inputs)?;
         let mut workload = Workload::clone(&load.workload);
         if let Some(jobs_per_hour) = load.jobs_per_hour {
@@ -130,21 +130,24 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<()> {
         return write_workload(&workload, &inputs, target, write.out.as_ref());
     };
     // How many jobs are drawn is no limit for those that are read.
-    let inputs = resolve(Some(like), &InputArgs { jobs: None, ..write.inputs.clone() }, true)?;
+    let inputs = resolve(Some(like), &InputArgs { jobs: None, ..write.inputs.clone() })?;
     let given = &one_load(&inputs)?.workload;
     let setting =
         Setting { options: inputs.options.clone(), ..Setting::new(&inputs.cluster, &inputs.profiles) };
     let options = LikeOptions { jobs: write.inputs.jobs, load: args.load };
     let drawn = Fit::of(given, &inputs.cluster)?.draw(&setting, options)?;
-    eprintln!("{}", told(&distance(given, &drawn, &inputs.cluster)));
+    eprintln!("{}", told(&distance(given, &drawn, &inputs.cluster), args.load));
     write_workload(&drawn, &inputs, target, write.out.as_ref())
 }
 
-fn told(apart: &Distance) -> String {
+fn told(apart: &Distance, load: Option<f64>) -> String {
     let Distance { durations, gaps, gpus, allowed } = apart;
+    let faster = load.map_or_else(String::new, |load| {
+        format!("; jobs come as fast as load {load} asks for, so times between arrivals differ")
+    });
     format!(
         "Kolmogorov-Smirnov distance to the given trace: durations {durations:.4}, times between arrivals {gaps:.4}, GPU counts {gpus:.4}; a \
-         two-sample test at 5 % allows {allowed:.4}"
+         two-sample test at 5 % allows {allowed:.4}{faster}"
     )
 }
 
@@ -157,7 +160,7 @@ fn one_load(inputs: &Inputs) -> Result<&Load> {
 
 /// Reads a trace, changes it, and writes it.
 fn rewrite(write: &WriteArgs, change: impl FnOnce(&Workload, &Inputs) -> Result<Workload>) -> Result<()> {
-    let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let workload = change(&one_load(&inputs)?.workload, &inputs)?;
     if workload.jobs.is_empty() {
         bail!("no job is left");
@@ -214,7 +217,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<()> {
         let mut all = vec![workload.clone()];
         for path in &args.with {
             // All are read for the same cluster with the same profiles.
-            let more = resolve(Some(path), &args.write.inputs, true)?;
+            let more = resolve(Some(path), &args.write.inputs)?;
             if more.cluster.name != inputs.cluster.name || more.profiles.name != inputs.profiles.name {
                 bail!(
                     "{} is for the cluster {} with the profiles {}, the first trace for {} with {}: say which with --cluster and --profiles",

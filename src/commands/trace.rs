@@ -200,37 +200,55 @@ pub(crate) fn run(command: &TraceCommand) -> Result<()> {
     }
 }
 
-/// Reads or draws what is asked for and says how; rows that were dropped are listed where the caller does not do so itself.
-pub(super) fn resolve(file: Option<&PathBuf>, inputs: &InputArgs, lists_dropped: bool) -> Result<Inputs> {
-    let mut inputs = inputs.clone();
-    inputs.trace = file.cloned().or(inputs.trace);
-    let resolved = inputs.resolve()?;
+/// Reads or draws what is asked for and says how, and which rows were dropped.
+pub(super) fn resolve(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
+    let resolved = with_file(file, inputs).resolve()?;
+    tell(&resolved);
+    for row in resolved.loads.iter().flat_map(|load| &load.dropped) {
+        eprintln!("dropped line {}: {}", row.line, row.reason);
+    }
+    Ok(resolved)
+}
+
+/// The same for a caller that lists the rows itself, were it all of them.
+pub(super) fn resolve_and_list(file: Option<&PathBuf>, inputs: &InputArgs) -> Result<Inputs> {
+    let resolved = with_file(file, inputs).resolve_and_list()?;
+    tell(&resolved);
+    Ok(resolved)
+}
+
+fn with_file(file: Option<&PathBuf>, inputs: &InputArgs) -> InputArgs {
+    InputArgs { trace: file.cloned().or(inputs.trace.clone()), ..inputs.clone() }
+}
+
+fn tell(resolved: &Inputs) {
     for load in &resolved.loads {
         if let Some(reading) = &load.reading {
             eprintln!("{}: {}", resolved.name, told(reading, load.workload.jobs.len(), load.dropped.len()));
         }
-        for row in load.dropped.iter().filter(|_| lists_dropped) {
-            eprintln!("dropped line {}: {}", row.line, row.reason);
-        }
     }
-    Ok(resolved)
+}
+
+/// `1 job`, `1,234 jobs`.
+pub(super) fn counted(n: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
 }
 
 /// How a trace was read, as a sentence for people.
 fn told(reading: &Reading, n_jobs: usize, n_dropped: usize) -> String {
     let how = if reading.is_recognised { "recognised as" } else { "read as" };
-    let jobs = if n_jobs == 1 { "job" } else { "jobs" };
-    let n_jobs = grouped(n_jobs as u64);
-    let mut parts = vec![format!("{how} {}", reading.format.name()), format!("{n_jobs} {jobs}")];
+    let mut parts = vec![format!("{how} {}", reading.format.name()), counted(n_jobs, "job")];
     parts.extend(reading.clauses.iter().cloned());
     if n_dropped > 0 {
-        parts.push(format!("{} rows make no sense and were dropped", grouped(n_dropped as u64)));
+        let (rows, make, were) =
+            if n_dropped == 1 { ("row", "makes", "was") } else { ("rows", "make", "were") };
+        parts.push(format!("{} {rows} {make} no sense and {were} dropped", grouped(n_dropped as u64)));
     }
     parts.join("; ")
 }
 
 pub(super) fn write(args: &WriteArgs, target: Target) -> Result<()> {
-    let inputs = resolve(args.file.as_ref(), &args.inputs, true)?;
+    let inputs = resolve(args.file.as_ref(), &args.inputs)?;
     let [load] = inputs.loads.as_slice() else {
         bail!("--jobs-per-hour: a trace has one load, give one value")
     };
@@ -256,7 +274,7 @@ pub(super) fn write_workload(
     match out {
         Some(path) => {
             replace_file(path, text.as_bytes())?;
-            eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+            eprintln!("{} written to {}", counted(workload.jobs.len(), "job"), path.display());
         }
         None => print!("{text}"),
     }
@@ -286,7 +304,7 @@ fn elasticflow(workload: &Workload, inputs: &Inputs) -> Result<String> {
 
 fn slice(args: &SliceArgs) -> Result<()> {
     let write = &args.write;
-    let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let [load] = inputs.loads.as_slice() else {
         bail!("--jobs-per-hour: a trace has one load, give one value")
     };

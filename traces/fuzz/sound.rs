@@ -1,10 +1,10 @@
 //! A sound text of every reader, to be spoilt: by the tests of this crate and by `cargo fuzz`.
 
 /// How many of the texts are traces; then come three clusters, a profile, a workload and two of faults.
-pub const N_TRACES: usize = 16;
+pub const N_TRACES: usize = 19;
 
 /// Names and texts.
-pub const SOUND: [(&str, &str); 23] = [
+pub const SOUND: [(&str, &str); 26] = [
     ("rota.csv", include_str!("seeds/rota.csv")),
     ("replay.trace", include_str!("seeds/replay.trace")),
     ("pollux.csv", include_str!("seeds/pollux.csv")),
@@ -14,6 +14,9 @@ pub const SOUND: [(&str, &str); 23] = [
     ("chronus.csv", include_str!("seeds/chronus.csv")),
     ("tiresias.csv", include_str!("seeds/tiresias.csv")),
     ("shockwave.trace", include_str!("seeds/shockwave.trace")),
+    ("gavel.trace", include_str!("seeds/gavel.trace")),
+    ("gavel-7.trace", include_str!("seeds/gavel-7.trace")),
+    ("sia.csv", include_str!("seeds/sia.csv")),
     ("helios.csv", include_str!("seeds/helios.csv")),
     ("acme.csv", include_str!("seeds/acme.csv")),
     ("pai.csv", include_str!("seeds/pai.csv")),

@@ -94,6 +94,9 @@ fn setup() -> &'static Setup {
     SETUP.get_or_init(|| Setup {
         cluster: cluster::load("small").expect("built in"),
         synergy: profile::load("synergy").expect("built in"),
-        elastic: profile::load("elasticflow-a100").expect("built in").on_any_gpu_type(),
+        elastic: profile::load("elasticflow-a100")
+            .expect("built in")
+            .and(&profile::load("pollux-t4").expect("built in"))
+            .on_any_gpu_type(),
     })
 }

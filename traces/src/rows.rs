@@ -22,8 +22,17 @@ pub enum BadRows {
     /// Stop at the first one.
     #[default]
     Refuse,
-    /// Leave them out and say which.
+    /// Leave them out and say which; a file of which no job is left is an error.
     Skip,
+    /// Leave them out and say which, were it all of them: for a check, which is to list them.
+    List,
+}
+
+impl BadRows {
+    /// Whether the rest is read.
+    pub(crate) fn are_left_out(self) -> bool {
+        self != BadRows::Refuse
+    }
 }
 
 /// A row that was left out because it made no sense.
@@ -241,7 +250,7 @@ fn hand_over(
 ) -> Result<(), InputError> {
     match row.check_width().and_then(|()| take(row)) {
         Ok(()) => Ok(()),
-        Err(reason) if mode == BadRows::Skip => {
+        Err(reason) if mode.are_left_out() => {
             dropped.push(DroppedRow { line: row.line, reason });
             Ok(())
         }

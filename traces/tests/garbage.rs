@@ -44,11 +44,20 @@ const NASTY: [&str; 24] = [
     "日本",
 ];
 
+/// Sound texts whose models are those of `elastic`.
+const MODELS_OF_ELASTIC: [&str; 4] = ["ef.csv", "gavel.trace", "gavel-7.trace", "sia.csv"];
+
+/// Profiles with curves for batch sizes, as ElasticFlow's, Gavel's and Sia's traces need them.
+fn elastic() -> profile::ProfileSet {
+    let [a100, t4] = ["elasticflow-a100", "pollux-t4"].map(|set| profile::load(set).expect("built in"));
+    a100.and(&t4).on_any_gpu_type()
+}
+
 fn read_everything(name: &str, text: &str) {
     let source = Source::new(name, text);
     let (cluster, synergy) =
         (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
-    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    let elastic = elastic();
     for bad_rows in [BadRows::Refuse, BadRows::Skip] {
         for profiles in [&synergy, &elastic] {
             let setting = Setting { bad_rows, ..Setting::new(&cluster, profiles) };
@@ -82,9 +91,9 @@ fn read_everything(name: &str, text: &str) {
 fn the_sound_texts_are_sound() {
     let (cluster, synergy) =
         (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
-    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    let elastic = elastic();
     for (name, text) in &SOUND[..N_TRACES] {
-        let profiles = if *name == "ef.csv" { &elastic } else { &synergy };
+        let profiles = if MODELS_OF_ELASTIC.contains(name) { &elastic } else { &synergy };
         format::read(&Source::new(*name, *text), None, &Setting::new(&cluster, profiles)).expect(name);
     }
     for (name, text) in &SOUND[N_TRACES..N_TRACES + 3] {
@@ -104,9 +113,10 @@ fn facts(jobs: &[Arc<JobSpec>]) -> Vec<JobSpec> {
 fn line_ends_marks_and_empty_lines_change_nothing_and_lines_are_counted_right() {
     let (cluster, synergy) =
         (cluster::load("small").expect("built in"), profile::load("synergy").expect("built in"));
-    let elastic = profile::load("elasticflow-a100").expect("built in").on_any_gpu_type();
+    let elastic = elastic();
     for (name, sound) in SOUND[..N_TRACES].iter().filter(|(name, _)| !name.ends_with(".json")) {
-        let setting = Setting::new(&cluster, if *name == "ef.csv" { &elastic } else { &synergy });
+        let profiles = if MODELS_OF_ELASTIC.contains(name) { &elastic } else { &synergy };
+        let setting = Setting::new(&cluster, profiles);
         let read = |text: &str| {
             let source = Source::from_bytes(*name, text.as_bytes().to_vec()).expect("text");
             format::read(&source, None, &setting)

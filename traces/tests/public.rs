@@ -101,7 +101,7 @@ fn expected(name: &str) -> Result<Option<u64>, &'static str> {
         ("shockwave/460_", Ok(Some(460))),
         ("shockwave/900_", Ok(Some(900))),
         ("sia/profiles/", Err("a profile of step times")),
-        ("sia/workloads/", Err("has no durations")),
+        ("sia/workloads/", Ok(None)),
         ("tiresias/60_job", Ok(Some(60))),
         ("tiresias/tf_job", Err("a name that no other job has")),
         ("tiresias/yarn-gput", Err("run times without arrivals")),
@@ -121,13 +121,15 @@ fn every_file_is_read_whole_or_refused_for_a_stated_reason() {
         .set;
     let (synergy, elasticflow) =
         (profile::load("synergy").expect("built in"), profile::load("elasticflow-a100").expect("built in"));
-    let (v100, a100, gavels) = (vast("V100"), vast("A100"), vast("v100"));
+    let pollux = profile::load("pollux-t4").expect("built in");
+    let (v100, a100, t4, gavels) = (vast("V100"), vast("A100"), vast("T4"), vast("v100"));
     let (mut n_files, mut wrong) = (0, Vec::new());
     for path in files(&folder) {
         let name = path.strip_prefix(&folder).expect("below it").display().to_string();
         let (cluster, profiles) = match name.split('/').next() {
             Some("elasticflow-itp" | "philly-elasticflow") => (&a100, &elasticflow),
             Some("philly-gavel-msr") => (&gavels, &gavel),
+            Some("sia") => (&t4, &pollux),
             _ => (&v100, &synergy),
         };
         match (read(&path, cluster, profiles), expected(&name)) {

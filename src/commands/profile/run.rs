@@ -349,6 +349,7 @@ fn write_results(
     });
     let entry = ProfileEntry {
         levels: levels.collect(),
+        trained: std::collections::BTreeMap::new(),
         measured: Some(measured),
         iteration_s: Some(rounded(1.0 / profile.base_rate)),
         profile: Arc::new(profile),

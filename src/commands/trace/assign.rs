@@ -9,7 +9,7 @@ use rota_traces::assign::{self, COLUMNS, Cells, ModelOnCluster};
 use rota_traces::format::{Setting, write_rota_remarked};
 use rota_traces::stats;
 
-use super::{Target, WriteArgs, resolve, write_workload};
+use super::{Target, WriteArgs, counted, resolve, write_workload};
 use crate::commands::inputs::Inputs;
 use crate::commands::run::parse_set;
 use rota_lab::report::grouped;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
         .context("which rules? `rota trace assign --list` shows those that come with Rota")?;
     let (file, text) = text_of(name)?;
     let write = &args.write;
-    let inputs = resolve(write.file.as_ref(), &write.inputs, true)?;
+    let inputs = resolve(write.file.as_ref(), &write.inputs)?;
     let [load] = inputs.loads.as_slice() else {
         bail!("--jobs-per-hour: a trace has one load, give one value")
     };
@@ -75,7 +75,7 @@ pub(super) fn run(args: &AssignArgs) -> Result<()> {
             match out {
                 Some(path) => {
                     replace_file(path, text.as_bytes())?;
-                    eprintln!("{} jobs written to {}", workload.jobs.len(), path.display());
+                    eprintln!("{} written to {}", counted(workload.jobs.len(), "job"), path.display());
                 }
                 None => print!("{text}"),
             }

@@ -10,7 +10,7 @@ use rota_traces::format::{Lines, write_chronus, write_rota};
 use rota_traces::repair;
 use rota_traces::source::Source;
 
-use super::resolve;
+use super::{counted, resolve_and_list};
 use crate::commands::inputs::{InputArgs, Inputs, Load};
 use rota_lab::report::grouped;
 use rota_lab::results::replace_file;
@@ -53,8 +53,7 @@ pub(crate) struct CheckArgs {
 /// Checks a trace.
 pub(super) fn run(args: &CheckArgs) -> Result<()> {
     // Rows that make no sense are findings too: all of them are wanted, not the first.
-    let inputs =
-        resolve(args.file.as_ref(), &InputArgs { skip_bad_rows: true, ..args.inputs.clone() }, false)?;
+    let inputs = resolve_and_list(args.file.as_ref(), &args.inputs)?;
     let load = inputs.loads.first().context("no workload")?;
     if let Some(path) = &args.names {
         check_names(&load.workload, path)?;
@@ -69,9 +68,9 @@ pub(super) fn run(args: &CheckArgs) -> Result<()> {
     }
     let worst = findings.iter().map(Finding::severity).max();
     match worst {
-        Some(Severity::Error) => bail!("{} has errors: {}", inputs.name, counted(&findings)),
+        Some(Severity::Error) => bail!("{} has errors: {}", inputs.name, by_severity(&findings)),
         Some(Severity::Warning) if args.strict => {
-            bail!("{} has warnings: {}", inputs.name, counted(&findings))
+            bail!("{} has warnings: {}", inputs.name, by_severity(&findings))
         }
         _ => Ok(()),
     }
@@ -108,14 +107,14 @@ fn print_text(findings: &[Finding], load: &Load, inputs: &Inputs) {
     if findings.len() > MOST_FINDINGS {
         println!("… and {} more; --json has all", grouped((findings.len() - MOST_FINDINGS) as u64));
     }
-    let jobs = grouped(load.workload.jobs.len() as u64);
-    println!("{} on {}: {jobs} jobs, {}", inputs.name, inputs.cluster.name, counted(findings));
+    let jobs = counted(load.workload.jobs.len(), "job");
+    println!("{} on {}: {jobs}, {}", inputs.name, inputs.cluster.name, by_severity(findings));
 }
 
-fn counted(findings: &[Finding]) -> String {
+fn by_severity(findings: &[Finding]) -> String {
     let count = |severity: Severity| {
         let n = findings.iter().filter(|finding| finding.severity() == severity).count();
-        format!("{} {}{}", grouped(n as u64), severity.name(), if n == 1 { "" } else { "s" })
+        counted(n, severity.name())
     };
     [Severity::Error, Severity::Warning, Severity::Note].map(count).join(", ")
 }
@@ -129,10 +128,10 @@ fn fix(path: &Path, load: &Load, inputs: &Inputs) -> Result<()> {
     replace_file(path, write_rota(&repaired.workload, &inputs.cluster).as_bytes())?;
     replace_file(&record, repair::record(&repaired.changes).as_bytes())?;
     eprintln!(
-        "{} jobs written to {}, {} changes to {}",
-        grouped(repaired.workload.jobs.len() as u64),
+        "{} written to {}, {} to {}",
+        counted(repaired.workload.jobs.len(), "job"),
         path.display(),
-        grouped(repaired.changes.len() as u64),
+        counted(repaired.changes.len(), "change"),
         record.display()
     );
     let left = check::check(&repaired.workload, &[], &Lines::default(), &inputs.cluster);

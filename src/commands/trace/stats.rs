@@ -44,7 +44,7 @@ pub(crate) struct StatsArgs {
 
 /// Looks at a trace, or at two.
 pub(super) fn run(args: &StatsArgs) -> Result<()> {
-    let first = resolve(args.file.as_ref(), &args.inputs, true)?;
+    let first = resolve(args.file.as_ref(), &args.inputs)?;
     let second = args.against.as_ref().map(|file| against(file, args, &first)).transpose()?;
     let mut shown = vec![looked_at(&first)?];
     shown.extend(second.as_ref().map(looked_at).transpose()?);
@@ -91,7 +91,7 @@ fn against(file: &PathBuf, args: &StatsArgs, first: &Inputs) -> Result<Inputs> {
         workload: None,
         ..args.inputs.clone()
     };
-    resolve(Some(file), &inputs, true).with_context(|| format!("--against {}", file.display()))
+    resolve(Some(file), &inputs).with_context(|| format!("--against {}", file.display()))
 }
 
 fn looked_at(inputs: &Inputs) -> Result<TraceShown> {

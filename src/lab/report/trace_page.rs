@@ -81,8 +81,11 @@ fn arrivals(traces: &[TraceShown]) -> Vec<Figure> {
         traces.iter().filter(|trace| !trace.look.has_dates).map(|trace| trace.name.as_str()).collect();
     let caption = match undated.as_slice() {
         [] => "By the clock of the log.".to_owned(),
+        [name] => format!(
+            "{name} has no dates: its hours and days count from the first arrival, which is put on a Monday at 0:00."
+        ),
         names => format!(
-            "{} has no dates: its hours and days count from the first arrival, which is put on a Monday at 0:00.",
+            "{} have no dates: their hours and days count from the first arrival, which is put on a Monday at 0:00.",
             names.join(" and ")
         ),
     };

@@ -26,8 +26,9 @@ pub use law::Law;
 pub use table::write as write_table;
 
 /// The built-in fault files: name and text.
-pub const BUILT_IN: [(&str, &str); 2] = [
+pub const BUILT_IN: [(&str, &str); 3] = [
     ("philly", include_str!("../../../configs/faults/philly.toml")),
+    ("philly-jobs", include_str!("../../../configs/faults/philly-jobs.toml")),
     ("fleet", include_str!("../../../configs/faults/fleet.toml")),
 ];
 
@@ -165,9 +166,18 @@ mod tests {
             for (name, _) in BUILT_IN {
                 let plan = FaultPlan::load(name, &cluster).expect(name);
                 let faults = plan.faults(&cluster, Time(1_000 * 86_400_000_000), 1).expect(name);
-                assert!(!faults.is_empty(), "{name}");
+                assert!(!faults.is_empty() || plan.ends.is_some(), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn the_same_jobs_do_not_pass_with_and_without_failures_of_nodes() {
+        let cluster = crate::cluster::load("philly").expect("built in");
+        let [with, without] =
+            ["philly", "philly-jobs"].map(|name| FaultPlan::load(name, &cluster).expect(name));
+        assert_eq!(with.ends, without.ends);
+        assert!(without.causes.is_empty() && without.ends.is_some());
     }
 
     #[test]
@@ -176,7 +186,7 @@ mod tests {
         let error = FaultPlan::load("phily", &cluster).expect_err("typo").to_string();
         assert_eq!(
             error,
-            "faults: got \"phily\", expected a fault file or one of the built-in ones philly, fleet"
+            "faults: got \"phily\", expected a fault file or one of the built-in ones philly, philly-jobs, fleet"
         );
     }
 }

@@ -20,6 +20,7 @@ impl Home {
     pub const DEFAULT: Home = Home { cluster: "default", profiles: "synergy" };
     const A100: Home = Home { cluster: "a100", profiles: "elasticflow-a100" };
     const T4: Home = Home { cluster: "t4", profiles: "elasticflow-t4" };
+    const POLLUX: Home = Home { cluster: "t4", profiles: "pollux-t4" };
 }
 
 /// The home of a trace. ElasticFlow's tables name models that were measured on A100 GPUs or on T4s: the set that knows
@@ -27,6 +28,7 @@ impl Home {
 pub fn home(source: &Source, format: Option<Format>) -> Result<Home, InputError> {
     match format.map_or_else(|| detect(source), Ok)? {
         Format::Itp => Ok(Home::A100),
+        Format::Sia => Ok(Home::POLLUX),
         Format::Elasticflow if knows_all(&profile::load(Home::T4.profiles)?, source)? => Ok(Home::T4),
         Format::Elasticflow => Ok(Home::A100),
         _ => Ok(Home::DEFAULT),
@@ -66,6 +68,7 @@ mod tests {
             Home::A100
         );
         assert_eq!(home_of("job_id,submission_time,duration,num_gpu\na,5,6000,1\n"), Home::A100);
+        assert_eq!(home_of("name,time,application,num_replicas,batch_size\n"), Home::POLLUX);
         assert_eq!(home_of("job_id,arrival_s,gpus,iterations\na,0,1,10\n"), Home::DEFAULT);
     }
 }

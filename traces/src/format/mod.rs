@@ -222,7 +222,8 @@ impl Format {
     pub(crate) fn read(self, source: &Source, setting: &Setting<'_>) -> Result<Imported, InputError> {
         let entry = self.entry().ok_or_else(|| InputError::problem(&source.name, "has no reader"))?;
         let imported = (entry.read)(source, setting)?;
-        match imported.workload.jobs.is_empty() {
+        let is_listed = setting.bad_rows == BadRows::List && !imported.dropped.is_empty();
+        match imported.workload.jobs.is_empty() && !is_listed {
             true => Err(imported.nothing_left(&source.name)),
             false => Ok(imported),
         }

@@ -1,14 +1,14 @@
 //! Model names of traces, looked up in the profile set.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rota_core::job::JobSpec;
 use rota_core::profile::Profile;
 
 use super::Setting;
 use crate::error::InputError;
-use crate::profile::ProfileEntry;
+use crate::profile::{self, ProfileEntry};
 use crate::rows::Row;
 use crate::speeds::Speeds;
 
@@ -31,8 +31,10 @@ impl<'s> Models<'s> {
     /// The model named in a cell.
     pub(crate) fn find(&self, row: &Row<'_>, column: usize) -> Result<&'s ProfileEntry, InputError> {
         let profiles = self.setting.profiles;
-        profiles.entry(row.text(column)).ok_or_else(|| {
-            row.expected(column, format!("a model of {}: {}", profiles.name, profiles.names()))
+        let name = row.text(column);
+        profiles.entry(name).ok_or_else(|| {
+            let what = format!("a model of {}: {}{}", profiles.name, profiles.names(), elsewhere(name));
+            row.expected(column, what)
         })
     }
 
@@ -52,9 +54,10 @@ impl<'s> Models<'s> {
             _ => {
                 let profiles = self.setting.profiles;
                 let what = format!(
-                    "a model of {}: {}; or plain:{name}, a model without a profile, which takes its duration whatever it gets",
+                    "a model of {}: {}{}; or plain:{name}, a model without a profile, which takes its duration whatever it gets",
                     profiles.name,
-                    profiles.names()
+                    profiles.names(),
+                    elsewhere(name)
                 );
                 Err(row.expected(column, what))
             }
@@ -116,5 +119,25 @@ impl<'s> Models<'s> {
         let what =
             format!("a batch size of {} that was measured on {gpu_type}: {batches}", spec.profile.name);
         Err(row.expected(column, what))
+    }
+}
+
+/// The built-in sets that have a model, by its name.
+static BUILT_IN_MODELS: LazyLock<BTreeMap<String, Vec<&str>>> = LazyLock::new(|| {
+    let mut sets: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, _) in profile::BUILT_IN {
+        let set = profile::load(name).ok();
+        for entry in set.iter().flat_map(profile::ProfileSet::entries) {
+            sets.entry(entry.profile.name.clone()).or_default().push(name);
+        }
+    }
+    sets
+});
+
+/// Where else a model is known, for messages.
+fn elsewhere(model: &str) -> String {
+    match BUILT_IN_MODELS.get(model) {
+        None => String::new(),
+        Some(sets) => format!(" (--profiles {} has {model})", sets.join(" or ")),
     }
 }

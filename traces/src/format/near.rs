@@ -29,6 +29,8 @@ const SYNONYMS: [(&str, &[&str]); 7] = [
             "gpu",
             "num_gpu",
             "num_gpus",
+            "ngpu",
+            "n_gpu",
             "gpu_num",
             "n_gpus",
             "ngpus",

@@ -75,7 +75,7 @@ pub fn read(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputErr
     for (index, entry) in entries.iter().enumerate() {
         match timed(source, index, entry) {
             Ok((submitted_s, job)) => jobs.push((index as u64 + 1, submitted_s, job)),
-            Err(reason) if setting.bad_rows == BadRows::Skip => {
+            Err(reason) if setting.bad_rows.are_left_out() => {
                 imported.dropped.push(DroppedRow { line: index as u64 + 1, reason });
             }
             Err(reason) => return Err(reason),
@@ -109,7 +109,7 @@ fn entries<'t>(source: &'t Source, mode: BadRows) -> Result<Vec<Entry<'t>>, Inpu
         InputError::expected(&source.name, what).at_line(e.line() as u64).at_column(e.column() as u64)
     };
     match mode {
-        BadRows::Skip => serde_json::from_str(&source.text).map_err(wrong),
+        BadRows::Skip | BadRows::List => serde_json::from_str(&source.text).map_err(wrong),
         BadRows::Refuse => {
             let jobs: Vec<LoggedJob<'_>> = serde_json::from_str(&source.text).map_err(wrong)?;
             Ok(jobs.into_iter().map(Entry::Job).collect())

@@ -22,7 +22,7 @@ use super::accounts::{Account, Accounts, end_in_slurm};
 use super::{Head, Imported, Setting};
 use crate::dates;
 use crate::error::InputError;
-use crate::rows::{BadRows, DroppedRow, Row, Rows, UniqueNames};
+use crate::rows::{DroppedRow, Row, Rows, UniqueNames};
 use crate::source::Source;
 
 /// Rows between bars with `JobID` and `Submit`, or an object with `jobs`.
@@ -123,7 +123,7 @@ fn read_json(source: &Source, setting: &Setting<'_>) -> Result<Imported, InputEr
         let line = index as u64 + 1;
         match add_json(source, job, line, &mut names, &mut accounts) {
             Ok(()) => {}
-            Err(reason) if setting.bad_rows == BadRows::Skip => dropped.push(DroppedRow { line, reason }),
+            Err(reason) if setting.bad_rows.are_left_out() => dropped.push(DroppedRow { line, reason }),
             Err(reason) => return Err(reason),
         }
     }

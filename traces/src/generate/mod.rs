@@ -3,6 +3,7 @@
 mod arrivals;
 mod artifact;
 mod data;
+mod deck;
 pub(crate) mod draws;
 pub(crate) mod elasticflow;
 mod file;

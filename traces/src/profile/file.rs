@@ -88,6 +88,7 @@ struct Scale {
     gpu_type: String,
     batch: u32,
     max_gpus: Option<u32>,
+    iterations: Option<u64>,
     points: Vec<(u32, f64)>,
 }
 
@@ -137,6 +138,7 @@ fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<Profil
         let most = written.max_gpus?;
         Some((curve.batch, curve.points.iter().map(|p| p.0).filter(|g| *g <= most).collect()))
     });
+    let trained = entry.scale.iter().filter_map(|scale| Some((scale.batch, scale.iterations?))).collect();
     let demand = Host::from_units(entry.demand.cpus, 0.0, 0.0);
     let profile = Profile {
         name: entry.name.clone(),
@@ -159,6 +161,7 @@ fn profile_entry(file: &File, entry: &Entry, wrong: &Wrong<'_>) -> Result<Profil
         iteration_s: entry.iteration_s,
         ideal_speedup: entry.ideal_speedup,
         levels: levels.collect(),
+        trained,
         is_drawn: entry.drawn,
         measured: entry.measured.clone(),
     })
@@ -192,6 +195,9 @@ fn scale_curve(scale: &Scale, wrong: &Wrong<'_>) -> Result<ScaleCurve, InputErro
     if scale.points.is_empty() || !ascends || !is_sound {
         let what = "points [GPUs, iterations per second] with ascending GPUs and positive rates";
         return Err(wrong("scale", what, Some(format!("{:?}", scale.points))));
+    }
+    if scale.iterations == Some(0) {
+        return Err(wrong("iterations", "a whole number greater than 0", Some("0".to_owned())));
     }
     Ok(ScaleCurve { gpu_type: scale.gpu_type.clone(), batch: scale.batch, points: scale.points.clone() })
 }
@@ -257,6 +263,10 @@ mod tests {
             (
                 format!("{head}[[profile.scale]]\nbatch = 1\npoints = [[2, 1.0], [1, 1.0]]\n"),
                 "p.toml, scale of model m: got \"[(2, 1.0), (1, 1.0)]\", expected points [GPUs, iterations per second] with ascending GPUs and positive rates",
+            ),
+            (
+                format!("{head}[[profile.scale]]\nbatch = 1\niterations = 0\npoints = [[1, 1.0]]\n"),
+                "p.toml, iterations of model m: got \"0\", expected a whole number greater than 0",
             ),
             (
                 format!("{head}iteration_s = 1.0\n[[profile]]\nname = \"m\"\n"),

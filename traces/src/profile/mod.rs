@@ -21,13 +21,14 @@ pub use measured::{Measured, MeasuredChange, MeasuredPoint};
 pub use write::write;
 
 /// The built-in profile sets: name and file, in the order they are listed to people.
-pub const BUILT_IN: [(&str, &str); 6] = [
+pub const BUILT_IN: [(&str, &str); 7] = [
     ("synergy", include_str!("../../../configs/profiles/synergy.toml")),
     ("synergy-cpu4", include_str!("../../../configs/profiles/synergy-cpu4.toml")),
     ("synergy-cpu5", include_str!("../../../configs/profiles/synergy-cpu5.toml")),
     ("synergy-cpu6", include_str!("../../../configs/profiles/synergy-cpu6.toml")),
     ("elasticflow-a100", include_str!("../../../configs/profiles/elasticflow-a100.toml")),
     ("elasticflow-t4", include_str!("../../../configs/profiles/elasticflow-t4.toml")),
+    ("pollux-t4", include_str!("../../../configs/profiles/pollux-t4.toml")),
 ];
 
 /// Models by name, in the order of their file.
@@ -51,6 +52,8 @@ pub struct ProfileEntry {
     pub ideal_speedup: Option<f64>,
     /// GPU counts an elastic job may run with, by batch size; empty when jobs of this model are not elastic.
     pub levels: BTreeMap<u32, Vec<u32>>,
+    /// After how many iterations it is trained, by batch size, where that is known.
+    pub trained: BTreeMap<u32, u64>,
     /// Whether workloads that draw models draw this one.
     pub is_drawn: bool,
     /// How it was measured, where that is known.
@@ -75,6 +78,7 @@ impl ProfileEntry {
             profile: Arc::new(profile),
             ideal_speedup: None,
             levels: BTreeMap::new(),
+            trained: BTreeMap::new(),
             is_drawn: true,
             measured: None,
         }
@@ -163,6 +167,9 @@ impl ProfileSet {
             match self.by_name.get(&theirs.profile.name).and_then(|index| self.entries.get_mut(*index)) {
                 Some(ours) => {
                     Arc::make_mut(&mut ours.profile).scale.extend(theirs.profile.scale.iter().cloned());
+                    for (batch, iterations) in &theirs.trained {
+                        ours.trained.entry(*batch).or_insert(*iterations);
+                    }
                     for (batch, levels) in &theirs.levels {
                         ours.levels.entry(*batch).or_insert_with(|| levels.clone());
                     }

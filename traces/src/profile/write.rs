@@ -56,6 +56,9 @@ fn write_entry(text: &mut String, entry: &ProfileEntry) {
             line(text, "gpu_type", &quoted(&curve.gpu_type));
         }
         line(text, "batch", &curve.batch.to_string());
+        if let Some(iterations) = entry.trained.get(&curve.batch) {
+            line(text, "iterations", &iterations.to_string());
+        }
         if let Some(most) = entry.levels.get(&curve.batch).and_then(|levels| levels.last()) {
             line(text, "max_gpus", &most.to_string());
         }
