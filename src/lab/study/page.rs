@@ -15,6 +15,8 @@ use crate::results::replace_file;
 
 /// Runs that the page lists; all are in the tables.
 const MAX_RUNS: usize = 2_000;
+/// Comparisons that the page lists; all are in the tables.
+const MAX_PAIRS: usize = 2_000;
 
 /// Writes `report.html`, and each figure into `plots/`.
 pub(super) fn write(
@@ -98,9 +100,12 @@ fn comparisons(pairs: &[Pair]) -> Markup {
             pair.comparison.n_smaller.to_string(),
         ]
     };
-    let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = pairs.iter().take(MAX_PAIRS).map(row).collect();
     let content = html! {
         @if let [first, ..] = pairs { p { "For example: " (sentence(first, pairs).trim_start()) "." } }
+        @if pairs.len() > MAX_PAIRS {
+            p { "The first " (with_thousands(MAX_PAIRS as f64)) " of " (with_thousands(pairs.len() as f64)) " comparisons; all are in pairs.csv and pairs.parquet." }
+        }
         (html::tall_table(&html::columns(headings, 4), &plain(rows)))
     };
     html::foldable("Compared on the same seeds", true, &content)
