@@ -106,7 +106,7 @@ pub(crate) struct SubmitArgs {
     /// 130 if it was cancelled, 125 if it did not run
     #[arg(short, long)]
     pub wait: bool,
-    /// The program and its arguments
+    /// The program and its arguments [default: those of the job file; none with --emulate]
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
