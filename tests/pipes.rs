@@ -64,7 +64,7 @@ fn a_trace_is_read_from_standard_input_in_any_format() {
                   a 5 100 resnet50 900 64 2 50\n";
     let elasticflow = said(&fed("trace stats -", blanks.as_bytes()));
     assert!(
-        elasticflow.starts_with("standard input: 1 jobs") && elasticflow.contains("resnet50"),
+        elasticflow.starts_with("standard input: 1 job over") && elasticflow.contains("resnet50"),
         "{elasticflow}"
     );
 }

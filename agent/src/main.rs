@@ -1,5 +1,6 @@
 //! The agent's command line.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ struct Arguments {
 #[derive(clap::Args)]
 struct Serve {
     /// A TOML file with these options as keys, such as `gpus = "0-3"`; options on the command line take precedence
+    /// [default: none]
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
     /// Which lines to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
@@ -128,6 +130,9 @@ fn serve(serve: Serve) -> anyhow::Result<()> {
     logged(serve.log.clone(), || runtime.block_on(daemon::run(serve.into())))
 }
 
+/// What a shell reports for a process that SIGPIPE ended.
+const NOT_READ: u8 = 141;
+
 /// Succeeds when nothing is bad.
 fn check(serve: Serve, json: bool) -> ExitCode {
     let mut options = DaemonOptions::from(serve);
@@ -140,10 +145,13 @@ fn check(serve: Serve, json: bool) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if json {
-        println!("{}", serde_json::json!({ "format": 1, "verdicts": verdicts }));
-    } else {
-        verdicts.iter().for_each(|verdict| println!("{verdict}"));
+    let text = match json {
+        true => format!("{}\n", serde_json::json!({ "format": 1, "verdicts": verdicts })),
+        false => verdicts.iter().map(|verdict| format!("{verdict}\n")).collect(),
+    };
+    // A reader that has seen enough, as in `rota-agent check | head`, is no reason to panic, as `println!` would.
+    if std::io::stdout().write_all(text.as_bytes()).is_err() {
+        return ExitCode::from(NOT_READ);
     }
     let is_bad = verdicts.iter().any(|verdict| verdict.status == Status::Bad);
     if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }

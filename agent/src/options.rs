@@ -28,19 +28,19 @@ pub struct NodeOptions {
     /// Memory given to jobs, such as 500GB [default: all]
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<Bytes>,
-    /// Storage rate given to jobs, such as 500MB/s; jobs and the policy know it, nothing enforces it
+    /// Storage rate given to jobs, such as 500MB/s; jobs and the policy know it, nothing enforces it [default: none]
     #[arg(long, value_name = "RATE")]
     pub storage: Option<BytesPerSecond>,
     /// The type of GPU, as profiles and policies name it [default: the driver's name for it; V100 when emulated]
     #[arg(long, value_name = "NAME")]
     pub gpu_type: Option<String>,
-    /// Emulate this many GPUs
+    /// Emulate this many GPUs [default: none: the machine's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub emulate_gpus: Option<u32>,
     /// Memory of each emulated GPU [default: 32GB]
     #[arg(long, value_name = "BYTES", requires = "emulate_gpus")]
     pub gpu_memory: Option<Bytes>,
-    /// Emulate this many CPUs; jobs are then not bound to CPUs, and nothing is limited
+    /// Emulate this many CPUs; jobs are then not bound to CPUs, and nothing is limited [default: none: the machine's own]
     #[arg(long, value_name = "N", requires = "emulate_gpus", value_parser = n_cpus)]
     pub emulate_cpus: Option<f64>,
     /// How often the health of GPUs is checked
@@ -49,13 +49,13 @@ pub struct NodeOptions {
     /// The rack or switch of this node
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub rack: u32,
-    /// Synergy's machine list: a line for each server, ip,port,first GPU,first CPU,NUMA
+    /// Synergy's machine list: a line for each server, ip,port,first GPU,first CPU,NUMA [default: none]
     #[arg(long, value_name = "FILE", requires = "machine")]
     pub machines: Option<PathBuf>,
-    /// Which line of the machine list this server is, from 0
+    /// Which line of the machine list this server is, from 0 [default: none]
     #[arg(long, value_name = "N", requires = "machines")]
     pub machine: Option<u32>,
-    /// The cluster file the machine list is for: it must have as many servers
+    /// The cluster file the machine list is for: it must have as many servers [default: none]
     #[arg(long, value_name = "FILE", requires = "machines")]
     pub cluster: Option<PathBuf>,
     /// GPUs below this number are left to other programs; set by the machine list.
@@ -141,7 +141,7 @@ pub struct LaunchOptions {
     /// client at start (its --gpus, else CDI, else device files)
     #[arg(long, value_name = "OPTIONS", default_value = "auto", allow_hyphen_values = true)]
     pub container_gpu_flag: String,
-    /// Another option for every container
+    /// Another option for every container [default: none]
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub container_option: Vec<String>,
     /// Where other nodes reach this one [default: its host name]
@@ -188,13 +188,14 @@ pub enum LimitOption {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "The head")]
 pub struct HeadOptions {
-    /// The head, as host:port
+    /// The head, as host:port; it must be given here or in --settings [default: none]
     #[arg(long, value_name = "HOST:PORT")]
     pub head: Option<String>,
     /// The folder with this agent's certificate and key, as `rota pki issue` wrote it
     #[arg(long, value_name = "DIR", default_value = "/etc/rota/agent")]
     pub identity: PathBuf,
-    /// A one-time token of `rota pki token`: if --identity has no certificate yet, the agent gets one with it
+    /// A one-time token of `rota pki token`: if --identity has no certificate yet, the agent gets one with it [default:
+    /// none]
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
     /// The longest wait between two attempts to reach the head

@@ -242,9 +242,10 @@ fn containers(program: &PathBuf, with_docker: &[Verdict]) -> Finding {
     client(of(with_docker), || of(&verdicts(program, "podman")))
 }
 
-/// The first client that answers. One that gives GPUs in a roundabout way is a warning of the agent's, and answers.
+/// The first client that answers. One that gives GPUs in a roundabout way is a warning of the agent's, and answers; one that does
+/// not work is a warning too, since jobs run as processes without it, so what was found has to say which it is.
 fn client(docker: Option<Verdict>, podman: impl FnOnce() -> Option<Verdict>) -> Finding {
-    let answers = |verdict: &Verdict| verdict.status != "bad";
+    let answers = |verdict: &Verdict| verdict.status == "good" || verdict.found.contains("` answers");
     let found =
         |verdict: Verdict| Finding { advice: verdict.advice, ..Finding::good("containers", verdict.found) };
     if let Some(docker) = docker.clone().filter(answers) {
@@ -339,14 +340,17 @@ mod tests {
 
     #[test]
     fn a_container_client_that_answers_is_good_even_if_its_gpus_need_advice() {
-        let podman =
-            client(verdict("bad", "docker is not installed"), || verdict("warning", "podman answers"));
-        assert_eq!((podman.state, podman.found.as_str()), (State::Good, "podman answers"));
-        assert_eq!(podman.advice, "do this");
-        let none = client(verdict("bad", "no docker"), || verdict("bad", "no podman"));
-        assert_eq!((none.state, none.found.as_str()), (State::Absent, "no docker; no podman"));
-        let docker = client(verdict("good", "docker answers"), || panic!("podman is not asked"));
-        assert_eq!((docker.state, docker.found.as_str()), (State::Good, "docker answers"));
+        let (docker, podman) =
+            ("`docker` does not work: no daemon", "`podman` answers; GPUs are device files");
+        let found = client(verdict("warning", docker), || verdict("warning", podman));
+        assert_eq!((found.state, found.found.as_str()), (State::Good, podman));
+        assert_eq!(found.advice, "do this");
+        let none =
+            client(verdict("warning", docker), || verdict("warning", "`podman` cannot be run: no file"));
+        assert_eq!(none.state, State::Absent);
+        assert_eq!(none.found, format!("{docker}; `podman` cannot be run: no file"));
+        let docker = client(verdict("good", "`docker` answers"), || panic!("podman is not asked"));
+        assert_eq!((docker.state, docker.found.as_str()), (State::Good, "`docker` answers"));
     }
 
     #[test]

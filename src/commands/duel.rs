@@ -27,7 +27,7 @@ pub(crate) struct DuelArgs {
     /// Policy to compare it with: greedy, opt, las+proportional, ./mine.rhai, … [default: none, with --property]
     #[arg(long, value_name = "Q", required_unless_present = "property", conflicts_with = "property")]
     pub against: Option<String>,
-    /// Search for violations of a property instead: one of those below, or `all`
+    /// Search for violations of a property instead: one of those below, or `all` [default: none]
     #[arg(long, value_name = "NAME")]
     pub property: Vec<String>,
     /// Orders to use in turn where neither side names one
@@ -36,10 +36,10 @@ pub(crate) struct DuelArgs {
     /// Parts added to both sides, e.g. `--with tune+consolidate` [default: none]
     #[arg(long, value_name = "PARTS")]
     pub with: Option<String>,
-    /// Set a parameter of P
+    /// Set a parameter of P [default: as the scripts say]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Set a parameter of Q
+    /// Set a parameter of Q [default: as the scripts say]
     #[arg(long = "set-against", value_name = "KEY=VALUE", requires = "against")]
     pub set_against: Vec<String>,
 

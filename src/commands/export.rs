@@ -41,11 +41,14 @@ pub(crate) struct ExportArgs {
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Replace logs of another result in that folder
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 /// Writes the logs and names them.
 pub(crate) fn run(args: &ExportArgs) -> Result<()> {
-    for file in export(&Results::read(&args.result)?, args.system.into(), &args.out)? {
+    for file in export(&Results::read(&args.result)?, args.system.into(), &args.out, args.overwrite)? {
         println!("{}", file.display());
     }
     Ok(())

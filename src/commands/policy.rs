@@ -69,7 +69,7 @@ pub(crate) enum PolicyCommand {
         /// Policy, such as las+tune or ./mine.rhai+tune
         #[arg(value_name = "P")]
         policy: String,
-        /// Set a parameter of the policy
+        /// Set a parameter of the policy [default: as the scripts say]
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
     },

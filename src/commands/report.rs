@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
     pub plot: bool,
     #[command(flatten)]
     pub plots: PlotArgs,
-    /// Also print results by GPUs asked for, by model or by tenant
+    /// Also print results by GPUs asked for, by model or by tenant [default: not shown]
     #[arg(long, value_name = "gpus|model|tenant", value_delimiter = ',')]
     pub by: Vec<By>,
 }

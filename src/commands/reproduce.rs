@@ -47,12 +47,13 @@ pub(crate) enum ReproduceCommand {
 pub(crate) struct HowArgs {
     #[command(flatten)]
     pub form: FormArgs,
-    /// Set a parameter of the figure's study, as in `--set seeds=5`
+    /// Set a parameter of the figure's study, as in `--set seeds=5` [default: as the script says]
     ///
     /// `compat=artifact` runs the original's rules only, `compat=none` the shipped policies only.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// The original's rules with these of its defects only; `none` fixes all of them (`rota simulate --defect list`)
+    /// [default: all]
     ///
     /// Without it the original is run as it is, and for most figures a table shows what each defect alone changes.
     #[arg(long = "defect", value_name = "NAME", value_delimiter = ',')]

@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     /// Policy: parts joined by `+`, each the name of a shipped script or a path; several policies are separated by commas
     #[arg(short, long = "policy", value_name = "P", value_delimiter = ',', help_heading = "Policies", long_help = policy_help())]
     pub policies: Vec<String>,
-    /// Set a parameter of every policy that has it (`rota policy show --about P` lists them), or `compat=artifact`
+    /// Set a parameter of every policy that has it (`rota policy show --about P` lists them), or `compat=artifact` [default: as the scripts say]
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Policies")]
     pub set: Vec<String>,
     /// With compat=artifact, the defects that the original program keeps; all others are fixed [default: all]
@@ -79,7 +79,7 @@ pub(crate) struct RunArgs {
     /// Do not preempt a job that has run for less than this [default: 0]
     #[arg(long, value_name = "TIME", value_parser = Span::parse, help_heading = "Rounds and guards")]
     pub min_run: Option<Span>,
-    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32` [default: no limit]
     #[arg(long, value_name = "TENANT=GPUS", help_heading = "Rounds and guards")]
     pub quota: Vec<String>,
     /// Mean time between failures of a node [default: nodes do not fail]
@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
     pub plot: bool,
     #[command(flatten)]
     pub plots: PlotArgs,
-    /// Also show results by GPUs asked for, by model or by tenant
+    /// Also show results by GPUs asked for, by model or by tenant [default: not shown]
     #[arg(long, value_name = "gpus|model|tenant", value_delimiter = ',', help_heading = "Output")]
     pub by: Vec<By>,
     /// Record which job ran on which GPUs even in runs of more than 20,000 jobs

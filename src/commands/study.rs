@@ -68,7 +68,7 @@ pub(crate) struct BatchArgs {
     /// A small form, as the script understands it
     #[arg(long)]
     pub quick: bool,
-    /// Set a parameter of the study
+    /// Set a parameter of the study [default: as the script says]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Runs at a time [default: one for each core]
@@ -95,7 +95,7 @@ pub(crate) struct PartsArgs {
     /// Tasks, each of which runs its share
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub shards: u32,
-    /// An option for sbatch, as in `--slurm-option=--partition=cpu`; may be given several times
+    /// An option for sbatch, as in `--slurm-option=--partition=cpu`; may be given several times [default: none]
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub slurm_option: Vec<String>,
     /// How long a task is thought to run, for the policy of a live Rota cluster

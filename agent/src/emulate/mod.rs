@@ -27,7 +27,8 @@ pub const CHECKPOINT_FILE: &str = "emulated.json";
 /// Speed, length and costs of an emulated job.
 #[derive(Args, Clone, Debug)]
 pub struct EmulateOptions {
-    /// The profile the speed is taken from: a file, or a built-in set such as synergy or elasticflow-a100
+    /// The profile the speed is taken from: a file, or a built-in set such as synergy or elasticflow-a100 [default: none,
+    /// with --rate]
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "rate")]
     pub profile: Option<String>,
     /// The model in the profile file [default: the only one]
@@ -36,7 +37,7 @@ pub struct EmulateOptions {
     /// The global batch size [default: the profile's]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub batch: u32,
-    /// Iterations per second, instead of a profile
+    /// Iterations per second, instead of a profile [default: as the profile says]
     #[arg(long, value_name = "NUMBER", conflicts_with = "profile", value_parser = positive)]
     pub rate: Option<f64>,
     /// Iterations to do in all, those of earlier launches included [default: ROTA_ITERATIONS]

@@ -95,7 +95,7 @@ fn every_command_option_and_argument_has_a_text_that_reads_well() {
 fn every_option_says_what_holds_without_it() {
     let mut faults = Vec::new();
     walk_arguments(&mut |name, arg| {
-        let is_single = matches!(arg.get_action(), ArgAction::Set);
+        let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
         let has_own = !arg.get_default_values().is_empty() && !arg.is_hide_default_value_set();
         let long = arg.get_long_help().map(ToString::to_string);
         let texts = [Some(text_of(arg)), long];
@@ -107,7 +107,7 @@ fn every_option_says_what_holds_without_it() {
         match (has_own, n_told) {
             (true, 0) => {}
             (true, _) => faults.push(format!("{name}: two defaults")),
-            (false, n) if n == n_texts || arg.is_required_set() || !is_single => {}
+            (false, n) if n == n_texts || arg.is_required_set() || !takes_value => {}
             (false, _) => faults.push(format!("{name}: no default is told: {}", text_of(arg))),
         }
     });

@@ -44,7 +44,8 @@ impl JobRange {
 pub(crate) struct SelectionArgs {
     #[command(flatten)]
     pub head: HeadArgs,
-    /// Numbers of the jobs, and ranges such as 5-9, of which jobs that have ended are left out
+    /// Numbers of the jobs, and ranges such as 5-9, of which jobs that have ended are left out [default:
+    /// none]
     #[arg(value_name = "JOB", value_delimiter = ',', required_unless_present_any = ["array", "name", "user"])]
     pub jobs: Vec<JobRange>,
     /// All jobs that were submitted together with this one [default: none]

@@ -83,7 +83,7 @@ pub(crate) struct HeadRunArgs {
     /// and up to two for `rota whatif`
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value = "4GB")]
     pub policy_memory: u64,
-    /// Set a parameter of the policy
+    /// Set a parameter of the policy [default: as the scripts say]
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
     /// Profiles of the models that jobs may name: a file or a built-in set
@@ -119,7 +119,7 @@ pub(crate) struct HeadRunArgs {
     /// Do not preempt a job that has run for less than this; a round that is held early preempts no job younger than a round
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "0")]
     pub min_run: Span,
-    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; a job without a tenant counts for its user's name
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; a job without a tenant counts for its user's name [default: no limit]
     #[arg(long, value_name = "TENANT=GPUS", value_parser = parse_quota)]
     pub quota: Vec<(String, u32)>,
     /// Copy checkpoints to the node that a job moves to, instead of expecting the agents' --checkpoint-dir to be a shared folder

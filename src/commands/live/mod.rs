@@ -152,7 +152,7 @@ pub(crate) struct PolicyArgs {
     /// Policy, such as las+tune or ./mine.rhai+tune
     #[arg(short, long, value_name = "P")]
     pub policy: String,
-    /// Set a parameter of the policy
+    /// Set a parameter of the policy [default: as the scripts say]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }

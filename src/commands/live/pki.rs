@@ -72,10 +72,10 @@ pub(crate) enum PkiCommand {
 /// For whom.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WhoArgs {
-    /// Names of agents, separated by commas
+    /// Names of agents, separated by commas [default: none]
     #[arg(long = "agent", value_name = "NAME", value_delimiter = ',')]
     agents: Vec<String>,
-    /// Names of users, separated by commas
+    /// Names of users, separated by commas [default: none]
     #[arg(long = "user", value_name = "NAME", value_delimiter = ',')]
     users: Vec<String>,
     /// For the head instead

@@ -22,7 +22,7 @@ pub(crate) struct ReplayArgs {
     /// Policy to ask [default: the one that decided]
     #[arg(short, long, value_name = "P")]
     pub policy: Option<String>,
-    /// Set a parameter of the policy
+    /// Set a parameter of the policy [default: as the scripts say]
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "policy")]
     pub set: Vec<String>,
     /// Also write the submitted jobs as a trace, for `rota simulate` and `rota deploy` [default: not written]

@@ -33,7 +33,7 @@ pub(crate) struct SubmitArgs {
     /// Number of GPUs [default: the first of --levels, else 1]
     #[arg(short, long, value_name = "N")]
     pub gpus: Option<u32>,
-    /// GPU counts with which an elastic job can run, such as 1,2,4
+    /// GPU counts with which an elastic job can run, such as 1,2,4 [default: that of --gpus]
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     pub levels: Vec<u32>,
     /// Model, by its name in the head's profiles [default: none]
@@ -77,7 +77,7 @@ pub(crate) struct SubmitArgs {
     /// Emulate the job: sleep for as long as the model's profile says, without a program
     #[arg(long)]
     pub emulate: bool,
-    /// Set an environment variable of the job
+    /// Set an environment variable of the job [default: none]
     #[arg(short, long, value_name = "KEY=VALUE")]
     pub env: Vec<String>,
     /// Working directory of the job on its nodes [default: the current directory; for emulated jobs a folder of the agent]
@@ -106,7 +106,7 @@ pub(crate) struct SubmitArgs {
     /// 130 if it was cancelled, 125 if it did not run
     #[arg(short, long)]
     pub wait: bool,
-    /// The program and its arguments
+    /// The program and its arguments [default: those of the job file; none with --emulate]
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }

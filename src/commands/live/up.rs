@@ -55,7 +55,7 @@ pub(crate) struct UpArgs {
     /// Allow `rota deploy --fast-forward` to skip time in which nothing happens
     #[arg(long)]
     pub fast_forward: bool,
-    /// The most GPUs a tenant may hold, e.g. `--quota vision=32`
+    /// The most GPUs a tenant may hold, e.g. `--quota vision=32` [default: no limit]
     #[arg(long, value_name = "TENANT=GPUS")]
     pub quota: Vec<String>,
     /// Seconds of the jobs' time in one real second

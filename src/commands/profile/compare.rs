@@ -57,10 +57,18 @@ pub(super) fn run(args: &CompareArgs) -> Result<()> {
     let pairs = pairs(args, &first, &second)?;
     let mut table = Table::new();
     table.load_style(TABLE_STYLE).set_content_arrangement(ContentArrangement::Disabled);
-    let headings = ["model", "points", "mean difference (%)", "largest (%)", "where", "CPUs", "memory (GB)"];
+    let headings = [
+        "model",
+        "points",
+        "mean difference (%)",
+        "largest (%)",
+        "where",
+        "CPUs wanted",
+        "memory wanted (GB)",
+    ];
     let mut rows: Vec<Vec<String>> = Vec::new();
     table.set_header(headings);
-    for column in [1, 2, 3] {
+    for column in [1, 2, 3, 5, 6] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -130,6 +138,7 @@ fn pairs<'s>(args: &CompareArgs, first: &'s ProfileSet, second: &'s ProfileSet) 
 impl Both {
     fn place(&self) -> String {
         match self.axis {
+            Axes::Cpus if self.at == 1.0 => "1 CPU".to_owned(),
             Axes::Cpus => format!("{} CPUs", self.at),
             Axes::Memory => format!("{} GB", self.at),
             Axes::Gpus(0) if self.at == 1.0 => "1 GPU".to_owned(),

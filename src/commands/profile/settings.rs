@@ -122,7 +122,7 @@ pub(crate) struct RunArgs {
     /// The command's option for the job's name [default: none]
     #[arg(long, value_name = "NAME", allow_hyphen_values = true, help_heading = "Command")]
     pub name_option: Option<String>,
-    /// Set an environment variable of the command
+    /// Set an environment variable of the command [default: none]
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Command")]
     pub env: Vec<String>,
     /// Working directory of the command [default: the current one]
@@ -168,7 +168,7 @@ pub(crate) struct RunArgs {
     /// Client of the container runtime, with its options
     #[arg(long, value_name = "COMMAND", default_value = "docker", help_heading = "Container")]
     pub container_client: String,
-    /// Mount a folder of this machine in the container; the data and the working directory are always mounted
+    /// Mount a folder of this machine in the container; the data and the working directory are always mounted [default: none]
     #[arg(long, value_name = "HOST:CONTAINER", requires = "image", help_heading = "Container")]
     pub mount: Vec<String>,
     /// Option that gives GPUs to the container; {gpus} is replaced by the list of their numbers [default: none]
@@ -181,7 +181,7 @@ pub(crate) struct RunArgs {
         help_heading = "Container"
     )]
     pub container_gpu_flag: String,
-    /// Another option of the container client
+    /// Another option of the container client [default: none]
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Container")]
     pub container_option: Vec<String>,
 }

@@ -31,7 +31,7 @@ pub(crate) struct AssignArgs {
     /// Rota's table; what it does not name stays. `docs/traces.md` lists what a rule can use.
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "list")]
     rules: Option<String>,
-    /// Set a parameter of the rules
+    /// Set a parameter of the rules [default: as the script says]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// List the rules that come with Rota, with their parameters

@@ -107,7 +107,8 @@ fn looked_at(inputs: &Inputs) -> Result<TraceShown> {
 
 fn print(trace: &TraceShown, inputs: &Inputs) {
     let stats = &trace.stats;
-    println!("{}: {} jobs over {:.1} days", trace.name, stats.n_jobs, stats.span_s / 86_400.0);
+    let (n_jobs, noun) = (stats.n_jobs, if stats.n_jobs == 1 { "job" } else { "jobs" });
+    println!("{}: {n_jobs} {noun} over {:.1} days", trace.name, stats.span_s / 86_400.0);
     println!(
         "{:.0} GPU-hours, {:.0} % of {} ({} GPUs) while jobs arrive",
         stats.gpu_hours,

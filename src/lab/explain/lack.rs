@@ -13,16 +13,29 @@ pub(super) fn pace(job: &Explanation) -> Option<String> {
     } else {
         ""
     };
-    Some(format!(
-        "It ran at {} of its best speed{of_what}: with each GPU it held {} of the {} CPUs and {} of the {} GB that it can \
-         use{}.",
-        percent(of_best),
-        number(cpus),
-        number(cpus_wanted),
-        number(mem_gb),
-        number(mem_wanted),
-        if job.gpus > 1 { " there" } else { "" }
-    ))
+    let there = if job.gpus > 1 { " there" } else { "" };
+    let held = match cpus <= cpus_wanted && mem_gb <= mem_wanted {
+        true => format!(
+            "{} of the {} CPUs and {} of the {} GB that it can use{there}",
+            number(cpus),
+            number(cpus_wanted),
+            number(mem_gb),
+            number(mem_wanted)
+        ),
+        // Nothing is "3 of 1".
+        false => format!(
+            "{} and {} GB, and can use {} and {} GB{there}",
+            cpus_of(cpus),
+            number(mem_gb),
+            cpus_of(cpus_wanted),
+            number(mem_wanted)
+        ),
+    };
+    Some(format!("It ran at {} of its best speed{of_what}: with each GPU it held {held}.", percent(of_best)))
+}
+
+fn cpus_of(n: f64) -> String {
+    format!("{} {}", number(n), if n == 1.0 { "CPU" } else { "CPUs" })
 }
 
 /// One period in which it was slow.

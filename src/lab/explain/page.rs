@@ -78,7 +78,11 @@ impl Explanation {
                 Of::Number("memory wanted (GB)"),
                 Of::Number("memory free there (GB)"),
             ],
-            &[Of::Number("other nodes with room"), Of::Text("on"), Of::Text("neighbours above their share")],
+            &[
+                Of::Number("other nodes with room"),
+                Of::Text("nodes"),
+                Of::Text("neighbours above their share"),
+            ],
         ];
         let row = |slow: &Slow| {
             let amount = |of: &Amount| [number(of.held), number(of.wanted), number(of.free)];
@@ -108,7 +112,7 @@ impl Explanation {
         let heading = if self.status == "declined" { "Until its deadline" } else { "Waiting" };
         let columns = [
             Period::COLUMNS,
-            &[Of::Number("GPUs that others held on average"), Of::Number("of"), Of::Number("free")],
+            &[Of::Number("GPUs that others held on average"), Of::Number("GPUs in all"), Of::Number("free")],
             &[Of::Text("most by, with their GPUs")],
         ];
         let row = |wait: &Wait| {
@@ -121,7 +125,7 @@ impl Explanation {
     }
 
     fn held_table(&self, unit: TimeUnit) -> Markup {
-        let columns = [Period::COLUMNS, &[Of::Number("GPUs"), Of::Text("on")]];
+        let columns = [Period::COLUMNS, &[Of::Number("GPUs"), Of::Text("nodes")]];
         let row = |phase: &super::HeldPeriod| {
             let cells = [number(phase.gpus), phase.nodes.join(", ")];
             Period(phase.from_s, phase.to_s).cells(unit).into_iter().chain(cells).collect()

@@ -9,21 +9,20 @@ use std::collections::BTreeMap;
 use rota_core::ledger::Status;
 use rota_core::time::{Span, Time};
 
-use super::{ExportError, Files, seconds};
+use super::{Files, seconds};
 use crate::results::{JobRow, RunResult};
 
 const JOB_COLUMNS: &str = "job_id,pending_time,total_executed_time,progress,submit_time,end_time,preempt,resume,num_gpu,expect_time,expect_time_list,expect_value_list,miss_ddl,gt_miss_ddl,gt_expect_time,best_effort,duration,queue_priority";
 
-pub(super) fn write(run: &RunResult, name: &str, files: &mut Files) -> Result<(), ExportError> {
-    files.write(
+pub(super) fn write(run: &RunResult, name: &str, files: &mut Files) {
+    files.add(
         &format!("{name}.csv"),
         [JOB_COLUMNS.to_owned()].into_iter().chain(run.jobs.iter().map(job_row)),
-    )?;
-    files.write(&format!("{name}_resource.csv"), round_rows(run))?;
+    );
+    files.add(&format!("{name}_resource.csv"), round_rows(run));
     if !run.timeline.is_empty() {
-        files.write(&format!("{name}_batch_placement_info.csv"), placement_rows(run))?;
+        files.add(&format!("{name}_batch_placement_info.csv"), placement_rows(run));
     }
-    Ok(())
 }
 
 fn job_row(job: &JobRow) -> String {

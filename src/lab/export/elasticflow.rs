@@ -17,14 +17,15 @@ const JOB_COLUMNS: &str = "time,job_id,num_gpu,submit_time,start_time,end_time,d
 
 pub(super) fn write(run: &RunResult, folder: Option<&str>, files: &mut Files) -> Result<(), ExportError> {
     let path = |file: &str| folder.map_or_else(|| file.to_owned(), |folder| format!("{folder}/{file}"));
-    files.write(&path("job.csv"), job_rows(run))?;
+    files.add(&path("job.csv"), job_rows(run));
     if run.timeline.is_empty() {
         return Err(ExportError::NoTimeline {
             policy: run.meta.policy.clone(),
             file: "scheduling_events.csv",
         });
     }
-    files.write(&path("scheduling_events.csv"), event_rows(run))
+    files.add(&path("scheduling_events.csv"), event_rows(run));
+    Ok(())
 }
 
 fn job_rows(run: &RunResult) -> Vec<String> {

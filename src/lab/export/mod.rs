@@ -35,6 +35,12 @@ pub enum ExportError {
         /// What the operating system answered.
         source: std::io::Error,
     },
+    /// A log of another result is there.
+    #[error("{} is there already and differs: choose another --out, or replace it with --overwrite", path.display())]
+    Exists {
+        /// The file that would be lost.
+        path: PathBuf,
+    },
     /// The run does not say what ran where.
     #[error("the run of {policy} has no timeline.csv, which {file} is made of: run it again with --timeline")]
     NoTimeline {
@@ -45,46 +51,62 @@ pub enum ExportError {
     },
 }
 
-/// Writes the logs of every run; returns the files.
-pub fn export(results: &Results, system: System, out: &Path) -> Result<Vec<PathBuf>, ExportError> {
-    let mut files = Files { out: out.to_owned(), written: Vec::new() };
+/// Writes the logs of every run; returns the files. Nothing is written if another result's log would be lost, unless
+/// `overwrite`.
+pub fn export(
+    results: &Results,
+    system: System,
+    out: &Path,
+    overwrite: bool,
+) -> Result<Vec<PathBuf>, ExportError> {
+    let mut files = Files { out: out.to_owned(), made: Vec::new() };
     let several = results.runs.len() > 1;
     for (run, name) in results.runs.iter().zip(results.run_names()) {
         let name = file_name(&name);
         match system {
             System::Elasticflow => elasticflow::write(run, several.then_some(name.as_str()), &mut files)?,
-            System::Synergy => synergy::write_run(run, &name, &mut files)?,
-            System::Chronus => chronus::write(run, &name, &mut files)?,
+            System::Synergy => synergy::write_run(run, &name, &mut files),
+            System::Chronus => chronus::write(run, &name, &mut files),
         }
     }
     if system == System::Synergy {
-        synergy::write_averages(&results.runs, &mut files)?;
+        synergy::write_averages(&results.runs, &mut files);
     }
-    Ok(files.written)
+    files.write_all(overwrite)
 }
 
-/// The folder being filled.
+/// The files that a folder is to be filled with.
 struct Files {
     out: PathBuf,
-    written: Vec<PathBuf>,
+    made: Vec<(PathBuf, String)>,
 }
 
 impl Files {
-    /// Writes lines that have no end yet.
-    fn write(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> Result<(), ExportError> {
-        let path = self.out.join(name);
-        let wrong = |source| ExportError::Io { path: path.clone(), source };
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(wrong)?;
-        }
+    /// A file of lines that have no end yet.
+    fn add(&mut self, name: &str, lines: impl IntoIterator<Item = String>) {
         let mut text = String::new();
         for line in lines {
             text.push_str(&line);
             text.push('\n');
         }
-        std::fs::write(&path, text).map_err(wrong)?;
-        self.written.push(path);
-        Ok(())
+        self.made.push((self.out.join(name), text));
+    }
+
+    fn write_all(self, overwrite: bool) -> Result<Vec<PathBuf>, ExportError> {
+        let differs = |(path, text): &&(PathBuf, String)| {
+            path.exists() && std::fs::read(path).ok().as_deref() != Some(text.as_bytes())
+        };
+        if let Some((path, _)) = self.made.iter().find(differs).filter(|_| !overwrite) {
+            return Err(ExportError::Exists { path: path.clone() });
+        }
+        for (path, text) in &self.made {
+            let wrong = |source| ExportError::Io { path: path.clone(), source };
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(wrong)?;
+            }
+            std::fs::write(path, text).map_err(wrong)?;
+        }
+        Ok(self.made.into_iter().map(|(path, _)| path).collect())
     }
 }
 

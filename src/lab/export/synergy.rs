@@ -4,14 +4,14 @@
 //! The original names columns after its series, and its own scripts read them by position: row number, series, seconds,
 //! fraction of all jobs that took at most this long.
 
-use super::{ExportError, Files, file_name, finished};
+use super::{Files, file_name, finished};
 use crate::results::{RunResult, Window};
 
-pub(super) fn write_run(run: &RunResult, name: &str, files: &mut Files) -> Result<(), ExportError> {
+pub(super) fn write_run(run: &RunResult, name: &str, files: &mut Files) {
     let load = run.meta.jobs_per_hour.map(|load| format!("_{load:.1}")).unwrap_or_default();
     let policy = file_name(&run.meta.policy);
-    files.write(&format!("{policy}{load}.csv"), rows(run, true))?;
-    files.write(&format!("{name}/job_completion.csv"), rows(run, false))
+    files.add(&format!("{policy}{load}.csv"), rows(run, true));
+    files.add(&format!("{name}/job_completion.csv"), rows(run, false));
 }
 
 /// Completion times in the order of completion, or in ascending order with `is_sorted`.
@@ -46,7 +46,7 @@ fn rows(run: &RunResult, is_sorted: bool) -> Vec<String> {
 }
 
 /// `load,hours` without a heading, a file for each policy.
-pub(super) fn write_averages(runs: &[RunResult], files: &mut Files) -> Result<(), ExportError> {
+pub(super) fn write_averages(runs: &[RunResult], files: &mut Files) {
     let mut policies: Vec<&str> = runs.iter().map(|run| run.meta.policy.as_str()).collect();
     policies.sort_unstable();
     policies.dedup();
@@ -59,8 +59,7 @@ pub(super) fn write_averages(runs: &[RunResult], files: &mut Files) -> Result<()
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         if !points.is_empty() {
             let rows = points.iter().map(|(load, hours)| format!("{load},{hours}"));
-            files.write(&format!("{}_avg_jct.csv", file_name(policy)), rows)?;
+            files.add(&format!("{}_avg_jct.csv", file_name(policy)), rows);
         }
     }
-    Ok(())
 }

@@ -5,7 +5,8 @@ use crate::results::samples::{results, run};
 
 fn exported(system: System) -> (tempfile::TempDir, Vec<PathBuf>) {
     let dir = tempfile::tempdir().expect("a folder");
-    let files = export(&results(vec![run("las+tune", 1, Some(4.0))]), system, dir.path()).expect("written");
+    let files =
+        export(&results(vec![run("las+tune", 1, Some(4.0))]), system, dir.path(), false).expect("written");
     (dir, files)
 }
 
@@ -78,6 +79,23 @@ fn a_run_without_a_timeline_is_told_how_to_get_one() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut run = run("las", 1, None);
     run.timeline.clear();
-    let error = export(&results(vec![run]), System::Elasticflow, dir.path()).expect_err("no timeline");
+    let error = export(&results(vec![run]), System::Elasticflow, dir.path(), false).expect_err("no timeline");
     assert!(error.to_string().contains("--timeline"), "{error}");
+}
+
+#[test]
+fn logs_of_another_result_are_replaced_only_on_request() {
+    let (dir, files) = exported(System::Synergy);
+    let again = |load, overwrite| {
+        let results = results(vec![run("las+tune", 2, load)]);
+        export(&results, System::Synergy, dir.path(), overwrite)
+    };
+    let same = results(vec![run("las+tune", 1, Some(4.0))]);
+    assert_eq!(export(&same, System::Synergy, dir.path(), false).expect("the same logs"), files);
+    std::fs::write(&files[0], "of another result").expect("written");
+    let error = again(Some(4.0), false).expect_err("it would be lost").to_string();
+    assert!(error.contains(&files[0].display().to_string()) && error.contains("--overwrite"), "{error}");
+    assert_eq!(std::fs::read(&files[0]).expect("there"), b"of another result");
+    again(Some(4.0), true).expect("replaced");
+    assert_ne!(std::fs::read(&files[0]).expect("there"), b"of another result");
 }

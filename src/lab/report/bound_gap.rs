@@ -1,7 +1,7 @@
 //! Figure of how far decisions are from the solver's bound, where `--bound` asked for it.
 
 use super::figure::stairs;
-use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::figures::{COMPARISON, MAX_LINES, group_title, too_many};
 use super::style::styles;
 use super::{Axis, Figure, Line, Marks, thin};
 use crate::results::RunResult;
@@ -10,7 +10,7 @@ use crate::results::RunResult;
 const N_PARTS: usize = 240;
 
 /// The throughput that decisions leave unused, one line for each policy; `None` when no run has bounds.
-pub(super) fn bound_gap(group: &[&RunResult], index: usize) -> Option<Figure> {
+pub(super) fn bound_gap(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let drawn: Vec<&&RunResult> = group.iter().filter(|run| !run.bounds.is_empty()).take(MAX_LINES).collect();
     let time =
         |run: &RunResult, at: usize| run.samples.get(at).map_or(0.0, |sample| sample.time.as_secs_f64());
@@ -41,7 +41,7 @@ pub(super) fn bound_gap(group: &[&RunResult], index: usize) -> Option<Figure> {
     let means: Vec<String> =
         drawn.iter().map(|run| format!("{} {:.1} %", run.meta.policy, mean(run))).collect();
     Some(Figure {
-        name: group_name("bound-gap", index),
+        name: format!("bound-gap{suffix}"),
         section: COMPARISON.into(),
         title: group_title("Throughput left unused", group),
         caption: format!(

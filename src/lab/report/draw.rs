@@ -16,7 +16,7 @@ use super::figure::{GREY, GRID, INK, PALETTE, PALETTE_LENGTH, PAPER, Shade};
 use super::paper::Paper;
 use super::style::N_DASHES;
 use super::{
-    Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Versions, Whisker, marks,
+    Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Versions, Whisker, band, marks,
 };
 
 /// Dash and gap in parts of the text's height, for each turn of the palette.
@@ -138,7 +138,9 @@ impl Pen {
         match &figure.marks {
             Marks::Lines(lines) => lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart)),
             Marks::Measured(lines, whiskers) => {
-                whiskers.iter().try_for_each(|whisker| self.whisker(whisker, chart))?;
+                let (single, bands) = band::apart(whiskers);
+                bands.into_iter().try_for_each(|(style, outline)| self.band(style, outline, chart))?;
+                single.iter().try_for_each(|whisker| self.whisker(whisker, chart))?;
                 lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart))
             }
             Marks::Versions(versions) => {
@@ -342,6 +344,18 @@ impl Pen {
         let cap =
             |y: f64| EmptyElement::at((whisker.at, y)) + PathElement::new([(-half, 0), (half, 0)], stroke);
         chart.draw_series([cap(whisker.low), cap(whisker.high)])?;
+        Ok(())
+    }
+
+    /// So light that the line in front of it, the grid and another band are seen.
+    fn band<B: DrawingBackend>(
+        &self,
+        style: usize,
+        outline: Vec<(f64, f64)>,
+        chart: &mut Chart<'_, B>,
+    ) -> Drawn<B> {
+        let fill = colour(PALETTE[style % PALETTE.len()]).mix(0.22).filled();
+        chart.draw_series([Polygon::new(outline, fill)])?;
         Ok(())
     }
 

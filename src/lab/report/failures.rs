@@ -1,12 +1,12 @@
 //! What failures cost: the GPU time whose work did not count.
 
-use super::figures::{COMPARISON, MAX_LINES, group_name, group_title};
+use super::figures::{COMPARISON, MAX_LINES, group_title};
 use super::style::styles;
 use super::{Axis, Bar, Figure, Marks};
 use crate::results::{Faults, RunResult};
 
 /// GPU time that was lost, spent on restarts or held by jobs that failed; none where nothing could fail.
-pub(super) fn goodput(group: &[&RunResult], index: usize) -> Option<Figure> {
+pub(super) fn goodput(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let shown = group.iter().take(MAX_LINES);
     let runs: Vec<(&str, &Faults, f64)> = shown
         .filter_map(|run| {
@@ -32,7 +32,7 @@ pub(super) fn goodput(group: &[&RunResult], index: usize) -> Option<Figure> {
         Bar { colour, value: 100.0 * (1.0 - goodput), text }
     });
     Some(Figure {
-        name: group_name("goodput", index),
+        name: format!("goodput{suffix}"),
         section: COMPARISON.into(),
         title: group_title("GPU time that came to nothing", group),
         caption: "GPU time held whose work was lost in failures, in which jobs restarted or waited for data, or that jobs used which failed \

@@ -1,7 +1,7 @@
 //! Figures of waiting times, preemptions and the fairness between tenants.
 
 use super::figure::{GREY, stairs};
-use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, too_many};
+use super::figures::{COMPARISON, MAX_LINES, group_title, too_many};
 use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Bar, Figure, Line, Marks, thin};
@@ -12,7 +12,7 @@ const MAX_TENANTS: usize = 20;
 const THIN_STEP: f64 = 1.0 / 600.0;
 
 /// The distribution of waiting: completion time less time with GPUs.
-pub(super) fn waiting(group: &[&RunResult], index: usize) -> Option<Figure> {
+pub(super) fn waiting(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let curves: Vec<(&str, Vec<f64>)> = group
         .iter()
         .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::wait)))
@@ -38,7 +38,7 @@ pub(super) fn waiting(group: &[&RunResult], index: usize) -> Option<Figure> {
     };
     let styles = styles(curves.iter().map(|(policy, _)| *policy));
     Some(Figure {
-        name: group_name("waiting", index),
+        name: format!("waiting{suffix}"),
         section: COMPARISON.into(),
         title: group_title("Waiting", group),
         caption: format!(
@@ -52,7 +52,7 @@ pub(super) fn waiting(group: &[&RunResult], index: usize) -> Option<Figure> {
 }
 
 /// How often jobs were stopped before their end.
-pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> {
+pub(super) fn preemptions(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let shown: Vec<&&RunResult> = group.iter().take(MAX_LINES).collect();
     let most = shown.iter().map(|run| run.summary.preemptions).max().filter(|most| *most > 0)?;
     let names: Vec<String> = shown.iter().map(|run| run.meta.policy.clone()).collect();
@@ -63,7 +63,7 @@ pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> 
         text: with_thousands(run.summary.preemptions as f64),
     });
     Some(Figure {
-        name: group_name("preemptions", index),
+        name: format!("preemptions{suffix}"),
         section: COMPARISON.into(),
         title: group_title("Preemptions", group),
         caption: "Jobs stopped before their end, each time counted.".into(),
@@ -74,9 +74,9 @@ pub(super) fn preemptions(group: &[&RunResult], index: usize) -> Option<Figure> 
 }
 
 /// A comparison of tenants, a figure for each policy; none where there is one tenant.
-pub(super) fn tenants(group: &[&RunResult], index: usize) -> Vec<Figure> {
+pub(super) fn tenants(group: &[&RunResult], suffix: &str) -> Vec<Figure> {
     let shown = group.iter().take(4).enumerate();
-    shown.filter_map(|(at, run)| tenants_of(run, &format!("-{}", index * 4 + at + 1))).collect()
+    shown.filter_map(|(at, run)| tenants_of(run, &format!("-{}{suffix}", at + 1))).collect()
 }
 
 fn tenants_of(run: &RunResult, suffix: &str) -> Option<Figure> {

@@ -23,15 +23,17 @@ pub(super) const COMPARISON: &str = "Results";
 pub fn figures(results: &Results) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(jct_against_load(&results.runs));
-    for (index, group) in groups(&results.runs).iter().enumerate() {
-        figures.extend(jct_cdf(group, index));
-        figures.extend(deadlines(group, index));
-        figures.extend(over_time::curves(group, index));
-        figures.extend(fairness::waiting(group, index));
-        figures.extend(fairness::preemptions(group, index));
-        figures.extend(fairness::tenants(group, index));
-        figures.extend(failures::goodput(group, index));
-        figures.extend(bound_gap::bound_gap(group, index));
+    let groups = groups(&results.runs);
+    for (group, suffix) in groups.iter().zip(group_suffixes(&groups)) {
+        let suffix = suffix.as_str();
+        figures.extend(jct_cdf(group, suffix));
+        figures.extend(deadlines(group, suffix));
+        figures.extend(over_time::curves(group, suffix));
+        figures.extend(fairness::waiting(group, suffix));
+        figures.extend(fairness::preemptions(group, suffix));
+        figures.extend(fairness::tenants(group, suffix));
+        figures.extend(failures::goodput(group, suffix));
+        figures.extend(bound_gap::bound_gap(group, suffix));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
     let names = results.run_names();
@@ -48,10 +50,10 @@ pub fn figures(results: &Results) -> Vec<Figure> {
 /// runs with the same cluster and load.
 pub fn comparison(runs: &[&RunResult]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    figures.extend(jct_cdf(runs, 0));
-    figures.extend(deadlines(runs, 0));
-    figures.extend(over_time::curves(runs, 0));
-    figures.extend(over_time::gpu_use(runs, 0));
+    figures.extend(jct_cdf(runs, ""));
+    figures.extend(deadlines(runs, ""));
+    figures.extend(over_time::curves(runs, ""));
+    figures.extend(over_time::gpu_use(runs, ""));
     figures
 }
 
@@ -69,9 +71,18 @@ fn groups(runs: &[RunResult]) -> Vec<Vec<&RunResult>> {
     groups
 }
 
-/// The name of a group's figure: numbered from the second on.
-pub(super) fn group_name(name: &str, index: usize) -> String {
-    if index == 0 { name.to_owned() } else { format!("{name}-{}", index + 1) }
+/// How the names of a group's files end: with its load, where that tells the groups apart, else with a number from the second on.
+fn group_suffixes(groups: &[Vec<&RunResult>]) -> Vec<String> {
+    let loads: Vec<Option<f64>> =
+        groups.iter().map(|group| group.first().and_then(|run| run.meta.jobs_per_hour)).collect();
+    let is_told = |(at, load): (usize, &Option<f64>)| load.is_some() && !loads[..at].contains(load);
+    let by_load = loads.len() > 1 && loads.iter().enumerate().all(is_told);
+    let suffix = |(at, load): (usize, &Option<f64>)| match load {
+        Some(load) if by_load => format!("-{load}-per-hour"),
+        _ if at > 0 => format!("-{}", at + 1),
+        _ => String::new(),
+    };
+    loads.iter().enumerate().map(suffix).collect()
 }
 
 pub(super) fn group_title(title: &str, group: &[&RunResult]) -> String {
@@ -93,7 +104,7 @@ pub(super) fn hidden_note(n_lines: usize) -> &'static str {
     if n_lines > 1 { " Where curves coincide, the last in the legend is on top." } else { "" }
 }
 
-fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
+fn jct_cdf(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let curves: Vec<(&str, Vec<f64>)> = group
         .iter()
         .map(|run| (run.meta.policy.as_str(), run.ascending_s(JobRow::jct)))
@@ -118,7 +129,7 @@ fn jct_cdf(group: &[&RunResult], index: usize) -> Option<Figure> {
     let lines = lines.collect();
     let measured = group.iter().map(|run| run.summary.measured).max().unwrap_or(0);
     Some(Figure {
-        name: group_name("jct-cdf", index),
+        name: format!("jct-cdf{suffix}"),
         section: COMPARISON.into(),
         title: group_title("Job completion time", group),
         caption: format!(
@@ -194,7 +205,7 @@ pub(crate) fn extremes(lines: &[Line], whiskers: &[Whisker]) -> (f64, f64) {
     points.chain(ends).fold((f64::INFINITY, 0.0), |(lo, hi), value| (lo.min(value), hi.max(value)))
 }
 
-fn deadlines(group: &[&RunResult], index: usize) -> Option<Figure> {
+fn deadlines(group: &[&RunResult], suffix: &str) -> Option<Figure> {
     let with_ratio: Vec<(&RunResult, f64)> =
         group.iter().filter_map(|run| Some((*run, run.summary.deadline_ratio?))).take(MAX_LINES).collect();
     let n_jobs = with_ratio.iter().map(|(run, _)| run.summary.deadline_jobs).max()?;
@@ -206,7 +217,7 @@ fn deadlines(group: &[&RunResult], index: usize) -> Option<Figure> {
         text: format!("{:.1} %", ratio * 100.0),
     });
     Some(Figure {
-        name: group_name("deadlines", index),
+        name: format!("deadlines{suffix}"),
         section: COMPARISON.into(),
         title: group_title("Deadlines met", group),
         caption: format!(
@@ -265,8 +276,8 @@ mod tests {
             [(4.0, 0.5), (8.0, 1.5)],
             "seeds are averaged"
         );
-        assert_eq!(named(&figures, "jct-cdf").title, "Job completion time, 8 jobs/h");
-        assert_eq!(named(&figures, "jct-cdf-2").title, "Job completion time, 4 jobs/h");
+        assert_eq!(named(&figures, "jct-cdf-8-per-hour").title, "Job completion time, 8 jobs/h");
+        assert_eq!(named(&figures, "jct-cdf-4-per-hour").title, "Job completion time, 4 jobs/h");
         assert!(figures.iter().any(|f| f.name == "gpus-las-8-per-hour-seed2"));
     }
 

@@ -13,6 +13,7 @@
 //! other rooms, are put together from the components in `html`. Nothing here computes results: see [`crate::results`].
 
 mod axis;
+mod band;
 mod bound_gap;
 mod by;
 mod draw;
@@ -41,6 +42,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use axis::Axis;
+pub(crate) use band::MAX_MARKED;
 pub use by::{By, ByError, by_text};
 pub use draw::to_svg;
 pub(crate) use figure::GREY;

@@ -3,7 +3,7 @@
 use rota_core::ledger::Sample;
 
 use super::figure::{GREY, stairs};
-use super::figures::{COMPARISON, MAX_LINES, group_name, group_title, hidden_note, too_many};
+use super::figures::{COMPARISON, MAX_LINES, group_title, hidden_note, too_many};
 use super::style::styles;
 use super::units::with_thousands;
 use super::{Axis, Figure, Line, Marks, thin};
@@ -77,16 +77,16 @@ const GPU_USE: Curve = Curve {
 };
 
 /// GPUs held, one line for each policy.
-pub(super) fn gpu_use(group: &[&RunResult], index: usize) -> Option<Figure> {
-    curve_figure(group, index, &GPU_USE)
+pub(super) fn gpu_use(group: &[&RunResult], suffix: &str) -> Option<Figure> {
+    curve_figure(group, suffix, &GPU_USE)
 }
 
 /// Jobs waiting and running, and what the GPUs were worth to them; one line for each policy.
-pub(super) fn curves(group: &[&RunResult], index: usize) -> Vec<Figure> {
-    CURVES.iter().filter_map(|curve| curve_figure(group, index, curve)).collect()
+pub(super) fn curves(group: &[&RunResult], suffix: &str) -> Vec<Figure> {
+    CURVES.iter().filter_map(|curve| curve_figure(group, suffix, curve)).collect()
 }
 
-fn curve_figure(group: &[&RunResult], index: usize, curve: &Curve) -> Option<Figure> {
+fn curve_figure(group: &[&RunResult], suffix: &str, curve: &Curve) -> Option<Figure> {
     let drawn: Vec<&&RunResult> =
         group.iter().filter(|run| !run.samples.is_empty()).take(MAX_LINES).collect();
     if drawn.is_empty() {
@@ -107,7 +107,7 @@ fn curve_figure(group: &[&RunResult], index: usize, curve: &Curve) -> Option<Fig
         .collect();
     let averaged = averaged_note((longest_part_s > 0.0).then_some(longest_part_s));
     Some(Figure {
-        name: group_name(curve.name, index),
+        name: format!("{}{suffix}", curve.name),
         section: COMPARISON.into(),
         title: group_title(curve.title, group),
         caption: format!("{}{averaged}{}", curve.caption, too_many(group.len())),

@@ -88,7 +88,7 @@ fn summary(results: &Results) -> Markup {
     let has_best = rows.iter().flatten().any(|cell| matches!(cell, Cell::Best(_)));
     let left = on_the_table_sentence(results);
     let content = html! {
-        (table(&columns, &rows))
+        div.many { (table(&columns, &rows)) }
         @if has_best { p { "Bold on colour: best of its column." } }
         p {
             "Waiting is completion time less time with GPUs. Slowdown is completion time over the time a job takes alone with "

@@ -6,7 +6,8 @@ use super::table::setting_text;
 use super::terminal::{asked_by, cell, figure_name, job_time_unit, telling_names};
 use super::{FIGURES, Group, Pair};
 use crate::report::{
-    Axis, Bar, Figure, GREY, Line, MAX_LINES, Marks, Ratio, TimeUnit, Whisker, begin_large, extremes, styles,
+    Axis, Bar, Figure, GREY, Line, MAX_LINES, MAX_MARKED, Marks, Ratio, TimeUnit, Whisker, begin_large,
+    extremes, styles,
 };
 
 /// Figures whose ratios are drawn, where policies were compared.
@@ -23,7 +24,9 @@ pub(super) fn figures(groups: &[Group], pairs: &[Pair]) -> Vec<Figure> {
         Some(name) => curve(groups, name, figure, heading, unit, &looks),
         None => bars(groups, figure, heading, unit, &looks),
     };
-    let compared = |figure: &&'static str| ratios(pairs, figure, against.as_deref(), &looks);
+    let axis = against.as_deref().map(|name| setting_values(groups, name));
+    let axis = against.as_deref().zip(axis.as_deref());
+    let compared = |figure: &&'static str| ratios(pairs, figure, axis, &looks);
     FIGURES.iter().filter_map(drawn).chain(COMPARED.iter().filter_map(compared)).collect()
 }
 
@@ -33,6 +36,15 @@ fn varying_number(groups: &[Group]) -> Option<String> {
     let mut names: Vec<String> = telling_names(groups).into_iter().filter(is_number).collect();
     names.sort_by_key(|name| name != "jobs_per_hour");
     names.into_iter().next()
+}
+
+/// All values of the setting on the axis, so that every picture of the study has the same axis: what all others are compared
+/// with has no ratio of its own.
+fn setting_values(groups: &[Group], name: &str) -> Vec<f64> {
+    let mut values: Vec<f64> = groups.iter().filter_map(|group| group.setting(name).parse().ok()).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
 }
 
 fn scale(figure: &str, unit: TimeUnit) -> f64 {
@@ -130,6 +142,10 @@ impl Lines {
         self.whiskers.extend(interval.map(|(low, high)| Whisker { colour: at, at: x, low, high }));
     }
 
+    fn has_bands(&self) -> bool {
+        self.lines.iter().any(|line| line.points.len() > MAX_MARKED)
+    }
+
     /// Sorted, coloured and cut to what can be told apart; a sentence about what was left out.
     fn finish(&mut self, looks: &Looks) -> String {
         let n = self.lines.len();
@@ -140,7 +156,7 @@ impl Lines {
         for (line, style) in self.lines.iter_mut().zip(styles) {
             line.colour = style;
             line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            line.has_dots = line.points.len() <= MAX_DOTS;
+            line.has_dots = line.points.len() <= MAX_MARKED;
         }
         self.lines.truncate(MAX_LINES);
         self.values.sort_by(f64::total_cmp);
@@ -148,9 +164,6 @@ impl Lines {
         if n > MAX_LINES { format!(" The first {MAX_LINES} of {n} lines are drawn.") } else { String::new() }
     }
 }
-
-/// More points of a line are not marked one by one.
-const MAX_DOTS: usize = 40;
 
 fn curve(
     groups: &[Group],
@@ -182,6 +195,7 @@ fn curve(
     };
     let points = match drawn.whiskers.is_empty() {
         true => "One run at each point.",
+        false if drawn.has_bands() => "Means over seeds; the bands are 95 % confidence intervals.",
         false => "Means over seeds; the whiskers are 95 % confidence intervals.",
     };
     Some(Figure {
@@ -230,7 +244,7 @@ fn bars(groups: &[Group], figure: &str, heading: &str, unit: TimeUnit, looks: &L
 }
 
 /// Each policy over the first that was asked the same: against what varies, or one below the other.
-fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>, looks: &Looks) -> Option<Figure> {
+fn ratios(pairs: &[Pair], figure: &str, axis: Option<(&str, &[f64])>, looks: &Looks) -> Option<Figure> {
     let first = pairs.iter().find(|pair| pair.figure == figure)?;
     let is_first = |pair: &&Pair| {
         let mut alike = pairs.iter().filter(|other| other.settings == pair.settings);
@@ -248,7 +262,7 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>, looks: &Looks) ->
         found.and_then(|text| text.parse::<f64>().ok())
     };
     let mut drawn = Lines::default();
-    if let Some(name) = against {
+    if let Some((name, _)) = axis {
         for pair in &shown {
             let ratio = &pair.comparison.ratio;
             // A parameter on the axis is part of what its policy is called.
@@ -267,9 +281,9 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>, looks: &Looks) ->
     let name = format!("{}-ratio", figure.trim_end_matches("_s").replace('_', "-"));
     let title = begin_large(&format!("{heading} relative to {baseline}"));
     let section = "Compared on the same seeds".to_owned();
-    if drawn.values.len() > 1 {
+    if let Some((against, values)) = axis.filter(|_| drawn.values.len() > 1) {
         let (least, highest) = extremes(&drawn.lines, &drawn.whiskers);
-        let ends = [drawn.values[0], drawn.values[drawn.values.len() - 1]];
+        let ends = [values[0], values[values.len() - 1]];
         let one = Line {
             label: String::new(),
             colour: GREY,
@@ -282,7 +296,7 @@ fn ratios(pairs: &[Pair], figure: &str, against: Option<&str>, looks: &Looks) ->
             section,
             title,
             caption,
-            x: Axis::at_values(setting_axis(against.unwrap_or_default()), &drawn.values),
+            x: Axis::at_values(setting_axis(against), values),
             y: Axis::ratios(format!("{heading}, ratio"), least, highest),
             marks: Marks::Measured(drawn.lines, drawn.whiskers),
         });

@@ -15,6 +15,8 @@ use crate::results::replace_file;
 
 /// Runs that the page lists; all are in the tables.
 const MAX_RUNS: usize = 2_000;
+/// Comparisons that the page lists; all are in the tables.
+const MAX_PAIRS: usize = 2_000;
 
 /// Writes `report.html`, and each figure into `plots/`.
 pub(super) fn write(
@@ -98,10 +100,16 @@ fn comparisons(pairs: &[Pair]) -> Markup {
             pair.comparison.n_smaller.to_string(),
         ]
     };
-    let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
+    let mut rows: Vec<Vec<String>> = pairs.iter().take(MAX_PAIRS).map(row).collect();
+    // Where all were asked the same, there is nothing to say about it.
+    let n_left_out = usize::from(rows.iter().all(|row| row[0].is_empty()));
+    rows.iter_mut().for_each(|row| drop(row.drain(..n_left_out)));
     let content = html! {
         @if let [first, ..] = pairs { p { "For example: " (sentence(first, pairs).trim_start()) "." } }
-        (html::tall_table(&html::columns(headings, 4), &plain(rows)))
+        @if pairs.len() > MAX_PAIRS {
+            p { "The first " (with_thousands(MAX_PAIRS as f64)) " of " (with_thousands(pairs.len() as f64)) " comparisons; all are in pairs.csv and pairs.parquet." }
+        }
+        (html::tall_table(&html::columns(headings.into_iter().skip(n_left_out), 4 - n_left_out), &plain(rows)))
     };
     html::foldable("Compared on the same seeds", true, &content)
 }
@@ -141,6 +149,13 @@ mod tests {
         }
         runs.push(failed("odd", "<script>"));
         Study { title: "a & b".into(), remarks: vec!["<i>".into()], runs, stopped: None }
+    }
+
+    #[test]
+    fn what_was_asked_is_a_column_only_where_it_differs() {
+        let study = study();
+        let has_column = |runs| comparisons(&pairs(runs)).into_string().contains(">asked</th>");
+        assert!(has_column(&study.runs) && !has_column(&study.runs[..6]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::Table;
+use rota_scripts::study::Interval;
 
 use super::groups::{Kind, kind};
 use super::pairs::{Best, asked, best};
@@ -60,13 +61,20 @@ fn best_sentence(best: &Best, all: &[Best]) -> String {
     let asked = asked(&best.settings, all.iter().map(|best| &best.settings));
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
     let Best { name, next, ratio, n, .. } = best;
-    let (mean, low, high) = (ratio.mean, ratio.low, ratio.high);
+    let (mean, ends) = (ratio.mean, ends(ratio));
+    let n = with_thousands(*n as f64);
     match best.is_clear() {
+        false if [ratio.low, mean, ratio.high].into_iter().all(is_one) => {
+            format!(
+                "Lowest avg JCT of {n}: {name} and {next}, which have the same on {} seeds{asked}",
+                ratio.n
+            )
+        }
         true => format!(
-            "Lowest avg JCT of {n}: {name}; that of the next, {next}, is {mean:.3} x as high [{low:.3}, {high:.3}]{asked}"
+            "Lowest avg JCT of {n}: {name}; that of the next, {next}, is {mean:.3} x as high {ends}{asked}"
         ),
         false => format!(
-            "Lowest avg JCT of {n}: {name}, but not told apart from the next, {next}: {mean:.3} x as high [{low:.3}, {high:.3}] on {} seeds{asked}",
+            "Lowest avg JCT of {n}: {name}, but not told apart from the next, {next}: {mean:.3} x as high {ends} on {} seeds{asked}",
             ratio.n
         ),
     }
@@ -216,9 +224,28 @@ pub(super) fn sentence(pair: &Pair, all: &[Pair]) -> String {
     let asked = if asked.is_empty() { asked } else { format!(" ({asked})") };
     let verdict = verdict(pair);
     format!(
-        "  {name} of {} is {:.3} x that of {} [{:.3}, {:.3}] on {} seeds: {verdict}{asked}",
-        pair.policy, ratio.mean, pair.baseline, ratio.low, ratio.high, pair.comparison.difference.n
+        "  {name} of {} is {:.3} x that of {} {} on {} seeds: {verdict}{asked}",
+        pair.policy,
+        ratio.mean,
+        pair.baseline,
+        ends(ratio),
+        pair.comparison.difference.n
     )
+}
+
+/// Both ends of an interval around a ratio. An end that would read as 1 without being 1 has more digits, since its side of 1 is the
+/// verdict.
+fn ends(ratio: &Interval) -> String {
+    let end = |value: f64| match format!("{value:.3}") {
+        text if text == "1.000" && !is_one(value) => format!("{value:.6}"),
+        text => text,
+    };
+    format!("[{}, {}]", end(ratio.low), end(ratio.high))
+}
+
+/// Apart from what is lost when many numbers are added up.
+fn is_one(ratio: f64) -> bool {
+    (ratio - 1.0).abs() < 5e-7
 }
 
 /// How a figure is called in tables.
@@ -247,6 +274,24 @@ mod tests {
             text.contains("avg JCT of srtf is 0.500 x that of las [0.500, 0.500] on 2 seeds: lower"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_end_next_to_1_shows_its_side() {
+        let interval =
+            |low, high| Interval { low, high, ..crate::statistics::interval(&[1.0]).expect("one") };
+        assert_eq!(ends(&interval(1.00004, 1.2)), "[1.000040, 1.200]");
+        assert_eq!(ends(&interval(0.9, 1.0)), "[0.900, 1.000]");
+    }
+
+    #[test]
+    fn the_two_lowest_may_be_the_same() {
+        let mut runs = Vec::new();
+        for (policy, jct) in [("las", 10.0), ("srtf", 10.0), ("fifo", 40.0)] {
+            runs.extend((1..=2).map(|seed| done(policy, 4.0, seed, jct)));
+        }
+        let said = best_sentences(&best(&runs, &groups(&runs)));
+        assert_eq!(said, ["Lowest avg JCT of 3: las and srtf, which have the same on 2 seeds"]);
     }
 
     #[test]
