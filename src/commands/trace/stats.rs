@@ -70,14 +70,25 @@ pub(super) fn run(args: &StatsArgs) -> Result<()> {
     Ok(())
 }
 
-/// The same under the names of their files, where these differ: whole paths do not fit a legend.
+/// The same under as much of the ends of their paths as tells them apart: whole paths do not fit a legend.
 fn with_short_names(shown: Vec<TraceShown>) -> Vec<TraceShown> {
-    let short = |trace: &TraceShown| trace.name.rsplit('/').next().unwrap_or(&trace.name).to_owned();
-    let names: Vec<String> = shown.iter().map(short).collect();
-    let is_same = matches!(names.as_slice(), [first, second] if first == second);
-    let name =
-        |(trace, name): (TraceShown, String)| if is_same { trace } else { TraceShown { name, ..trace } };
-    shown.into_iter().zip(names).map(name).collect()
+    let names: Vec<&str> = shown.iter().map(|trace| trace.name.as_str()).collect();
+    let names = short_names(&names);
+    shown.into_iter().zip(names).map(|(trace, name)| TraceShown { name, ..trace }).collect()
+}
+
+fn short_names(paths: &[&str]) -> Vec<String> {
+    let most = paths.iter().map(|path| path.split('/').count()).max().unwrap_or(1);
+    let ends = |n: usize| {
+        let end = |path: &&str| {
+            let parts: Vec<&str> = path.split('/').collect();
+            parts[parts.len().saturating_sub(n)..].join("/")
+        };
+        paths.iter().map(end).collect::<Vec<String>>()
+    };
+    let differ =
+        |names: &Vec<String>| names.iter().collect::<std::collections::BTreeSet<_>>().len() == names.len();
+    (1..=most).map(ends).find(differ).unwrap_or_else(|| ends(1))
 }
 
 /// The second trace, on the cluster and with the profiles of the first.
@@ -190,4 +201,18 @@ fn to_json(trace: &TraceShown) -> serde_json::Value {
         "by_end": map(stats.by_end.iter().map(|(k, g)| (k.clone(), g)).collect()),
         "curves": trace.look,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_have_as_much_of_their_paths_as_tells_them_apart() {
+        assert_eq!(short_names(&["/a/x/w.csv"]), ["w.csv"]);
+        assert_eq!(short_names(&["/a/x/w.csv", "/a/y/v.csv"]), ["w.csv", "v.csv"]);
+        assert_eq!(short_names(&["/a/x/w.csv", "/a/y/w.csv"]), ["x/w.csv", "y/w.csv"]);
+        assert_eq!(short_names(&["w.csv", "/a/w.csv"]), ["w.csv", "a/w.csv"]);
+        assert_eq!(short_names(&["w.csv", "w.csv"]), ["w.csv", "w.csv"]);
+    }
 }
