@@ -41,6 +41,12 @@ pub struct Fault {
     pub what: String,
 }
 
+impl Fault {
+    fn at(line: u64, what: impl Into<String>) -> Self {
+        Fault { line: Some(line), what: what.into() }
+    }
+}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.line {
@@ -185,7 +191,7 @@ fn read_images(database: &Connection, found: &mut Examined) -> BTreeMap<u64, Ima
                 Ok(image) => drop(images.insert(line, image)),
                 Err(why) => {
                     let what = format!("the image of the state after it cannot be read: {why}");
-                    found.faults.push(Fault { line: Some(line), what });
+                    found.faults.push(Fault::at(line, what));
                 }
             }
         }
@@ -209,15 +215,12 @@ fn look_from(
     found: &mut Examined,
 ) -> Result<(), Fault> {
     let mut cluster = match images.get(&found.begins_after) {
-        Some(image) => restored(image).map_err(|what| Fault { line: Some(found.begins_after + 1), what })?,
-        None => empty().map_err(|what| Fault { line: None, what })?,
+        Some(image) => restored(image, found.begins_after)?,
+        None => empty()?,
     };
     let mut before = found.begins_after;
     found.last_good = before;
-    let read = |error: rusqlite::Error, line| Fault {
-        line: Some(line),
-        what: format!("it cannot be read: {error}"),
-    };
+    let read = |error: rusqlite::Error, line| Fault::at(line, format!("it cannot be read: {error}"));
     let mut query = select_lines(database).map_err(|error| read(error, before + 1))?;
     let mut rows = query.query([before as i64, i64::MAX]).map_err(|error| read(error, before + 1))?;
     loop {
@@ -227,8 +230,8 @@ fn look_from(
             Err(error) => return Err(read(error, before + 1)),
         };
         found.n_lines += 1;
-        let at = |what| Fault { line: Some(line.id), what };
-        let record = decode(&line, before).map_err(at)?;
+        let at = |what: String| Fault::at(line.id, what);
+        let record = decode(&line, before)?;
         let applied =
             std::panic::catch_unwind(AssertUnwindSafe(|| cluster.apply(line.time, &record).refused));
         let refused = applied.map_err(|_| at("it contradicts the lines before it".into()))?;
@@ -246,16 +249,16 @@ fn look_from(
     }
 }
 
-/// The state of an image.
-fn restored(image: &Image) -> Result<ClusterState, String> {
-    ClusterState::restore(image.clone())
-        .map_err(|error| format!("the image of the state before it cannot be used: {error}"))
+/// The state of the image after a line.
+fn restored(image: &Image, line: u64) -> Result<ClusterState, Fault> {
+    let useless = |error| format!("the image of the state before it cannot be used: {error}");
+    ClusterState::restore(image.clone()).map_err(|error| Fault::at(line + 1, useless(error)))
 }
 
 /// A state before the first line. The first start of a head in the journal names its rules.
-fn empty() -> Result<ClusterState, String> {
+fn empty() -> Result<ClusterState, Fault> {
     let state = ProfileText::load("synergy").map(Rules::plain).and_then(|rules| ClusterState::new(&rules));
-    state.map_err(|error| error.to_string())
+    state.map_err(|error| Fault { line: None, what: error.to_string() })
 }
 
 /// Whether a state would be written down like this. Estimates go on with time, so both are looked at at one moment.
@@ -287,15 +290,16 @@ fn integrity(database: &Connection) -> Vec<Fault> {
 }
 
 /// The record of a line, if the line follows the one before and is what it says.
-fn decode(line: &Line, before: u64) -> Result<Record, String> {
+fn decode(line: &Line, before: u64) -> Result<Record, Fault> {
+    let fault = |what: String| Fault::at(line.id, what);
     if before + 1 != line.id {
-        return Err(format!("the lines between {before} and this one are missing"));
+        return Err(fault(format!("the lines between {before} and this one are missing")));
     }
-    let record: Record = serde_json::from_str(&line.body).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_str(&line.body).map_err(|error| fault(error.to_string()))?;
     match record.kind() == line.kind {
         true if line.is_as_written() => Ok(record),
-        true => Err("its checksum is wrong, so it is not what a head wrote".into()),
-        false => Err(format!("its kind is `{}`, and its text is a {}", line.kind, record.kind())),
+        true => Err(fault("its checksum is wrong, so it is not what a head wrote".into())),
+        false => Err(fault(format!("its kind is `{}`, and its text is a {}", line.kind, record.kind()))),
     }
 }
 

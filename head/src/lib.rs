@@ -52,4 +52,4 @@ pub use run::run;
 pub use settings::HeadSettings;
 pub use store::history::{EndedJob, EventFilter, HistoryFilter, OldEvent, Reader};
 pub use store::images::KeepJournal;
-pub use store::{Store, StoreError, read_journal};
+pub use store::{Store, StoreError, UnreadableImage, read_journal};

@@ -29,7 +29,7 @@ pub enum RolesError {
     /// It cannot be read.
     #[error("{}: {why}", path.display())]
     File {
-        /// The file.
+        /// The file of roles.
         path: PathBuf,
         /// What the operating system said, or what is wrong with the whole of it.
         why: String,
@@ -37,7 +37,7 @@ pub enum RolesError {
     /// A line that means nothing.
     #[error("{}: line {line}: {why}", path.display())]
     Line {
-        /// The file.
+        /// The file of roles.
         path: PathBuf,
         /// Its number, from 1.
         line: usize,

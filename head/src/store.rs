@@ -20,6 +20,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::cluster_state::Image;
 use crate::record::Record;
 use history::{EndedJob, HistoryFilter, Reader};
+pub use images::UnreadableImage;
 use images::{ImageAt, NewImage, Prune};
 
 const SCHEMA: &str = "
@@ -70,17 +71,17 @@ pub enum StoreError {
     /// An image of the state that cannot be decoded, and without which the journal is not whole.
     #[error("{}: the image of the state after line {line}: {why}", path.display())]
     Image {
-        /// The database.
+        /// The database of the journal.
         path: PathBuf,
         /// The last line that is folded into it.
         line: u64,
-        /// What the decoder found wrong.
-        why: String,
+        /// What is wrong with it.
+        why: UnreadableImage,
     },
     /// Lines at the beginning of the journal are missing, and there is no image that stands for them.
     #[error("{}: the journal begins with line {line}, and no image stands for the lines before", path.display())]
     NoImage {
-        /// The database.
+        /// The database of the journal.
         path: PathBuf,
         /// Its first line.
         line: u64,
@@ -88,7 +89,7 @@ pub enum StoreError {
     /// A journal row that cannot be decoded.
     #[error("{}: journal line {line}: {why}", path.display())]
     Line {
-        /// The database.
+        /// The database of the journal.
         path: PathBuf,
         /// The row's id; 0 for one that was being written.
         line: i64,

@@ -8,10 +8,10 @@ use std::sync::mpsc;
 
 use rota_core::time::{Span, Time};
 
-use crate::cluster_state::{ClusterState, Image};
+use crate::cluster_state::{ClusterState, Image, ImageError};
 use crate::store::history::Reader;
 use crate::store::images::{self, ImageAt, KeepJournal, NewImage, Prune};
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Store, StoreError, UnreadableImage, Write};
 
 /// Of a large record, so many bytes count as a line.
 const BYTES_PER_LINE: u64 = 1_000;
@@ -31,9 +31,26 @@ pub(crate) enum Chore {
 #[derive(Debug)]
 pub(crate) enum ChoreDone {
     /// An image, or why there is none.
-    Image(Result<Box<NewImage>, String>),
+    Image(Result<Box<NewImage>, UselessImage>),
     /// Lines to remove; none when all up to the line asked for are gone.
     Prune { up_to: u64, result: Result<Option<Box<Prune>>, StoreError> },
+}
+
+/// Why an image is not kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UselessImage {
+    /// The state cannot be written as one.
+    #[error("{0}")]
+    Written(#[from] std::io::Error),
+    /// It cannot be read again.
+    #[error("{0}")]
+    Read(#[from] UnreadableImage),
+    /// It is read as another state.
+    #[error("what was written down is read as something else")]
+    Changed,
+    /// It is read, and is no state that a head can go on from.
+    #[error("{0}")]
+    Restored(#[from] ImageError),
 }
 
 /// Does chores until all their senders are gone.
@@ -61,12 +78,13 @@ impl Chore {
 }
 
 /// An image as bytes, if they can be read again to the same state: lines leave the journal on the strength of it.
-fn checked(image: Image) -> Result<Vec<u8>, String> {
-    let body = images::pack(&image).map_err(|error| error.to_string())?;
+fn checked(image: Image) -> Result<Vec<u8>, UselessImage> {
+    let body = images::pack(&image)?;
     if images::unpack(&body)? != image {
-        return Err("what was written down is read as something else".into());
+        return Err(UselessImage::Changed);
     }
-    ClusterState::restore(image).map(|_| body).map_err(|error| error.to_string())
+    ClusterState::restore(image)?;
+    Ok(body)
 }
 
 /// The engine's side: what is due, and what is under way.

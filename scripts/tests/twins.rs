@@ -333,6 +333,7 @@ fn a_twin_with_another_rule_is_found_out() {
         ("for job in stayers { this.serve(job, true); }\n    for job in others {", "for job in others {"),
         ("if this.exchange(wish) { return true; }", ""),
         ("claims: !was_there", "claims: true"),
+        ("if several != () { several } else { this.gang_to_shift(wish, node, gpus, host) }", "several"),
         ("            } else {\n                this.claim_in_place(number);\n", ""),
     ] {
         assert!(tune_worlds(&edited(TUNE, old, new)).is_err(), "tune without `{old}`");

@@ -26,7 +26,7 @@ pub enum Violation {
     /// A whole-number variable that is not whole, or any that is not finite.
     #[error("variable {name} is {value}, not a {wanted} number")]
     Kind {
-        /// The variable.
+        /// The variable's name in the model.
         name: String,
         /// The value it has in the answer.
         value: f64,
@@ -36,7 +36,7 @@ pub enum Violation {
     /// A variable outside its bounds.
     #[error("variable {name} is {value}, outside {lower} to {upper}")]
     Bounds {
-        /// The variable.
+        /// The variable's name in the model.
         name: String,
         /// The value it has in the answer.
         value: f64,
@@ -48,7 +48,7 @@ pub enum Violation {
     /// A row outside its range.
     #[error("row {name} is {activity}, outside {lower} to {upper} by more than {tolerance}")]
     Row {
-        /// The row.
+        /// The row's name in the model.
         name: String,
         /// The sum of its terms.
         activity: f64,

@@ -55,7 +55,7 @@ pub enum LeaseGoal {
 /// Rows to plan, and the GPUs there are in each lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseProblem {
-    /// The rows.
+    /// Jobs at their deadline levels; the rows of a job follow each other.
     pub rows: Vec<LeaseRow>,
     /// GPUs per lease, at least up to the farthest horizon.
     pub capacity: Vec<i64>,
@@ -75,7 +75,7 @@ pub struct LeasePlan {
 /// The model of a [`LeaseProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct LeaseModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     /// Per row, X for the leases before its horizon.
     leases: Vec<Vec<Variable>>,

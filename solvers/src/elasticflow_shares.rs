@@ -79,7 +79,7 @@ pub enum Pace {
 pub struct ShareProblem {
     /// Slots, one after another.
     pub slots: Vec<ShareSlot>,
-    /// The jobs.
+    /// The jobs that want GPUs in these slots.
     pub jobs: Vec<ShareJob>,
     /// How they use slots.
     pub pace: Pace,

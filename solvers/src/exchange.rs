@@ -19,7 +19,7 @@ const ANSWER: &str = "rota-solve-answer 1";
 /// A solve to be done elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The model.
+    /// The model to solve.
     pub model: Model,
     /// Its limits.
     pub limits: Limits,

@@ -29,7 +29,7 @@ pub enum FileError {
     /// The operating system says no.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// The file that was to be read or written.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,
@@ -37,13 +37,13 @@ pub enum FileError {
     /// The name does not say which format it is.
     #[error("{}: the name ends neither in .mps nor in .lp (or those with .gz)", path.display())]
     UnknownFormat {
-        /// The file.
+        /// The file that was named.
         path: PathBuf,
     },
     /// The contents are no model.
     #[error("{}: {source}", path.display())]
     Contents {
-        /// The file.
+        /// The file that was read.
         path: PathBuf,
         /// What is wrong with them.
         source: BytesError,
@@ -51,7 +51,7 @@ pub enum FileError {
     /// The model cannot be said in the format.
     #[error("{}: {source}", path.display())]
     Model {
-        /// The file.
+        /// The file that was to be written.
         path: PathBuf,
         /// Why not.
         source: ModelError,

@@ -134,7 +134,7 @@ fn format_help() -> String {
 
 /// Resolved inputs: everything a run needs.
 pub(crate) struct Inputs {
-    /// The cluster.
+    /// The cluster that the jobs run on.
     pub cluster: Arc<Cluster>,
     /// One for each load; a trace has one, without a load.
     pub loads: Vec<Load>,
@@ -154,7 +154,7 @@ pub(crate) struct Inputs {
 pub(crate) struct Load {
     /// Arrivals per hour, where they were asked for as such.
     pub jobs_per_hour: Option<f64>,
-    /// The jobs.
+    /// The jobs and how much work each really has.
     pub workload: Arc<Workload>,
     /// Rows that were dropped on reading.
     pub dropped: Vec<DroppedRow>,

@@ -71,10 +71,10 @@ pub(crate) struct ScaleArgs {
     /// [default: arrivals stay]
     #[arg(long, value_name = "PART", conflicts_with = "faster")]
     load: Option<f64>,
-    /// So many times as many arrivals in an hour [default: 1]
+    /// Multiply the arrivals in an hour by this [default: 1]
     #[arg(long, value_name = "TIMES")]
     faster: Option<f64>,
-    /// So many times as many GPUs for each job, rounded, at least 1 and at most what --cluster has; jobs take as long as before [default: 1]
+    /// Multiply the GPUs of each job by this, rounded, at least 1 and at most what --cluster has; jobs take as long as before [default: 1]
     #[arg(long, value_name = "TIMES")]
     gpus: Option<f64>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub(crate) struct MergeArgs {
 /// What fails, where, and until when.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultArgs {
-    /// What fails: a .toml of laws, a .csv of outages, or a built-in name
+    /// What fails: a .toml of distributions, a .csv of outages, or a built-in name
     #[arg(value_name = "FILE|NAME", long_help = what_fails())]
     faults: String,
     /// Cluster that fails: a file or a built-in name

@@ -12,7 +12,7 @@ use clap::{Arg, Args};
 use rota_core::time::Span;
 use rota_core::workload::Workload;
 use rota_lab::results::{Results, RunResult};
-use rota_play::{Bench, Choices, Menus, Play, Prepared, Upload};
+use rota_play::{Bench, Choices, Menus, Play, Prepared, Unresolved, Upload};
 use rota_scripts::Source;
 use rota_traces::{cluster, generate};
 
@@ -261,8 +261,8 @@ impl Bench for CommandLine {
         self.menus.clone()
     }
 
-    fn prepare(&self, choices: &Choices, uploads: &[Upload]) -> Result<Prepared, String> {
-        self.prepare_inputs(choices, uploads).map_err(|error| in_one_line(&error))
+    fn prepare(&self, choices: &Choices, uploads: &[Upload]) -> Result<Prepared, Unresolved> {
+        self.prepare_inputs(choices, uploads).map_err(|error| Unresolved(in_one_line(&error)))
     }
 
     fn command_line(
@@ -293,8 +293,8 @@ impl Bench for CommandLine {
         uploads: &[Upload],
         sources: Vec<Source>,
         runs: Vec<RunResult>,
-    ) -> Result<Results, String> {
-        self.results_of(choices, uploads, sources, runs).map_err(|error| in_one_line(&error))
+    ) -> Result<Results, Unresolved> {
+        self.results_of(choices, uploads, sources, runs).map_err(|error| Unresolved(in_one_line(&error)))
     }
 }
 

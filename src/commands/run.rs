@@ -88,7 +88,7 @@ pub(crate) struct RunArgs {
     /// Mean time to repair a failed node
     #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h", help_heading = "Faults and estimates")]
     pub mttr: Span,
-    /// What fails, and when: a .toml of laws, a .csv of outages, or a built-in name [default: nothing fails]
+    /// What fails, and when: a .toml of distributions, a .csv of outages, or a built-in name [default: nothing fails]
     #[arg(long, value_name = "FILE|NAME", long_help = faults_help(), conflicts_with = "mtbf", help_heading = "Faults and estimates")]
     pub faults: Option<String>,
     /// Jobs that the trace records as failed or killed fail here too, after the time they ran there; otherwise they finish then

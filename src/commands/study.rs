@@ -88,7 +88,7 @@ pub(crate) struct PartsArgs {
     /// Run only part I of N, for several machines [default: all of it]
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Where the runs are run: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes
+    /// Where the runs happen: here, as a job array of an existing Slurm, or as jobs of a live Rota cluster. All nodes
     /// must see the folder of results, the inputs and this program
     #[arg(long, value_enum, value_name = "WHERE", default_value = "here", conflicts_with = "shard")]
     pub on: RunsOn,

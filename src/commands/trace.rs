@@ -38,7 +38,7 @@ pub(crate) enum TraceCommand {
     /// same bytes. `rota simulate` draws the same workload by itself: write it to a file only to look at it, to edit it or to
     /// give it to another program.
     ///
-    /// With --like, the trace is fitted to another one: arrivals, GPU counts and durations follow its laws.
+    /// With --like, the trace is fitted to another one: arrivals, GPU counts and durations have its distributions.
     #[command(after_help = GENERATE_EXAMPLES, mut_args(draws_only))]
     Generate(GenerateArgs),
     /// Write a trace or a drawn workload in Synergy's record/replay format
@@ -142,7 +142,7 @@ pub(crate) struct WriteArgs {
 /// A part of a trace.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SliceArgs {
-    /// Positions in the order of arrival, from 0, without the last: 0..1000 [default: --hours]
+    /// Positions in the order of arrival, from 0; the last is not included: 0..1000 [default: --hours]
     #[arg(long, value_name = "LO..HI", required_unless_present = "hours", conflicts_with = "hours")]
     jobs_range: Option<String>,
     /// Hours of the trace in which the jobs arrive, e.g. 24..48; time then begins with the first of these [default: --jobs-range]

@@ -22,6 +22,7 @@ use tokio_stream::Stream;
 use crate::access::{Access, guard};
 use crate::bench::Choices;
 use crate::parts::SaveError;
+use crate::refusal::{Refusal, Unresolved};
 use crate::session::{Question, Session};
 use crate::{assets, explain, rounds, take, timeline};
 
@@ -164,15 +165,15 @@ async fn take_trace(State(session): Shared, headers: HeaderMap, body: Bytes) -> 
     let tried = tokio::task::spawn_blocking(move || {
         let number = session.take_trace(&name, &body)?;
         let choices = Choices { trace: Some(number), ..Choices::default() };
-        session.prepared(&choices).map_err(|why| {
+        session.prepared(&choices).map_err(|Unresolved(why)| {
             session.drop_trace(number);
-            why.replace(&format!("{}/{number}/", session.uploads_folder()), "")
+            Unresolved(why.replace(&format!("{}/{number}/", session.uploads_folder()), ""))
         })?;
-        Ok::<_, String>(number)
+        Ok::<_, Refusal>(number)
     });
     match tried.await {
         Ok(Ok(number)) => answer(json!({ "trace": number })),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the trace cannot be read"),
     }
 }
@@ -241,7 +242,7 @@ async fn report(State(session): Shared, body: Bytes) -> Response {
     match made.await {
         // It is saved as a file: shown here, its inline style and script would be refused.
         Ok(Ok(page)) => ([(header::CONTENT_TYPE, "application/octet-stream")], page).into_response(),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the report cannot be made"),
     }
 }
@@ -257,7 +258,7 @@ async fn folder(State(session): Shared, body: Bytes) -> Response {
     };
     match tokio::task::spawn_blocking(move || take::folder(&session, &shown)).await {
         Ok(Ok(bytes)) => ([(header::CONTENT_TYPE, "application/zip")], bytes).into_response(),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the results cannot be packed"),
     }
 }
@@ -282,7 +283,7 @@ async fn explain_job(State(session): Shared, body: Bytes) -> Response {
     let said = tokio::task::spawn_blocking(move || explain::of_job(&shown, asked.policy, &asked.job));
     match said.await {
         Ok(Ok(sentences)) => answer(json!({ "sentences": sentences })),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the job cannot be explained"),
     }
 }
@@ -307,7 +308,7 @@ async fn first_difference(State(session): Shared, body: Bytes) -> Response {
     let found = move || explain::first_difference(&shown, asked.policy, asked.other);
     match tokio::task::spawn_blocking(found).await {
         Ok(Ok(found)) => answer(found),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the policies cannot be compared"),
     }
 }
@@ -343,7 +344,7 @@ async fn round(State(session): Shared, body: Bytes) -> Response {
     });
     match told.await {
         Ok(Ok(value)) => answer(value),
-        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why),
+        Ok(Err(why)) => refuse(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
         Err(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, "the decision cannot be shown"),
     }
 }

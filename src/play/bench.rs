@@ -11,6 +11,8 @@ use rota_core::workload::Workload;
 use rota_lab::results::{Results, RunResult, Window};
 use rota_scripts::Source;
 
+use crate::refusal::Unresolved;
+
 /// What the page can choose; what is missing is as the command line says.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -50,9 +52,9 @@ pub struct Upload {
 
 /// Everything a run needs but the policy.
 pub struct Prepared {
-    /// The cluster.
+    /// The cluster that the jobs run on.
     pub cluster: Arc<Cluster>,
-    /// The jobs.
+    /// The jobs and how much work each really has.
     pub workload: Arc<Workload>,
     /// Failures of nodes.
     pub faults: Vec<Fault>,
@@ -88,7 +90,7 @@ pub trait Bench: Send + Sync + 'static {
     /// What there is to choose.
     fn menus(&self) -> Menus;
     /// Reads and draws what was chosen; a sentence about what cannot be.
-    fn prepare(&self, choices: &Choices, uploads: &[Upload]) -> Result<Prepared, String>;
+    fn prepare(&self, choices: &Choices, uploads: &[Upload]) -> Result<Prepared, Unresolved>;
     /// The same runs as a command of `rota simulate`.
     fn command_line(
         &self,
@@ -113,5 +115,5 @@ pub trait Bench: Send + Sync + 'static {
         uploads: &[Upload],
         sources: Vec<Source>,
         runs: Vec<RunResult>,
-    ) -> Result<Results, String>;
+    ) -> Result<Results, Unresolved>;
 }

@@ -10,15 +10,16 @@ use rota_lab::explain::{Explanation, Watch, Watched, explain};
 use rota_lab::results::RunResult;
 use serde_json::{Value, json};
 
+use crate::refusal::Refusal;
 use crate::session::Shown;
 
 /// The sentences of `rota explain` about a job.
-pub(crate) fn of_job(shown: &Shown, policy: usize, job: &str) -> Result<Vec<String>, String> {
+pub(crate) fn of_job(shown: &Shown, policy: usize, job: &str) -> Result<Vec<String>, Refusal> {
     let (contender, result) = shown.run(policy)?;
-    let mut explanation = explain(result, job).map_err(|error| error.to_string())?;
-    let id = Explanation::id(result, job).ok_or_else(|| "there is no such job".to_owned())?;
+    let mut explanation = explain(result, job)?;
+    let id = Explanation::id(result, job).ok_or(Refusal::NoJob)?;
     let mut watch = Watch::new(&result.jobs, id);
-    let mut script = contender.compile().map_err(|failure| failure.to_string())?;
+    let mut script = contender.compile().map_err(Refusal::Policy)?;
     let has_seen_enough = Cell::new(false);
     let mut see = |snapshot: &_, plan: &_| watch.see(snapshot, plan);
     let mut watched = Watched::new(&mut script, &mut see, &has_seen_enough);
@@ -26,7 +27,7 @@ pub(crate) fn of_job(shown: &Shown, policy: usize, job: &str) -> Result<Vec<Stri
     let (cluster, workload) = (Arc::clone(&prepared.cluster), Arc::clone(&prepared.workload));
     let mut simulation =
         Simulation::new(cluster, workload, prepared.faults.clone(), &mut watched, &prepared.settings);
-    while !has_seen_enough.get() && simulation.step().map_err(|error| error.to_string())? {}
+    while !has_seen_enough.get() && simulation.step()? {}
     drop(simulation);
     let last_decision = result.samples.last().map_or(Time::ZERO, |sample| sample.time);
     explanation.add_decisions(watch.close(result.jobs[id.index()].finish.unwrap_or(last_decision)));
@@ -34,7 +35,7 @@ pub(crate) fn of_job(shown: &Shown, policy: usize, job: &str) -> Result<Vec<Stri
 }
 
 /// What `rota diff` says of two of the policies, and the decision of each in which they part.
-pub(crate) fn first_difference(shown: &Shown, one: usize, other: usize) -> Result<Value, String> {
+pub(crate) fn first_difference(shown: &Shown, one: usize, other: usize) -> Result<Value, Refusal> {
     let ((_, a), (_, b)) = (shown.run(one)?, shown.run(other)?);
     let found = difference(a, b);
     let (time, job) = match &found.parting {

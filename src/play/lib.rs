@@ -17,6 +17,7 @@
 //! | `timeline` | who ran where, as numbers for a canvas |
 //! | `explain` | why a job fared as it did, and where two runs part |
 //! | `rounds` | one decision: the queue with its keys, who got what, and what the others lacked |
+//! | `refusal` | why a question has no answer |
 //! | `take` | what is shown as files to keep: report page, result folder |
 //! | `session`, `api` | what requests share; one function for each request |
 //!
@@ -32,6 +33,7 @@ mod diagnose;
 mod explain;
 mod kept;
 mod parts;
+mod refusal;
 mod rounds;
 mod run;
 mod session;
@@ -41,6 +43,7 @@ mod timeline;
 use std::net::{Ipv4Addr, SocketAddr};
 
 pub use bench::{Bench, Choices, Menus, Prepared, Upload};
+pub use refusal::Unresolved;
 use session::Session;
 
 /// What the laboratory begins with.

@@ -19,6 +19,7 @@ use rota_lab::results::RunResult;
 use rota_scripts::{Account, ScriptPolicy};
 use serde_json::{Value, json};
 
+use crate::refusal::Refusal;
 use crate::session::Shown;
 
 /// Jobs of the front of the queue that are listed, with all of which the decision says something; the rest are counted.
@@ -26,41 +27,44 @@ const MAX_JOBS: usize = 300;
 const MAX_CONCERNED: usize = 2_000;
 
 /// The decision with a number, from 0, of one of the runs.
-pub(crate) fn at(shown: &Shown, policy: usize, decision: usize) -> Result<Value, String> {
+pub(crate) fn at(shown: &Shown, policy: usize, decision: usize) -> Result<Value, Refusal> {
     let (contender, result) = shown.run(policy)?;
-    let mut script = contender.compile().map_err(|failure| failure.to_string())?;
+    let mut script = contender.compile().map_err(Refusal::Policy)?;
     let mut until = Until { inner: &mut script, n_before: decision, seen: None };
     let prepared = &shown.prepared;
     let (cluster, workload) = (Arc::clone(&prepared.cluster), Arc::clone(&prepared.workload));
     let mut simulation =
         Simulation::new(cluster, workload, prepared.faults.clone(), &mut until, &prepared.settings);
-    while simulation.progress().n_decisions as usize <= decision
-        && simulation.step().map_err(|error| error.to_string())?
-    {}
+    while simulation.progress().n_decisions as usize <= decision && simulation.step()? {}
     drop(simulation);
-    let seen = until.seen.ok_or_else(|| format!("the run has no decision {decision}"))?;
+    let seen = until.seen.ok_or(Refusal::NoDecision(decision))?;
     Ok(seen.told(result, decision))
 }
 
 /// The last decision that was taken by a time: where the runs of two policies are looked at side by side.
-pub(crate) fn by_time(shown: &Shown, policy: usize, time_s: f64) -> Result<usize, String> {
+pub(crate) fn by_time(shown: &Shown, policy: usize, time_s: f64) -> Result<usize, Refusal> {
     let (_, result) = shown.run(policy)?;
     let time = Time::from_secs_f64(time_s.clamp(0.0, 1e12));
     Ok(result.samples.partition_point(|sample| sample.time <= time).saturating_sub(1))
 }
 
 /// The decision after a time at which a job is given something or loses something.
-pub(crate) fn next_change(shown: &Shown, policy: usize, decision: usize, job: &str) -> Result<usize, String> {
+pub(crate) fn next_change(
+    shown: &Shown,
+    policy: usize,
+    decision: usize,
+    job: &str,
+) -> Result<usize, Refusal> {
     let (_, result) = shown.run(policy)?;
     let at = result.jobs.iter().position(|row| &*row.job_id == job);
-    let id = at.map(JobId::from).ok_or_else(|| format!("the run has no job `{job}`"))?;
+    let id = at.map(JobId::from).ok_or_else(|| Refusal::NotInRun(job.to_owned()))?;
     let now = result.samples.get(decision).map_or(Time::ZERO, |sample| sample.time);
     let times = result.timeline.iter().filter(|stretch| stretch.job == id).flat_map(|s| [s.from, s.to]);
     let next = times.filter(|time| *time > now).min();
-    let next = next.ok_or_else(|| format!("nothing changes for job {job} any more"))?;
+    let next = next.ok_or_else(|| Refusal::NoChange(job.to_owned()))?;
     // It may end between rounds: the next one is the first to see that.
     let found = result.samples.iter().position(|sample| sample.time >= next);
-    found.ok_or_else(|| format!("nothing is decided any more after job {job} has ended"))
+    found.ok_or_else(|| Refusal::NoLaterDecision(job.to_owned()))
 }
 
 /// Keeps the decision after so many others.

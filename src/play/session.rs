@@ -13,6 +13,7 @@ use crate::bench::{Bench, Choices, Prepared, Upload};
 use crate::diagnose::{self, Diagnostic};
 use crate::kept::Kept;
 use crate::parts::Files;
+use crate::refusal::{Refusal, Unresolved};
 use crate::run::{Failure, run};
 use crate::{PlayError, answer};
 
@@ -140,8 +141,8 @@ impl Session {
             say(json!({ "kind": "checked", "diagnostics": found }));
             Stopped::Said
         };
-        let refused = |message: String| {
-            say(json!({ "kind": "refused", "message": message }));
+        let refused = |why: Unresolved| {
+            say(json!({ "kind": "refused", "message": why.to_string() }));
             Stopped::Said
         };
         let edited = self.edited(&question).map_err(|error| wrong(vec![diagnose::of_load(error, &[])]))?;
@@ -222,7 +223,7 @@ impl Session {
         for some in seeds.chunks(SEEDS_AT_A_TIME) {
             let one_seed = |seed: &u64| -> Result<Vec<Summary>, Failure> {
                 let choices = Choices { seed: Some(*seed), ..question.choices.clone() };
-                let prepared = self.prepared(&choices).map_err(Failure::Other)?;
+                let prepared = self.prepared(&choices).map_err(|why| Failure::Other(why.to_string()))?;
                 let contenders = shown.contenders.par_iter();
                 contenders.map(|one| self.summary(one, &choices, &prepared, is_cancelled)).collect()
             };
@@ -249,7 +250,7 @@ impl Session {
         Ok(Contender { label, name, sources, set: question.set.clone() })
     }
 
-    pub(crate) fn prepared(&self, choices: &Choices) -> Result<Arc<Prepared>, String> {
+    pub(crate) fn prepared(&self, choices: &Choices) -> Result<Arc<Prepared>, Unresolved> {
         let key = json!(choices).to_string();
         match self.prepared.find(&key) {
             Some(prepared) => Ok(prepared),
@@ -300,19 +301,19 @@ impl Session {
     }
 
     /// Keeps a trace until the program ends; its number. Readers may go by how a name ends, so that part of it is kept.
-    pub(crate) fn take_trace(&self, name: &str, bytes: &[u8]) -> Result<usize, String> {
+    pub(crate) fn take_trace(&self, name: &str, bytes: &[u8]) -> Result<usize, Refusal> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let plain: String = name.chars().filter(|c| is_plain(*c)).take(80).collect();
         let mut uploads = lock(&self.uploads);
         let number = uploads.len();
         if number == MAX_UPLOADS {
-            return Err(format!("{MAX_UPLOADS} traces are here already: start rota play again for more"));
+            return Err(Refusal::TooManyTraces(MAX_UPLOADS));
         }
         let folder = self.folder.path().join(number.to_string());
         let path = folder.join(if plain.trim_matches('.').is_empty() { "trace.csv" } else { &plain });
         std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(&path, bytes))
-            .map_err(|error| format!("the trace cannot be kept: {error}"))?;
+            .map_err(Refusal::Trace)?;
         uploads.push(Upload { name: name.to_owned(), path });
         Ok(number)
     }
@@ -333,9 +334,9 @@ impl Session {
 
 impl Shown {
     /// One of its policies, with its result.
-    pub(crate) fn run(&self, policy: usize) -> Result<(&Contender, &RunResult), String> {
+    pub(crate) fn run(&self, policy: usize) -> Result<(&Contender, &RunResult), Refusal> {
         let found = self.contenders.get(policy).zip(self.results.get(policy));
-        found.map(|(one, result)| (one, &**result)).ok_or_else(|| "there is no such run".to_owned())
+        found.map(|(one, result)| (one, &**result)).ok_or(Refusal::NoRun)
     }
 }
 

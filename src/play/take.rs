@@ -8,32 +8,33 @@ use rota_lab::results::Results;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use crate::refusal::Refusal;
 use crate::session::{Session, Shown};
 
 /// What the folder is called in the archive.
 const NAME: &str = "rota-play";
 
 /// The report page.
-pub(crate) fn report(session: &Session, shown: &Shown) -> Result<String, String> {
-    report::to_html(&results(session, shown)?).map_err(|error| error.to_string())
+pub(crate) fn report(session: &Session, shown: &Shown) -> Result<String, Refusal> {
+    Ok(report::to_html(&results(session, shown)?)?)
 }
 
 /// The result folder, with its page, as a zip archive: `rota report`, `explain` and `diff` read it once it is unpacked.
-pub(crate) fn folder(session: &Session, shown: &Shown) -> Result<Vec<u8>, String> {
+pub(crate) fn folder(session: &Session, shown: &Shown) -> Result<Vec<u8>, Refusal> {
     let results = results(session, shown)?;
-    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-    results.write_files(dir.path()).map_err(|error| error.to_string())?;
-    report::write_page(&results, dir.path()).map_err(|error| error.to_string())?;
-    pack(dir.path()).map_err(|error| format!("the results cannot be packed: {error}"))
+    let dir = tempfile::tempdir()?;
+    results.write_files(dir.path())?;
+    report::write_page(&results, dir.path())?;
+    pack(dir.path()).map_err(Refusal::Pack)
 }
 
-fn results(session: &Session, shown: &Shown) -> Result<Results, String> {
+fn results(session: &Session, shown: &Shown) -> Result<Results, Refusal> {
     let runs = shown.results.iter().map(|result| (**result).clone()).collect();
     let sources = shown.contenders.iter().flat_map(|contender| contender.sources.clone()).collect();
-    session.bench.results(&shown.question.choices, &session.uploads(), sources, runs)
+    Ok(session.bench.results(&shown.question.choices, &session.uploads(), sources, runs)?)
 }
 
-fn pack(dir: &std::path::Path) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+fn pack(dir: &std::path::Path) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
     let mut files = fs::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
     files.sort_by_key(fs::DirEntry::file_name);
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));

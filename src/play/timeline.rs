@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rota_lab::report::gpu_rows;
 use rota_lab::results::RunResult;
 use serde_json::json;
 
@@ -11,13 +12,7 @@ const MAX_BARS: usize = 400_000;
 
 /// The job's index, the row, and from and to in tenths of a second after the first.
 pub(crate) fn bytes(run: &RunResult) -> Vec<u8> {
-    let mut rows: Vec<(usize, u32)> = run
-        .timeline
-        .iter()
-        .flat_map(|stretch| stretch.slice.gpus.iter().map(move |gpu| (stretch.slice.node.index(), gpu)))
-        .collect();
-    rows.sort_unstable();
-    rows.dedup();
+    let rows = gpu_rows(run);
     let row_of: BTreeMap<(usize, u32), u32> = rows.iter().copied().zip(0..).collect();
     let begin = run.timeline.iter().map(|stretch| stretch.from.0).min().unwrap_or(0);
     let end = run.timeline.iter().map(|stretch| stretch.to.0).max().unwrap_or(begin);

@@ -77,7 +77,7 @@ pub fn assign(workload: &Workload, cells: &[Cells], setting: &Setting<'_>) -> Re
 /// What rules may want to know of a model on a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOnCluster<'p> {
-    /// The model.
+    /// Its entry in the profile set.
     pub entry: &'p ProfileEntry,
     /// Batch sizes it was measured with on the GPUs of the cluster; none when any will do.
     pub batches: Vec<u32>,

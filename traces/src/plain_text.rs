@@ -14,7 +14,7 @@ pub(crate) type RowBytes = Rc<Cell<u64>>;
 /// The same text with plain line ends.
 pub(crate) struct PlainText<R> {
     inner: R,
-    place: Place,
+    position: Position,
     /// What the text begins with, where that is no mark.
     first: Vec<u8>,
     /// Whether the last byte was a `\r`, for which a `\n` was handed out.
@@ -23,7 +23,7 @@ pub(crate) struct PlainText<R> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Begin,
     LineBegin,
     InLine,
@@ -34,13 +34,13 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 impl<R: Read> PlainText<R> {
     pub(crate) fn new(inner: R, row_bytes: RowBytes) -> Self {
-        PlainText { inner, place: Place::Begin, first: Vec::new(), after_return: false, row_bytes }
+        PlainText { inner, position: Position::Begin, first: Vec::new(), after_return: false, row_bytes }
     }
 
     /// The next bytes as they are, without the mark at the beginning.
     fn next(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        if self.place == Place::Begin {
-            self.place = Place::LineBegin;
+        if self.position == Position::Begin {
+            self.position = Position::LineBegin;
             let mut first = Vec::with_capacity(MARK.len());
             self.inner.by_ref().take(MARK.len() as u64).read_to_end(&mut first)?;
             if first != MARK {
@@ -77,15 +77,15 @@ impl<R: Read> PlainText<R> {
 
 impl<R: Read> Read for PlainText<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        if buffer.is_empty() || self.place == Place::End {
+        if buffer.is_empty() || self.position == Position::End {
             return Ok(0);
         }
         loop {
             let n = self.next(buffer)?;
             if n == 0 {
                 // A last line without an end is a line all the same.
-                let needs_end = self.place == Place::InLine;
-                self.place = Place::End;
+                let needs_end = self.position == Position::InLine;
+                self.position = Position::End;
                 buffer[0] = b'\n';
                 return Ok(usize::from(needs_end));
             }
@@ -93,7 +93,7 @@ impl<R: Read> Read for PlainText<R> {
             if n == 0 {
                 continue;
             }
-            self.place = if buffer[n - 1] == b'\n' { Place::LineBegin } else { Place::InLine };
+            self.position = if buffer[n - 1] == b'\n' { Position::LineBegin } else { Position::InLine };
             self.row_bytes.set(self.row_bytes.get() + n as u64);
             if self.row_bytes.get() > MOST_ROW_BYTES {
                 return Err(std::io::Error::other("a row of more than 16 MB: is a quote left open?"));

@@ -17,7 +17,7 @@ use rota_core::job::{Deadline, JobSpec};
 use rota_core::time::{Span, Time};
 use rota_core::workload::Workload;
 
-use crate::check::{Finding, Rule, check};
+use crate::check::{Finding, FoundAt, Rule, check};
 use crate::format::Lines;
 use crate::rows::DroppedRow;
 
@@ -62,7 +62,7 @@ pub fn repair(workload: &Workload, dropped: &[DroppedRow], lines: &Lines, cluste
     let mut earlier = Span(0);
     for finding in check(workload, dropped, lines, cluster) {
         let Some(remedy) = remedy(finding.rule) else { continue };
-        let id = finding.place.id;
+        let id = finding.at.id;
         let (column, to) = match remedy {
             Remedy::LeaveOut => {
                 // One job may break several rules, but is left out once.
@@ -98,15 +98,16 @@ fn remedy(rule: Rule) -> Option<Remedy> {
 }
 
 fn change(finding: Finding, column: &str, to: String) -> Change {
-    let place = finding.place;
-    let at = place.column.filter(|_| column == "row").map(|column| format!("{column}: ")).unwrap_or_default();
+    let FoundAt { line, column: heading, job, .. } = finding.at;
+    let heading =
+        heading.filter(|_| column == "row").map(|heading| format!("{heading}: ")).unwrap_or_default();
     Change {
-        line: place.line,
-        job: place.job.unwrap_or_default(),
+        line,
+        job: job.unwrap_or_default(),
         column: column.to_owned(),
         from: finding.value.unwrap_or_default(),
         to,
-        why: format!("{}: {at}{}", finding.rule.name(), finding.message),
+        why: format!("{}: {heading}{}", finding.rule.name(), finding.message),
     }
 }
 

@@ -30,7 +30,7 @@ pub enum RunAs {
     Agent,
     /// An account of this machine.
     Account {
-        /// Its name.
+        /// Its name, as the system's database of users has it.
         name: String,
         /// Whether the operator named it, so that it may be one of the system's.
         is_listed: bool,
@@ -79,7 +79,7 @@ pub enum AccountError {
 /// An account of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
+    /// Its name, as the system's database of users has it.
     pub name: String,
     /// Its number, which is not root's.
     pub uid: u32,

@@ -96,7 +96,7 @@ pub enum LaunchError {
     Folder {
         /// The folder that was named.
         path: PathBuf,
-        /// The account.
+        /// The account that may not use the folder.
         account: String,
         /// The system's error.
         source: std::io::Error,

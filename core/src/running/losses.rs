@@ -38,7 +38,7 @@ struct Setback {
 /// How a launch came to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopped {
-    /// When.
+    /// When it ended.
     pub now: Time,
     /// When it began to work: its restart and its data take time before that.
     pub works_from: Time,

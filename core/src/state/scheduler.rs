@@ -121,7 +121,7 @@ impl Scheduler {
         Impact::Changed
     }
 
-    /// The cluster.
+    /// The cluster as it was bought; what is up right now is in the snapshot.
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.cluster
     }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use rota_core::allocation::Allocation;
+use rota_core::check::PlanViolation;
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_core::time::Time;
 use rota_transport::message::{
@@ -21,6 +22,25 @@ use crate::record::Record;
 
 /// The most launches whose origin is kept until they are settled.
 const MOST_ORIGINS: usize = 100_000;
+
+/// Why a launch that runs is not taken over, as the journal says it.
+#[derive(Debug, thiserror::Error)]
+enum NotAdopted {
+    #[error("it has ended")]
+    LaunchEnded,
+    #[error("it does not run everywhere")]
+    RunsNotEverywhere,
+    #[error("it runs on {n_running} of its {n_nodes} nodes")]
+    NodesMissing { n_running: usize, n_nodes: u32 },
+    #[error("its job is not known, and its node does not remember what was asked for")]
+    JobUnknown,
+    #[error("its job has ended")]
+    JobEnded,
+    #[error("what its node remembers of it is no valid request")]
+    BadRequest,
+    #[error("{0}")]
+    DoesNotFit(#[from] PlanViolation),
+}
 
 /// What agents have said about a lost state, and until when the head waits for them.
 #[derive(Debug, Default)]
@@ -132,7 +152,7 @@ impl State {
         }
         for (attempt, ranks) in unknown {
             if let Err(why) = self.adopt(moment, attempt, &ranks) {
-                self.stop_unknown(moment, attempt, ranks.keys().copied(), why);
+                self.stop_unknown(moment, attempt, ranks.keys().copied(), why.to_string());
             }
         }
         self.restoring.origins.clear();
@@ -155,14 +175,14 @@ impl State {
         moment: Moment,
         attempt: Attempt,
         ranks: &BTreeMap<NodeId, AttemptState>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotAdopted> {
         let origin = self.restoring.origins.remove(&attempt);
-        let live = self.launches.get(attempt).ok_or("it has ended")?;
+        let live = self.launches.get(attempt).ok_or(NotAdopted::LaunchEnded)?;
         if ranks.values().any(|state| *state != AttemptState::Running) {
-            return Err("it does not run everywhere".into());
+            return Err(NotAdopted::RunsNotEverywhere);
         }
         if let Some(origin) = origin.as_ref().filter(|origin| origin.n_nodes as usize != ranks.len()) {
-            return Err(format!("it runs on {} of its {} nodes", ranks.len(), origin.n_nodes));
+            return Err(NotAdopted::NodesMissing { n_running: ranks.len(), n_nodes: origin.n_nodes });
         }
         let mut slices = live.allocation.slices.clone();
         slices.sort_by_key(|slice| slice.node);
@@ -172,7 +192,7 @@ impl State {
         let record = Record::JobAdopted { job, incarnation, allocation: allocation.clone() };
         let applied = self.cluster.apply(moment.now, &record);
         if let Some(violation) = applied.refused {
-            return Err(violation.to_string());
+            return Err(violation.into());
         }
         self.outbox.record(moment.now, record);
         let Some(live) = self.launches.get_mut(attempt) else { return Ok(()) };
@@ -194,19 +214,18 @@ impl State {
         moment: Moment,
         attempt: Attempt,
         origin: Option<Origin>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotAdopted> {
         let job = attempt.job;
         if self.cluster.job(job).is_none() {
-            let origin =
-                origin.ok_or("its job is not known, and its node does not remember what was asked for")?;
+            let origin = origin.ok_or(NotAdopted::JobUnknown)?;
             if !self.cluster.may_be_lost(job) {
-                return Err("its job has ended".into());
+                return Err(NotAdopted::JobEnded);
             }
             let request = origin.request;
             let ascends = request.levels.windows(2).all(|pair| pair.first() < pair.last());
             let texts = [&request.name, &request.tenant, &request.model, &request.gpu_type];
             if request.gpus == 0 || !ascends || !texts.iter().all(|text| is_plain(text.as_str())) {
-                return Err("what its node remembers of it is no valid request".into());
+                return Err(NotAdopted::BadRequest);
             }
             let key = u64::from(job.0) << 32 | u64::from(attempt.incarnation.0);
             let (user, request) = (origin.user.to_string(), Box::new(request));
@@ -215,7 +234,7 @@ impl State {
         match self.cluster.job(job).map(|known| known.standing) {
             Some(Standing::Held) => self.record(moment, Record::JobSubmitted { job }),
             Some(Standing::Active) => {}
-            _ => return Err("its job has ended".into()),
+            _ => return Err(NotAdopted::JobEnded),
         }
         Ok(())
     }

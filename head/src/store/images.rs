@@ -173,11 +173,28 @@ pub(crate) fn pack(image: &Image) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// What is wrong with an image that was written down.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableImage {
+    /// The database has something else in its row.
+    #[error("{0}")]
+    Row(#[from] rusqlite::Error),
+    /// It is not what a head wrote.
+    #[error("{}", sums::WRONG)]
+    Checksum,
+    /// It cannot be decompressed.
+    #[error("{0}")]
+    Bytes(#[from] std::io::Error),
+    /// Its text is no state.
+    #[error("{0}")]
+    Text(#[from] serde_json::Error),
+}
+
 /// An image from bytes.
-pub(crate) fn unpack(body: &[u8]) -> Result<Image, String> {
+pub(crate) fn unpack(body: &[u8]) -> Result<Image, UnreadableImage> {
     let mut text = Vec::new();
-    DeflateDecoder::new(body).read_to_end(&mut text).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&text).map_err(|error| error.to_string())
+    DeflateDecoder::new(body).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
 }
 
 /// All images, by line.
@@ -201,14 +218,11 @@ pub(super) fn image(path: &Path, database: &Connection, line: u64) -> Result<Ima
 }
 
 /// The image in a row of its line, time, bytes, body and checksum.
-pub(crate) fn read(row: &Row<'_>) -> Result<Image, String> {
-    let parts = || -> Result<_, rusqlite::Error> {
-        let (line, bytes) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(2)? as u64);
-        Ok((line, Time(row.get(1)?), bytes, row.get_ref(3)?.as_blob()?, row.get(4)?))
-    };
-    let (line, time, bytes, body, sum) = parts().map_err(|error| error.to_string())?;
-    if !sums::fits(sum, sums::of_image(line, time, bytes, body)) {
-        return Err(sums::WRONG.to_owned());
+pub(crate) fn read(row: &Row<'_>) -> Result<Image, UnreadableImage> {
+    let (line, bytes) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(2)? as u64);
+    let (time, body) = (Time(row.get(1)?), row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?);
+    if !sums::fits(row.get(4)?, sums::of_image(line, time, bytes, body)) {
+        return Err(UnreadableImage::Checksum);
     }
     unpack(body)
 }

@@ -48,7 +48,7 @@ pub struct JobFacts {
 /// What a rule is told of a model of the profile set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFacts {
-    /// Its name.
+    /// Its name in the profile set.
     pub name: String,
     /// Its class, such as `vision`.
     pub class: String,

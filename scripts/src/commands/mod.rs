@@ -17,7 +17,7 @@ pub use check::{check, diagnose};
 pub use error::TryError;
 pub use list::{about, list, show};
 pub use new::{NewError, STARTER, new};
-pub use profile::{Place, Profile, Spent, profile};
+pub use profile::{CodeLine, Profile, Spent, profile};
 pub use test::{TestError, test};
 
 pub use crate::language::reference::definitions as defs;

@@ -10,7 +10,7 @@ use rota_core::policy::Policy as _;
 use super::error::TryError;
 use crate::commands::sample::{Size, snapshot};
 use crate::language::limits::Limits;
-pub use crate::language::tally::{Place, Spent};
+pub use crate::language::tally::{CodeLine, Spent};
 use crate::language::trace::Trace;
 use crate::policy::ScriptPolicy;
 
@@ -26,7 +26,7 @@ const BAR: usize = 40;
 /// What the decisions of a policy spent, and where.
 #[derive(Debug)]
 pub struct Profile {
-    /// The policy.
+    /// The policy, with all its parts.
     pub name: String,
     /// How large the instant was.
     pub size: Size,
@@ -35,7 +35,7 @@ pub struct Profile {
     /// How long one decision took while it was not watched.
     pub plain: Duration,
     /// By line and verb.
-    pub places: Vec<(Place, Spent)>,
+    pub places: Vec<(CodeLine, Spent)>,
     /// By stack, outermost function first; the last element is the line and the verb.
     pub stacks: Vec<(Vec<String>, Spent)>,
     sources: BTreeMap<String, Vec<String>>,

@@ -76,7 +76,7 @@ pub enum LoadError {
     NotAsked {
         /// The path, or the name of a shipped script.
         file: String,
-        /// The stage.
+        /// The stage that nothing asks for.
         stage: &'static str,
         /// What the verb is called on.
         owner: &'static str,

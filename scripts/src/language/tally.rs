@@ -31,7 +31,7 @@ impl Spent {
 
 /// A line of a script, and the verb called there; the verb is empty for the rest of the line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct CodeLine {
     /// The script's file.
     pub file: String,
     /// The number of the line, from 1.
@@ -70,7 +70,7 @@ struct Step {
 pub(crate) struct Tally {
     nodes: HashMap<String, HashMap<(usize, usize), Node>>,
     calls: Vec<Call>,
-    places: BTreeMap<Place, Spent>,
+    places: BTreeMap<CodeLine, Spent>,
     stacks: BTreeMap<Vec<String>, Spent>,
     /// Lines that steps began in.
     lines: BTreeSet<(String, usize)>,
@@ -141,7 +141,7 @@ impl Tally {
         let mut stack = step.stack;
         stack.push(shown);
         self.stacks.entry(stack).or_default().add(&spent);
-        self.places.entry(Place { file: step.file, line, verb }).or_default().add(&spent);
+        self.places.entry(CodeLine { file: step.file, line, verb }).or_default().add(&spent);
     }
 
     /// The file of the last step.
@@ -150,7 +150,7 @@ impl Tally {
     }
 
     /// Spent by line and verb.
-    pub(crate) fn places(&self) -> &BTreeMap<Place, Spent> {
+    pub(crate) fn places(&self) -> &BTreeMap<CodeLine, Spent> {
         &self.places
     }
 
@@ -172,7 +172,7 @@ impl Tally {
     /// One sentence that says where the operations went, of the files of a policy.
     pub(crate) fn sentence(&self) -> Option<String> {
         let total: u64 = self.places.values().map(|spent| spent.operations).sum();
-        let mut largest: Vec<(&Place, u64)> =
+        let mut largest: Vec<(&CodeLine, u64)> =
             self.places.iter().map(|(place, spent)| (place, spent.operations)).collect();
         largest.sort_by_key(|(place, operations)| (std::cmp::Reverse(*operations), (*place).clone()));
         let is_one_file =

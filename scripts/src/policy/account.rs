@@ -35,7 +35,7 @@ pub struct Account {
 /// What a stage cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageCost {
-    /// The stage.
+    /// The stage that was called.
     pub stage: Stage,
     /// The part's file; `None` for what is done where no part defines the stage.
     pub file: Option<String>,

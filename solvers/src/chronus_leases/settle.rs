@@ -27,7 +27,7 @@ pub enum Settlement {
 /// A plan and what it is worth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
-    /// The plan.
+    /// Which rows run in which leases.
     pub plan: LeasePlan,
     /// Its objective.
     pub objective: f64,

@@ -11,7 +11,7 @@ const DUST: f64 = 1e-9;
 /// The model of a [`ShareProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct ShareModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     admitted: Vec<Variable>,
     /// Per job, slot by slot.

@@ -27,14 +27,14 @@ pub struct ClassProblem {
     pub cpus: f64,
     /// Memory of the cluster.
     pub memory: f64,
-    /// The classes.
+    /// The kinds of jobs, each with how many there are.
     pub classes: Vec<LevelClass>,
 }
 
 /// The model of a [`ClassProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct ClassModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     /// Per class: level position and its variable.
     offered: Vec<Vec<(usize, Variable)>>,

@@ -25,7 +25,7 @@ pub struct JointJob {
 pub struct JointProblem {
     /// What is free on each server.
     pub servers: Vec<Server>,
-    /// The jobs.
+    /// The jobs to place, each at one of its levels.
     pub jobs: Vec<JointJob>,
 }
 
@@ -41,7 +41,7 @@ pub struct JointPlacement {
 /// The model of a [`JointProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct JointModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     choices: Vec<Choice>,
     n_jobs: usize,

@@ -41,7 +41,7 @@ pub enum Shape {
 /// The model of a [`LevelProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct LevelModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     /// Per job: level position and its variable.
     offered: Vec<Vec<(usize, Variable)>>,

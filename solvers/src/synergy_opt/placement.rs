@@ -21,7 +21,7 @@ pub struct PlacementProblem {
 /// The model of a [`PlacementProblem`], and the way back.
 #[derive(Clone, Debug)]
 pub struct PlacementModel {
-    /// The model.
+    /// What a solver is given.
     pub model: Model,
     jobs: Vec<JobVariables>,
 }

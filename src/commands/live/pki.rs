@@ -46,7 +46,7 @@ pub(crate) enum PkiCommand {
         /// Begin to replace the authority: a new one issues from now on, both are trusted, and agents renew by themselves
         #[arg(long, conflicts_with_all = ["finish", "status"])]
         authority: bool,
-        /// Finish it: the head gets a certificate of the new authority, and the old one is trusted no more
+        /// Finish it: the head gets a certificate of the new authority, and the old one is no longer trusted
         #[arg(long, conflicts_with = "status")]
         finish: bool,
         /// Finish even if agents or users still have certificates of the old authority only; they are locked out
@@ -194,7 +194,7 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
                         );
                     }
                     now.finish_rotation(validity)?;
-                    println!("the old authority is trusted no more, and the head has a new certificate");
+                    println!("the old authority is no longer trusted, and the head has a new certificate");
                 }
                 (_, _, true) => match now.rotation()? {
                     None => println!("the authority is not being replaced"),

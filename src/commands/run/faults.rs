@@ -20,7 +20,7 @@ pub(super) fn faults_help() -> String {
 /// What a fault file says, and which are built in.
 pub(crate) fn what_fails() -> String {
     format!(
-        "What fails, and when: a .toml of laws, a .csv of outages, or a built-in name\n\n\
+        "What fails, and when: a .toml of distributions, a .csv of outages, or a built-in name\n\n\
          Nodes, GPUs, racks and switches fail and are repaired, nodes become slow, checkpoints are lost, jobs fail. Built in: {}. \
          `docs/faults.md` has the formats.",
         names(&faults::BUILT_IN)

@@ -87,9 +87,9 @@ fn print_json(findings: &[Finding], load: &Load) -> Result<()> {
             serde_json::json!({
                 "severity": finding.severity().name(),
                 "rule": finding.rule.name(),
-                "line": finding.place.line,
-                "column": finding.place.column,
-                "job": finding.place.job,
+                "line": finding.at.line,
+                "column": finding.at.column,
+                "job": finding.at.job,
                 "value": finding.value,
                 "finding": finding.message,
             })

@@ -39,7 +39,7 @@ pub enum Property {
 
 /// A property with its texts.
 pub struct About {
-    /// The property.
+    /// The property that the texts describe.
     pub property: Property,
     /// As on the command line.
     pub name: &'static str,

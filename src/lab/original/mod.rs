@@ -60,9 +60,9 @@ impl Original {
 /// What an original runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The cluster.
+    /// The cluster that the jobs run on.
     pub cluster: &'a Arc<Cluster>,
-    /// The jobs.
+    /// The jobs and how much work each really has.
     pub workload: &'a Workload,
     /// Their models; Synergy's program uses its own numbers for them.
     pub profiles: &'a ProfileSet,

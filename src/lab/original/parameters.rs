@@ -194,7 +194,7 @@ pub enum ParameterError {
     /// A unit of no length.
     #[error("--set unit={unit}: the unit must be longer than 0 (compat=artifact)")]
     Unit {
-        /// The unit.
+        /// The length that was asked for.
         unit: Span,
     },
     /// The original counts time in whole units.

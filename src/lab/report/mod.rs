@@ -59,6 +59,7 @@ pub(crate) use style::styles;
 pub use summary_table::{Better, Cell, Heading, Measure, SummaryTable, measures};
 pub use terminal::{TABLE_STYLE, to_text};
 pub(crate) use terminal::{align_numbers, plain_table};
+pub use timeline::gpu_rows;
 pub use together::write_together;
 pub use trace_page::{TraceShown, trace_figures, trace_page};
 pub(crate) use units::{TimeUnit, begin_large, with_thousands};

@@ -54,7 +54,7 @@ fn n_bars(run: &RunResult) -> usize {
 }
 
 fn data(run: &RunResult) -> Value {
-    let rows = rows(run);
+    let rows = gpu_rows(run);
     let row_of: BTreeMap<(usize, u32), usize> = rows.iter().enumerate().map(|(at, gpu)| (*gpu, at)).collect();
     let mut stretches: Vec<_> = run.timeline.iter().collect();
     stretches.sort_by_key(|stretch| (stretch.from, stretch.job));
@@ -82,9 +82,9 @@ fn data(run: &RunResult) -> Value {
     })
 }
 
-/// Every GPU that any job held, by the name of its node and its number: a folder that was read again numbers nodes as they
-/// appear in it.
-fn rows(run: &RunResult) -> Vec<(usize, u32)> {
+/// The rows of a timeline: every GPU that any job held, as the number of its node and its own, in the order of the nodes' names. A
+/// folder that was read again numbers nodes as they appear in it.
+pub fn gpu_rows(run: &RunResult) -> Vec<(usize, u32)> {
     let mut rows: Vec<(usize, u32)> = run
         .timeline
         .iter()

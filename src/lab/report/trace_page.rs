@@ -12,7 +12,7 @@ use super::{Axis, Bar, Figure, GREY, Line, Marks, ReportError, with_thousands};
 /// A trace, looked at.
 #[derive(Clone, Debug)]
 pub struct TraceShown {
-    /// Its name.
+    /// The name of its file or workload.
     pub name: String,
     /// In numbers.
     pub stats: Stats,

@@ -16,7 +16,7 @@ pub enum ReproduceError {
     /// A trace with jobs that are not valid.
     #[error("{file}: {error}")]
     Workload {
-        /// The trace.
+        /// The file of the trace.
         file: &'static str,
         /// What is wrong with it.
         error: WorkloadError,
@@ -30,7 +30,7 @@ pub enum ReproduceError {
     /// A run had to stop.
     #[error("{policy} on {trace}: {error}")]
     Run {
-        /// The policy.
+        /// The policy that was run.
         policy: &'static str,
         /// Name of the trace.
         trace: &'static str,
@@ -40,7 +40,7 @@ pub enum ReproduceError {
     /// The driver of ElasticFlow's program refused.
     #[error("{policy} on {trace}: {error}")]
     Elasticflow {
-        /// The scheduler.
+        /// The scheduler, by the original's name.
         policy: &'static str,
         /// Name of the trace.
         trace: &'static str,

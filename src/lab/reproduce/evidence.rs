@@ -38,7 +38,7 @@ pub type At = BTreeMap<String, String>;
 pub struct Row {
     /// The policy, as it is called here.
     pub policy: String,
-    /// The settings.
+    /// The settings of the run, such as its load.
     pub at: At,
     /// The seed of a drawn workload; none for published numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,9 +65,9 @@ impl Evidence {
 /// The rows of a policy under one setting, as the mean over its seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell<'a> {
-    /// The policy.
+    /// The policy, as it is called here.
     pub policy: &'a str,
-    /// The settings.
+    /// The settings that its rows share.
     pub at: &'a At,
     rows: Vec<&'a Row>,
 }

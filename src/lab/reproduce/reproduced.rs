@@ -14,13 +14,13 @@ use crate::report::TABLE_STYLE;
 /// A figure and its numbers.
 #[derive(Clone, Debug)]
 pub struct Reproduced {
-    /// The paper.
+    /// The paper that has the figure.
     pub paper: &'static Paper,
-    /// The figure.
+    /// The figure, with its claims and what they are judged by.
     pub figure: &'static PaperFigure,
     /// Whether it was run small.
     pub is_quick: bool,
-    /// The rows.
+    /// The rows of every column, published ones too.
     pub evidence: Evidence,
     /// What each defect of the original does to its main number.
     pub defects: Vec<DefectRow>,

@@ -10,7 +10,7 @@ const MOST_SHOWN: usize = 40;
 
 /// A model and its answer.
 pub struct Answer<'a> {
-    /// The model.
+    /// The model that was solved.
     pub model: &'a Model,
     /// Its solution.
     pub solution: &'a Solution,

@@ -7,7 +7,7 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::workload::{Truth, Workload};
 
-use super::{Finding, Place, Rule};
+use super::{Finding, FoundAt, Rule};
 use crate::speeds::Speeds;
 
 /// Everything about single jobs, in their order.
@@ -49,9 +49,13 @@ pub(super) fn check(workload: &Workload, cluster: &Cluster) -> Vec<Finding> {
 }
 
 fn of_job(job: &JobSpec, rule: Rule, column: &str, value: String, message: String) -> Finding {
-    let place =
-        Place { line: None, column: Some(column.into()), job: Some(job.name.to_string()), id: Some(job.id) };
-    Finding { rule, place, value: Some(value), message }
+    let at = FoundAt {
+        line: None,
+        column: Some(column.into()),
+        job: Some(job.name.to_string()),
+        id: Some(job.id),
+    };
+    Finding { rule, at, value: Some(value), message }
 }
 
 /// The last moment counts: until then a soft deadline is worth something.

@@ -23,8 +23,8 @@ pub use rules::{Rule, Severity};
 pub struct Finding {
     /// Which rule it breaks.
     pub rule: Rule,
-    /// Where.
-    pub place: Place,
+    /// Where it was found.
+    pub at: FoundAt,
     /// What was found there, if it is one value.
     pub value: Option<String>,
     /// What is wrong with it, as a clause.
@@ -33,7 +33,7 @@ pub struct Finding {
 
 /// Where something was found, as far as it is in one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FoundAt {
     /// Line of the file (for JSON, the number of the job), from 1.
     pub line: Option<u64>,
     /// The file's heading, or Rota's where the job as a whole was looked at.
@@ -53,20 +53,15 @@ impl Finding {
     /// A row that makes no sense.
     pub fn of_row(row: &DroppedRow) -> Self {
         let reason = &row.reason;
-        let place = Place { line: Some(row.line), column: reason.location.name.clone(), ..Place::default() };
-        Finding {
-            rule: Rule::Unreadable,
-            place,
-            value: reason.value.clone(),
-            message: reason.problem.clone(),
-        }
+        let at = FoundAt { line: Some(row.line), column: reason.location.name.clone(), ..FoundAt::default() };
+        Finding { rule: Rule::Unreadable, at, value: reason.value.clone(), message: reason.problem.clone() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.severity().name())?;
-        let Place { line, column, job, .. } = &self.place;
+        let FoundAt { line, column, job, .. } = &self.at;
         let mut parts: Vec<String> = Vec::new();
         parts.extend(line.map(|line| format!("line {line}")));
         parts.extend(column.as_ref().map(|column| format!("column {column}")));
@@ -88,7 +83,7 @@ pub fn check(workload: &Workload, dropped: &[DroppedRow], lines: &Lines, cluster
     let mut findings: Vec<Finding> = dropped.iter().map(Finding::of_row).collect();
     let of_jobs = jobs::check(workload, cluster).into_iter().chain(whole::check(workload, cluster));
     findings.extend(of_jobs.map(|mut finding| {
-        finding.place.line = finding.place.id.and_then(|id| lines.of(id));
+        finding.at.line = finding.at.id.and_then(|id| lines.of(id));
         finding
     }));
     findings

@@ -9,7 +9,7 @@ use rota_core::ids::JobId;
 use rota_core::job::JobSpec;
 use rota_core::workload::Workload;
 
-use super::{Finding, Place, Rule};
+use super::{Finding, FoundAt, Rule};
 use crate::stats::{Demand, Summary, durations_s};
 
 /// Too few jobs to speak of what is usual.
@@ -35,8 +35,8 @@ pub(super) fn check(workload: &Workload, cluster: &Cluster) -> Vec<Finding> {
 }
 
 fn of_all(rule: Rule, column: &str, value: String, message: String) -> Finding {
-    let place = Place { column: Some(column.into()), ..Place::default() };
-    Finding { rule, place, value: Some(value), message }
+    let at = FoundAt { column: Some(column.into()), ..FoundAt::default() };
+    Finding { rule, at, value: Some(value), message }
 }
 
 fn late_begin(workload: &Workload) -> Option<Finding> {
@@ -50,7 +50,7 @@ fn late_begin(workload: &Workload) -> Option<Finding> {
         "is when the first job arrives: these seem to be {unit} since 1970, and time should begin at 0"
     );
     let mut finding = of_all(Rule::LateBegin, "arrival_s", first.arrival.to_string(), message);
-    finding.place.id = Some(first.id);
+    finding.at.id = Some(first.id);
     Some(finding)
 }
 
@@ -129,7 +129,7 @@ fn gaps(workload: &Workload) -> Vec<Finding> {
         );
         let mut finding = of_all(Rule::Gap, "arrival_s", format!("{hours:.1} h"), message);
         let job = &workload.jobs[*at];
-        (finding.place.job, finding.place.id) = (Some(job.name.to_string()), Some(job.id));
+        (finding.at.job, finding.at.id) = (Some(job.name.to_string()), Some(job.id));
         finding
     };
     wide.iter().take(MOST_GAPS).map(finding).collect()
@@ -162,7 +162,7 @@ fn same_rows(workload: &Workload) -> Option<Finding> {
         workload.jobs.len()
     );
     let mut finding = of_all(Rule::SameRow, "job_id", job.name.to_string(), message);
-    finding.place.id = Some(job.id);
+    finding.at.id = Some(job.id);
     Some(finding)
 }
 

@@ -61,7 +61,7 @@ const EARLIER: Duration = Duration::minutes(10);
 pub struct Signed {
     /// Whose it is.
     pub identity: Identity,
-    /// The certificate.
+    /// The certificate, as PEM.
     pub certificate: String,
     /// The certificates of the authorities to trust.
     pub authority: String,

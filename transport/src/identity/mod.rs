@@ -92,7 +92,7 @@ pub enum IdentityError {
     /// A file could not be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// The file that was to be read or written.
         path: PathBuf,
         /// What the operating system said.
         error: std::io::Error,

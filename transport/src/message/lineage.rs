@@ -107,7 +107,7 @@ pub struct RecalledJob {
 /// Where a launch comes from: enough for a head that has never heard of the job to take it in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The launch.
+    /// The job and which of its launches this is.
     pub attempt: Attempt,
     /// Who submitted the job.
     pub user: Name,

@@ -196,7 +196,7 @@ pub struct OrderDone {
     pub order: OrderId,
     /// In which epoch it was given.
     pub epoch: Epoch,
-    /// The result.
+    /// How the order ended.
     pub outcome: Outcome,
 }
 

@@ -121,7 +121,7 @@ pub enum FromUser {
     ServiceNode {
         /// The name of the node's agent.
         node: Name,
-        /// How.
+        /// Whether it is closed, drained or in service again.
         service: NodeService,
         /// Why, for people; may be empty.
         reason: Text,

@@ -33,19 +33,21 @@ pub(super) struct Rearrange<'f, 'a> {
     now_at: u32,
     /// By node: what jobs that are still to be looked at hold beyond their share.
     excess_behind: Vec<Host>,
-    /// Amounts that no node has free, or can spare, at present: a job that needs as much need not look.
+    /// Amounts that no node of a type has free, or can spare, at present: a job that needs as much need not look.
     hopeless: Hopeless,
+    /// Whether nodes of one type have more for each GPU than others.
+    nodes_differ: bool,
 }
 
 /// Amounts that were looked for and not found.
 #[derive(Default)]
 struct Hopeless {
-    free: Vec<Host>,
-    spare: Vec<Host>,
+    free: Vec<(GpuTypeId, Host)>,
+    spare: Vec<(GpuTypeId, Host)>,
 }
 
 impl Hopeless {
-    fn of(&mut self, claims: bool) -> &mut Vec<Host> {
+    fn of(&mut self, claims: bool) -> &mut Vec<(GpuTypeId, Host)> {
         if claims { &mut self.spare } else { &mut self.free }
     }
 }
@@ -58,7 +60,12 @@ impl<'f, 'a> Rearrange<'f, 'a> {
             place_of[*number as usize] = place as u32;
         }
         let excess_behind = vec![Host::NONE; fill.snapshot.cluster.nodes().len()];
-        Rearrange { fill, in_order, place_of, now_at: 0, excess_behind, hopeless: Hopeless::default() }
+        let hopeless = Hopeless::default();
+        let mut made =
+            Rearrange { fill, in_order, place_of, now_at: 0, excess_behind, hopeless, nodes_differ: false };
+        let n_nodes = made.excess_behind.len();
+        made.nodes_differ = (0..n_nodes).any(|n| made.is_richer(NodeId::from(n)));
+        made
     }
 
     /// The numbers it was made with.

@@ -102,9 +102,9 @@ pub enum Unary {
 pub enum Summary {
     /// All added up.
     Total,
-    /// The smallest.
+    /// The smallest of them.
     Least,
-    /// The largest.
+    /// The largest of them.
     Most,
 }
 

@@ -51,7 +51,7 @@ pub enum ArtifactError {
     /// A name that is none of the policies'.
     #[error("{name:?} is no policy of Gavel's")]
     UnknownPolicy {
-        /// The name.
+        /// The name that was given.
         name: String,
     },
     /// A policy that takes every job for one with the speed of a v100, on a cluster without one.
@@ -63,7 +63,7 @@ pub enum ArtifactError {
     /// A policy for jobs of one GPU was given a larger one.
     #[error("allox places jobs of one GPU only, and job {job} has {gpus}")]
     Gang {
-        /// The job.
+        /// The number of the job.
         job: u32,
         /// Its GPUs.
         gpus: u32,
@@ -71,7 +71,7 @@ pub enum ArtifactError {
     /// A job that no GPU of the cluster can run.
     #[error("job {job} has no speed on any GPU type of this cluster")]
     NoSpeed {
-        /// The job.
+        /// The number of the job.
         job: u32,
     },
     /// A recorded answer that does not belong to this run.

@@ -36,7 +36,7 @@ const CPUS: f64 = 128.0;
 pub struct ChronusOptions {
     /// Only the first jobs of each trace.
     pub is_quick: bool,
-    /// The traces.
+    /// The traces to run, one figure for each.
     pub files: Vec<PathBuf>,
     /// Whose rules are run.
     pub columns: Vec<Column>,

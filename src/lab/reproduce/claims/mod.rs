@@ -82,7 +82,7 @@ pub enum Test {
 /// An axis of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlongAxis {
-    /// The setting.
+    /// The name of the setting that grows along it.
     pub name: &'static str,
     /// Its values in order, where they are no numbers; empty otherwise.
     pub values: &'static [&'static str],

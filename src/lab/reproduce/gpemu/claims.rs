@@ -17,7 +17,7 @@ pub struct Answer {
     pub claim: &'static str,
     /// The column that it was judged by.
     pub of: &'static str,
-    /// The verdict.
+    /// Whether it holds, and the numbers that decided.
     #[serde(flatten)]
     pub verdict: Verdict,
 }

@@ -41,9 +41,9 @@ pub const JOBS: &str = "GPEmu publishes the completion times of its jobs, not th
 /// One order with one allocation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// The order.
+    /// The policy's order, `las` or `srtf`.
     pub order: &'static str,
-    /// The allocation.
+    /// The policy's allocation, `proportional` or `tune`.
     pub allocation: &'static str,
     /// Completion times on the live cluster of emulated agents.
     pub deployed: Curve,
@@ -60,7 +60,7 @@ pub struct Cell {
 pub enum Column {
     /// The live cluster.
     Deployed,
-    /// The simulator.
+    /// The same jobs in Rota's simulator.
     Simulated,
     /// GPEmu's emulated deployment.
     Gpemu,

@@ -107,7 +107,7 @@ pub enum How {
 pub struct Needed {
     /// The study's parameter that it is given as.
     pub name: &'static str,
-    /// The file.
+    /// The name of the file.
     pub file: &'static str,
     /// Where it lies below a folder of public material.
     pub below: &'static str,
@@ -120,9 +120,9 @@ pub struct Needed {
 /// Rows of a CSV file that have one of these values in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keeps {
-    /// The column.
+    /// The heading of the column.
     pub column: &'static str,
-    /// The values.
+    /// The values of the rows that stay.
     pub values: &'static [&'static str],
 }
 
@@ -137,7 +137,7 @@ pub struct Series {
     pub along: Option<(&'static str, &'static [&'static str])>,
     /// The other settings.
     pub at: &'static [(&'static str, &'static str)],
-    /// The numbers.
+    /// What was published, in the order of `along`.
     pub values: &'static [f64],
     /// Where they are published.
     pub source: &'static str,
@@ -148,7 +148,7 @@ pub struct Series {
 pub struct Attributed {
     /// The policies whose number is shown; the first one's lead over the others too.
     pub policies: &'static [&'static str],
-    /// The number.
+    /// The number that the defects change.
     pub of: Quantity,
     /// Where: settings that pick one row of each policy.
     pub at: &'static [(&'static str, &'static str)],
@@ -296,7 +296,7 @@ impl Column {
 /// A claim and its verdict by each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The claim.
+    /// The claim that was judged.
     pub claim: Claim,
     /// The verdicts, in the order of the columns.
     pub verdicts: Vec<(Column, Verdict)>,

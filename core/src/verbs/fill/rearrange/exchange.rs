@@ -57,18 +57,21 @@ impl Rearrange<'_, '_> {
         let whole = wish.per_gpu.times(wish.gpus);
         // What a node must spare, since no partner can take along more than has room where the job was.
         let least = whole.saturating_sub(&wish.left_host);
-        if self.hopeless.of(wish.claims).iter().any(|known| known.fits_in(&least)) {
+        let gpu_type = self.type_of(wish.before);
+        if self.hopeless.of(wish.claims).iter().any(|(of, known)| *of == gpu_type && known.fits_in(&least)) {
             return false;
         }
-        let gpu_type = self.type_of(wish.before);
         let (mut n_tried, mut is_hopeless) = (0, true);
         for n in 0..self.excess_behind.len() {
             let node = NodeId::from(n);
             let spare = if wish.claims { self.spare_on(node) } else { self.fill.room.free_on(node).1 };
-            let may_serve = least.fits_in(&spare)
-                && self.fill.snapshot.cluster.gpu_type_of(node) == gpu_type
-                && !wish.before.iter().any(|s| s.node == node);
-            if !may_serve {
+            if !least.fits_in(&spare) || self.fill.snapshot.cluster.gpu_type_of(node) != gpu_type {
+                continue;
+            }
+            if wish.before.iter().any(|s| s.node == node) {
+                // What a gang cannot use on the richest of its nodes may serve a job elsewhere. Where nodes are alike that
+                // is rare, and every look costs.
+                is_hopeless &= !self.nodes_differ;
                 continue;
             }
             is_hopeless = false;
@@ -84,7 +87,7 @@ impl Rearrange<'_, '_> {
             }
         }
         if is_hopeless {
-            self.hopeless.of(wish.claims).push(least);
+            self.hopeless.of(wish.claims).push((gpu_type, least));
         }
         false
     }
@@ -99,36 +102,66 @@ impl Rearrange<'_, '_> {
             let slice = slices.first().filter(|s| slices.len() == 1 && s.gpus.len() <= wish.left_gpus)?;
             (slice.host.fits_in(&wish.left_host) && self.may_move(*index)).then_some((*index, *slice))
         };
-        // Its excess was counted as spare already if it is behind.
-        let brings = |index: u32, slice: &Slice| match self.is_behind(index) {
-            true => slice.host.saturating_sub(&self.excess(slice)),
-            false => slice.host,
-        };
         let there = &self.fill.room.occupants[node.index()];
-        let suffices = |(index, s): &(u32, Slice)| s.gpus.len() >= gpus && host.fits_in(&brings(*index, s));
+        let suffices =
+            |(index, s): &(u32, Slice)| s.gpus.len() >= gpus && host.fits_in(&self.brings(*index, s));
         if let Some((index, _)) = there.iter().filter_map(offers).find(suffices) {
             return Some(SmallVec::from_slice(&[index]));
         }
-        if wish.left_gpus < 2 {
+        if wish.left_gpus >= 2 {
+            let (mut lacks_gpus, mut lacks_host) = (gpus, host);
+            let (mut left_gpus, mut left_host) = (wish.left_gpus, wish.left_host);
+            let mut partners = Partners::new();
+            for (index, slice) in there.iter().filter_map(offers) {
+                if slice.gpus.len() > left_gpus || !slice.host.fits_in(&left_host) {
+                    continue;
+                }
+                partners.push(index);
+                left_gpus -= slice.gpus.len();
+                left_host = left_host.saturating_sub(&slice.host);
+                lacks_gpus = lacks_gpus.saturating_sub(slice.gpus.len());
+                lacks_host = lacks_host.saturating_sub(&self.brings(index, &slice));
+                if lacks_gpus == 0 && lacks_host.is_none() {
+                    return Some(partners);
+                }
+            }
+        }
+        self.gang_to_shift(node, gpus, &host, wish).map(|index| SmallVec::from_slice(&[index]))
+    }
+
+    /// What a job leaves behind on a node; the excess of one behind was counted as spare already.
+    fn brings(&self, index: u32, slice: &Slice) -> Host {
+        match self.is_behind(index) {
+            true => slice.host.saturating_sub(&self.excess(slice)),
+            false => slice.host,
+        }
+    }
+
+    /// A gang on several nodes that can leave so much of this one for as many GPUs where another job was. Asked only on a node
+    /// that has more for each GPU than the share: a gang gains nothing there, since all its GPUs get what those on its
+    /// poorest node can have. Where nodes are alike, a gang is not stopped for what its neighbours happen to leave over.
+    fn gang_to_shift(&self, node: NodeId, gpus: u32, host: &Host, wish: &Wish<'_>) -> Option<u32> {
+        if !self.is_richer(node) {
             return None;
         }
-        let (mut lacks_gpus, mut lacks_host) = (gpus, host);
-        let (mut left_gpus, mut left_host) = (wish.left_gpus, wish.left_host);
-        let mut partners = Partners::new();
-        for (index, slice) in there.iter().filter_map(offers) {
-            if slice.gpus.len() > left_gpus || !slice.host.fits_in(&left_host) {
-                continue;
-            }
-            partners.push(index);
-            left_gpus -= slice.gpus.len();
-            left_host = left_host.saturating_sub(&slice.host);
-            lacks_gpus = lacks_gpus.saturating_sub(slice.gpus.len());
-            lacks_host = lacks_host.saturating_sub(&brings(index, &slice));
-            if lacks_gpus == 0 && lacks_host.is_none() {
-                return Some(partners);
-            }
-        }
-        None
+        let can_shift = |index: &u32| {
+            let slices = &self.fill.granted[*index as usize].slices;
+            let Some(slice) = slices.iter().find(|s| s.node == node && slices.len() > 1) else {
+                return false;
+            };
+            let n = slice.gpus.len();
+            let (held, brought) = (slice.host.per(n), self.brings(*index, slice).per(n));
+            let suffices =
+                |count| held.times(count).fits_in(&wish.left_host) && host.fits_in(&brought.times(count));
+            (gpus.max(1)..=n.min(wish.left_gpus)).any(suffices) && self.may_move(*index)
+        };
+        self.fill.room.occupants[node.index()].iter().copied().find(can_shift)
+    }
+
+    /// Whether a node has more for each GPU than the share, which is what the poorest of its type has.
+    pub(super) fn is_richer(&self, node: NodeId) -> bool {
+        let node = &self.fill.snapshot.cluster.nodes()[node.index()];
+        node.n_gpus > 0 && node.share_per_gpu() != self.fill.room.fair_share(node.gpu_type)
     }
 
     /// Carries an exchange out if the placement strategy finds places for all; else leaves the partners where they are.
@@ -156,12 +189,19 @@ impl Rearrange<'_, '_> {
         false
     }
 
-    /// Places a job again with what it held.
+    /// Places a job again with what it held, a gang of several nodes on no more of them than before.
     fn move_along(&mut self, index: u32, held: &Slices) -> bool {
         let per_gpu = held.first().map_or(Host::NONE, |s| s.host.per(s.gpus.len()));
         let grade = self.fill.granted[index as usize].grade;
-        let found = self.find(index, held, &per_gpu);
-        found.map(|slices| self.put_in(index, slices, grade)).is_some()
+        let Some(found) = self.find(index, held, &per_gpu) else { return false };
+        if held.len() > 1 && found.len() > held.len() {
+            for slice in &found {
+                self.fill.room.give_gpus(slice.node, slice.gpus);
+            }
+            return false;
+        }
+        self.put_in(index, found, grade);
+        true
     }
 
     /// Frees all that a job holds.
