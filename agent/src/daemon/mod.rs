@@ -53,8 +53,6 @@ const LOST_WAIT: Duration = Duration::from_millis(500);
 const REFUSED_WAIT: Duration = Duration::from_secs(5);
 /// How long the agent's end may wait for its last message to leave.
 const GOODBYE: Duration = Duration::from_millis(20);
-/// The file in which an operator marks emulated GPUs as bad.
-const BAD_GPUS_FILE: &str = "bad-gpus";
 /// How often the length of the head's journal is put on disk, if no launch does it before.
 const KEEP_JOURNAL_EVERY_MS: u64 = 10_000;
 /// The most ended jobs in one message.
@@ -435,7 +433,7 @@ impl Daemon {
 
     fn look_at_gpus(&mut self) {
         let trouble = match self.node.is_emulated {
-            true => probe::pretended_trouble(&self.run_dir.path().join(BAD_GPUS_FILE)),
+            true => probe::pretended_trouble(&self.run_dir.path().join(probe::BAD_GPUS_FILE)),
             false => match probe::trouble() {
                 Ok(trouble) => trouble,
                 Err(_) => return,

@@ -3,8 +3,9 @@
 //! asked, fails when its GPU memory does not fit, and shares a GPU in time slices. CPU time, memory and reads are real in
 //! the proportion that `--burn` gives; by default there are none.
 //!
-//! Two files let an operator, or `rota deploy --faults`, break it: `node-speed` in the agent's run directory holds the part of its speed
-//! that a slow node works at, and `lost` in a checkpoint folder says that the checkpoint counts, not what the head believes.
+//! Files let an operator, or `rota deploy --faults`, break it: `node-speed` in the agent's run directory holds the part of its speed
+//! that a slow node works at; a job on a GPU that `bad-gpus` there names writes no checkpoint any more; and `lost` in a checkpoint folder
+//! says that the checkpoint counts, not what the head believes.
 
 mod burn;
 mod gpu;

@@ -18,6 +18,7 @@ use super::{CHECKPOINT_FILE, EmulateOptions, LOST_FILE, NODE_SPEED_FILE};
 use crate::clock::monotonic_s;
 use crate::job::JobClient;
 use crate::job::protocol::ToJob;
+use crate::probe::{self, BAD_GPUS_FILE};
 
 /// Real time between two reports of progress, unless more are wanted.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
@@ -237,6 +238,10 @@ impl Job {
     }
 
     fn checkpoint(&mut self) -> Result<(), EmulateError> {
+        if self.around.has_bad_gpu() {
+            println!("no checkpoint: a GPU has failed");
+            return Ok(());
+        }
         std::thread::sleep(self.real(self.checkpoint_cost));
         self.write_checkpoint()
     }
@@ -343,6 +348,12 @@ impl Surroundings {
         let text = std::fs::read_to_string(dir.join(CHECKPOINT_FILE)).unwrap_or_default();
         let checkpoint: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         checkpoint["iterations"].as_f64().filter(|done| *done > 0.0).map_or(0.0, |done| done.min(self.done))
+    }
+
+    /// Whether one of its GPUs on this node is marked as bad: then nothing can be read from it any more.
+    fn has_bad_gpu(&self) -> bool {
+        let trouble = probe::pretended_trouble(&self.run_dir.join(BAD_GPUS_FILE));
+        trouble.iter().any(|(number, _)| self.gpus.contains(&number.to_string()))
     }
 
     /// The part of its speed that the node works at; all of it where nothing else is written.

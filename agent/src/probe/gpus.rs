@@ -100,6 +100,9 @@ pub fn trouble() -> Result<Vec<(u32, String)>, DriverError> {
     Ok(find()?.into_iter().filter_map(|gpu| gpu.trouble.map(|trouble| (gpu.number, trouble))).collect())
 }
 
+/// The file in an agent's run directory in which an operator marks emulated GPUs as bad.
+pub const BAD_GPUS_FILE: &str = "bad-gpus";
+
 /// Faults of emulated GPUs, from a file that an operator writes to try out what happens: each line has a number and a
 /// reason. Lines that do not begin with a number are ignored.
 pub fn pretended_trouble(file: &Path) -> Vec<(u32, String)> {

@@ -19,7 +19,8 @@ use crate::ranges::Ranges;
 
 pub use cpus::CpuPool;
 pub use gpus::{
-    Driver, DriverError, Gpu, find as find_gpus, find_by as find_gpus_by, pretended_trouble, trouble,
+    BAD_GPUS_FILE, Driver, DriverError, Gpu, find as find_gpus, find_by as find_gpus_by, pretended_trouble,
+    trouble,
 };
 pub use topology::{NumaNode, Topology, read as read_topology, read_by};
 
