@@ -69,8 +69,8 @@ impl Rearrange<'_, '_> {
                 continue;
             }
             if wish.before.iter().any(|s| s.node == node) {
-                // What a gang cannot use on the richest of its nodes may serve a job elsewhere. Where nodes are alike that
-                // is rare, and every look costs.
+                // What a gang cannot use on the richest of its nodes may serve a job elsewhere. Where nodes are alike this
+                // is not looked for, so that decisions there are those that docs/tune.md has figures of.
                 is_hopeless &= !self.nodes_differ;
                 continue;
             }
