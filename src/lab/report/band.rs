@@ -8,16 +8,24 @@ use super::Whisker;
 /// Points of a line up to which each has a mark and a whisker of its own.
 pub(crate) const MAX_MARKED: usize = 40;
 
-/// Whiskers to be drawn one by one, and bands: a place in the palette and an outline, along the lower ends and back along the
-/// upper ones.
-pub(super) fn apart(whiskers: &[Whisker]) -> (Vec<Whisker>, Vec<(usize, Vec<(f64, f64)>)>) {
+/// The intervals of one line as an area.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Band {
+    /// Place in the palette.
+    pub(super) colour: usize,
+    /// Along the lower ends, and back along the upper ones.
+    pub(super) outline: Vec<(f64, f64)>,
+}
+
+/// Whiskers to be drawn one by one, and those that are bands.
+pub(super) fn apart(whiskers: &[Whisker]) -> (Vec<Whisker>, Vec<Band>) {
     let mut by_line: BTreeMap<usize, Vec<Whisker>> = BTreeMap::new();
     for whisker in whiskers {
         by_line.entry(whisker.colour).or_default().push(*whisker);
     }
     let (many, few): (Vec<_>, Vec<_>) = by_line.into_iter().partition(|(_, all)| all.len() > MAX_MARKED);
     let single = few.into_iter().flat_map(|(_, all)| all).collect();
-    (single, many.into_iter().map(|(colour, all)| (colour, outline(all))).collect())
+    (single, many.into_iter().map(|(colour, all)| Band { colour, outline: outline(all) }).collect())
 }
 
 fn outline(mut whiskers: Vec<Whisker>) -> Vec<(f64, f64)> {
@@ -38,7 +46,7 @@ mod tests {
         all.extend([whisker(5, 0.0), whisker(5, 1.0)]);
         let (single, bands) = apart(&all);
         assert_eq!(single, [whisker(5, 0.0), whisker(5, 1.0)]);
-        let [(3, outline)] = bands.as_slice() else { panic!("{bands:?}") };
+        let [Band { colour: 3, outline }] = bands.as_slice() else { panic!("{bands:?}") };
         assert_eq!(outline.len(), 2 * (MAX_MARKED + 1));
         assert_eq!((outline[0], outline[1]), ((0.0, -1.0), (1.0, 0.0)), "from the left along the lower ends");
         assert_eq!(outline.last(), Some(&(0.0, 1.0)), "and back");

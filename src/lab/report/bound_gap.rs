@@ -3,14 +3,14 @@
 use super::figure::stairs;
 use super::figures::{COMPARISON, MAX_LINES, group_title, too_many};
 use super::style::styles;
-use super::{Axis, Figure, Line, Marks, thin};
+use super::{Axis, Figure, Line, Marks, TimeUnit, thin};
 use crate::results::RunResult;
 
 /// Parts that a long run is averaged over.
 const N_PARTS: usize = 240;
 
 /// The throughput that decisions leave unused, one line for each policy; `None` when no run has bounds.
-pub(super) fn bound_gap(group: &[&RunResult], suffix: &str) -> Option<Figure> {
+pub(super) fn bound_gap(group: &[&RunResult], suffix: &str, unit: TimeUnit) -> Option<Figure> {
     let drawn: Vec<&&RunResult> = group.iter().filter(|run| !run.bounds.is_empty()).take(MAX_LINES).collect();
     let time =
         |run: &RunResult, at: usize| run.samples.get(at).map_or(0.0, |sample| sample.time.as_secs_f64());
@@ -49,7 +49,7 @@ pub(super) fn bound_gap(group: &[&RunResult], suffix: &str) -> Option<Figure> {
             means.join(", "),
             too_many(group.len())
         ),
-        x: Axis::time("time", begin, end),
+        x: Axis::time_in("time", begin, end, unit),
         y: Axis::percent("left unused (%)"),
         marks: Marks::Lines(lines),
     })

@@ -12,11 +12,12 @@ use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use svg2pdf::usvg;
 
+use super::band::{self, Band};
 use super::figure::{GREY, GRID, INK, PALETTE, PALETTE_LENGTH, PAPER, Shade};
 use super::paper::Paper;
 use super::style::N_DASHES;
 use super::{
-    Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Versions, Whisker, band, marks,
+    Axis, Bar, Figure, Line, Marker, Marks, PlotOptions, Ratio, ReportError, Versions, Whisker, marks,
 };
 
 /// Dash and gap in parts of the text's height, for each turn of the palette.
@@ -139,7 +140,7 @@ impl Pen {
             Marks::Lines(lines) => lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart)),
             Marks::Measured(lines, whiskers) => {
                 let (single, bands) = band::apart(whiskers);
-                bands.into_iter().try_for_each(|(style, outline)| self.band(style, outline, chart))?;
+                bands.into_iter().try_for_each(|band| self.band(band, chart))?;
                 single.iter().try_for_each(|whisker| self.whisker(whisker, chart))?;
                 lines.iter().try_for_each(|line| self.line(line, Stroke::Thick, chart))
             }
@@ -348,14 +349,9 @@ impl Pen {
     }
 
     /// So light that the line in front of it, the grid and another band are seen.
-    fn band<B: DrawingBackend>(
-        &self,
-        style: usize,
-        outline: Vec<(f64, f64)>,
-        chart: &mut Chart<'_, B>,
-    ) -> Drawn<B> {
-        let fill = colour(PALETTE[style % PALETTE.len()]).mix(0.22).filled();
-        chart.draw_series([Polygon::new(outline, fill)])?;
+    fn band<B: DrawingBackend>(&self, band: Band, chart: &mut Chart<'_, B>) -> Drawn<B> {
+        let fill = colour(PALETTE[band.colour % PALETTE.len()]).mix(0.22).filled();
+        chart.draw_series([Polygon::new(band.outline, fill)])?;
         Ok(())
     }
 

@@ -24,16 +24,17 @@ pub fn figures(results: &Results) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(jct_against_load(&results.runs));
     let groups = groups(&results.runs);
+    let unit = over_time::time_unit(&results.runs);
     for (group, suffix) in groups.iter().zip(group_suffixes(&groups)) {
         let suffix = suffix.as_str();
         figures.extend(jct_cdf(group, suffix));
         figures.extend(deadlines(group, suffix));
-        figures.extend(over_time::curves(group, suffix));
+        figures.extend(over_time::curves(group, suffix, unit));
         figures.extend(fairness::waiting(group, suffix));
         figures.extend(fairness::preemptions(group, suffix));
         figures.extend(fairness::tenants(group, suffix));
         figures.extend(failures::goodput(group, suffix));
-        figures.extend(bound_gap::bound_gap(group, suffix));
+        figures.extend(bound_gap::bound_gap(group, suffix, unit));
     }
     let metas: Vec<&RunMeta> = results.runs.iter().map(|run| &run.meta).collect();
     let names = results.run_names();
@@ -41,7 +42,7 @@ pub fn figures(results: &Results) -> Vec<Figure> {
         results.runs.iter().zip(file_suffixes(&metas)).zip(&names).take(MAX_RUNS_OVER_TIME)
     {
         let name = (names.len() > 1).then_some(name);
-        figures.extend(over_time::resources(run, &suffix, name));
+        figures.extend(over_time::resources(run, &suffix, name, unit));
     }
     figures
 }
@@ -49,11 +50,12 @@ pub fn figures(results: &Results) -> Vec<Figure> {
 /// What a page shows that is drawn again while someone waits: completion times, deadlines, and jobs and GPUs over time, of
 /// runs with the same cluster and load.
 pub fn comparison(runs: &[&RunResult]) -> Vec<Figure> {
+    let unit = over_time::time_unit(runs.iter().copied());
     let mut figures = Vec::new();
     figures.extend(jct_cdf(runs, ""));
     figures.extend(deadlines(runs, ""));
-    figures.extend(over_time::curves(runs, ""));
-    figures.extend(over_time::gpu_use(runs, ""));
+    figures.extend(over_time::curves(runs, "", unit));
+    figures.extend(over_time::gpu_use(runs, "", unit));
     figures
 }
 

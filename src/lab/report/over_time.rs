@@ -6,7 +6,7 @@ use super::figure::{GREY, stairs};
 use super::figures::{COMPARISON, MAX_LINES, group_title, hidden_note, too_many};
 use super::style::styles;
 use super::units::with_thousands;
-use super::{Axis, Figure, Line, Marks, thin};
+use super::{Axis, Figure, Line, Marks, TimeUnit, thin};
 use crate::results::RunResult;
 
 /// Parts that a long run is averaged over.
@@ -76,17 +76,23 @@ const GPU_USE: Curve = Curve {
     value: |sample| 100.0 * f64::from(sample.gpus_held) / f64::from(sample.gpus_up.max(1)),
 };
 
+/// The unit of time of all figures of these runs: that of the longest, so that figures next to each other can be compared.
+pub(super) fn time_unit<'r>(runs: impl IntoIterator<Item = &'r RunResult>) -> TimeUnit {
+    let drawn = runs.into_iter().filter(|run| !run.samples.is_empty());
+    TimeUnit::for_axis(drawn.map(|run| end_s(run) - begin_s(run)).fold(1.0, f64::max))
+}
+
 /// GPUs held, one line for each policy.
-pub(super) fn gpu_use(group: &[&RunResult], suffix: &str) -> Option<Figure> {
-    curve_figure(group, suffix, &GPU_USE)
+pub(super) fn gpu_use(group: &[&RunResult], suffix: &str, unit: TimeUnit) -> Option<Figure> {
+    curve_figure(group, suffix, unit, &GPU_USE)
 }
 
 /// Jobs waiting and running, and what the GPUs were worth to them; one line for each policy.
-pub(super) fn curves(group: &[&RunResult], suffix: &str) -> Vec<Figure> {
-    CURVES.iter().filter_map(|curve| curve_figure(group, suffix, curve)).collect()
+pub(super) fn curves(group: &[&RunResult], suffix: &str, unit: TimeUnit) -> Vec<Figure> {
+    CURVES.iter().filter_map(|curve| curve_figure(group, suffix, unit, curve)).collect()
 }
 
-fn curve_figure(group: &[&RunResult], suffix: &str, curve: &Curve) -> Option<Figure> {
+fn curve_figure(group: &[&RunResult], suffix: &str, unit: TimeUnit, curve: &Curve) -> Option<Figure> {
     let drawn: Vec<&&RunResult> =
         group.iter().filter(|run| !run.samples.is_empty()).take(MAX_LINES).collect();
     if drawn.is_empty() {
@@ -111,18 +117,21 @@ fn curve_figure(group: &[&RunResult], suffix: &str, curve: &Curve) -> Option<Fig
         section: COMPARISON.into(),
         title: group_title(curve.title, group),
         caption: format!("{}{averaged}{}", curve.caption, too_many(group.len())),
-        x: Axis::time("time", begin, end),
+        x: Axis::time_in("time", begin, end, unit),
         y: Axis::counts(curve.axis, highest(&lines).max(1.0)),
         marks: Marks::Lines(lines),
     })
 }
 
 /// GPUs, CPUs and memory of one run.
-pub(super) fn resources(run: &RunResult, suffix: &str, name: Option<&String>) -> Vec<Figure> {
+pub(super) fn resources(run: &RunResult, suffix: &str, name: Option<&String>, unit: TimeUnit) -> Vec<Figure> {
     if run.samples.is_empty() {
         return Vec::new();
     }
-    resources_of(run).into_iter().map(|resource| resource_figure(run, &resource, suffix, name)).collect()
+    resources_of(run)
+        .into_iter()
+        .map(|resource| resource_figure(run, &resource, suffix, name, unit))
+        .collect()
 }
 
 fn resources_of(run: &RunResult) -> [Resource; 3] {
@@ -163,7 +172,13 @@ fn resources_of(run: &RunResult) -> [Resource; 3] {
     ]
 }
 
-fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Option<&String>) -> Figure {
+fn resource_figure(
+    run: &RunResult,
+    resource: &Resource,
+    suffix: &str,
+    name: Option<&String>,
+    unit: TimeUnit,
+) -> Figure {
     let (begin, end) = (begin_s(run), end_s(run));
     let mut lines = vec![Line {
         label: "in the cluster".into(),
@@ -196,7 +211,7 @@ fn resource_figure(run: &RunResult, resource: &Resource, suffix: &str, name: Opt
         section: of("Resources over time"),
         title: of(&format!("{} over time", resource.title)),
         caption: format!("{caption}{}", averaged_note(part_s)),
-        x: Axis::time("time", begin, end),
+        x: Axis::time_in("time", begin, end, unit),
         y: Axis::counts(resource.axis, if is_cut { top } else { highest }),
         marks: Marks::Lines(lines),
     }
@@ -250,7 +265,7 @@ mod tests {
     #[test]
     fn resources_hold_until_the_last_finish() {
         let run = run("las", 1, None);
-        let figures = resources(&run, "", None);
+        let figures = resources(&run, "", None, time_unit([&run]));
         let Marks::Lines(lines) = &figures[0].marks else { panic!("lines") };
         let held = &lines[2];
         assert_eq!((held.label.as_str(), held.points[0]), ("held", (1000.0, 1.0)));
@@ -261,7 +276,7 @@ mod tests {
     fn demand_far_beyond_the_cluster_is_cut_and_marked_as_cut() {
         let mut run = run("las", 1, None);
         run.samples[1].gpus_asked = 12_345;
-        let figures = resources(&run, "", None);
+        let figures = resources(&run, "", None, time_unit([&run]));
         let Marks::Lines(lines) = &figures[0].marks else { panic!("lines") };
         assert_eq!(lines[1].label, "asked (cut off, up to 12,345)");
         assert_eq!(highest(lines), 16.0);

@@ -16,9 +16,18 @@ const MAX_ROWS: usize = 60;
 const MOST_SENTENCES: usize = 8;
 
 pub(super) fn to_text(study: &Study, groups: &[Group], pairs: &[Pair]) -> String {
+    within(study, groups, pairs, Table::new().width().map(usize::from))
+}
+
+/// On a terminal that is too narrow for all columns some are left out, which a line says.
+fn within(study: &Study, groups: &[Group], pairs: &[Pair], width: Option<usize>) -> String {
     let mut text = format!("{}\n", study.title);
     if !groups.is_empty() {
-        let _ = writeln!(text, "{}", group_table(groups));
+        let (table, n_left_out) = group_table(groups, width);
+        let _ = writeln!(text, "{table}");
+        if n_left_out > 0 {
+            let _ = writeln!(text, "{n_left_out} more columns on a wider terminal, or in groups.csv");
+        }
     }
     if groups.len() > MAX_ROWS {
         let n_groups = with_thousands(groups.len() as f64);
@@ -128,14 +137,42 @@ impl GroupTable {
         let headings = shown.iter().map(|(figure, heading)| (*heading, sign(figure))).collect();
         GroupTable { names, headings, rows }
     }
+
+    /// Without this figure, if it is there.
+    fn remove(&mut self, name: &str) {
+        let Some(at) = self.headings.iter().position(|(heading, _)| *heading == name) else { return };
+        self.headings.remove(at);
+        // Names and the number of runs come first.
+        let column = self.names.len() + 1 + at;
+        self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+    }
 }
 
-fn group_table(groups: &[Group]) -> Table {
-    let GroupTable { names, headings, rows } = GroupTable::new(groups);
+/// What a narrow terminal can do without, the most dispensable first.
+const DISPENSABLE: [&str; 6] =
+    ["finish-time ratio", "GPU use", "makespan", "slowdown", "median JCT", "p99 JCT"];
+
+/// As many columns as fit, and how many do not.
+fn group_table(groups: &[Group], width: Option<usize>) -> (Table, usize) {
+    let mut shown = GroupTable::new(groups);
+    let n_columns = shown.headings.len();
+    let mut table = drawn(&shown);
+    for name in DISPENSABLE {
+        let is_wide = |line: &str| width.is_some_and(|width| line.chars().count() > width);
+        if !table.trim_fmt().lines().any(is_wide) {
+            break;
+        }
+        shown.remove(name);
+        table = drawn(&shown);
+    }
+    (table, n_columns - shown.headings.len())
+}
+
+fn drawn(GroupTable { names, headings, rows }: &GroupTable) -> Table {
     let mut table = plain_table();
     let headings = headings.iter().map(|(heading, unit)| format!("{heading}\n{unit}"));
     table.set_header(names.iter().cloned().chain(["runs".to_owned()]).chain(headings));
-    for row in rows.into_iter().take(MAX_ROWS) {
+    for row in rows.iter().take(MAX_ROWS) {
         table.add_row(row);
     }
     align_numbers(&mut table, names.len());
@@ -255,8 +292,10 @@ pub(super) fn figure_name(figure: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::batch::samples::done;
-    use super::super::{groups, pairs};
+    use super::super::{Outcome, groups, pairs};
     use super::*;
 
     #[test]
@@ -274,6 +313,25 @@ mod tests {
             text.contains("avg JCT of srtf is 0.500 x that of las [0.500, 0.500] on 2 seeds: lower"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+        let mut runs = vec![done("las", 4.0, 1, 36_000.0), done("las", 4.0, 2, 72_000.0)];
+        for run in &mut runs {
+            let Outcome::Done(figures) = &mut run.outcome else { panic!("it is done") };
+            let names = FIGURES.iter().map(|(name, _)| *name).filter(|name| !name.contains("data"));
+            Arc::make_mut(figures).numbers.extend(names.map(|name| (name.to_owned(), Some(0.5))));
+        }
+        let study = Study { title: "toy".into(), remarks: Vec::new(), runs: runs.clone(), stopped: None };
+        let text = |width| within(&study, &groups(&runs), &[], width);
+        let (wide, narrow) = (text(None), text(Some(90)));
+        assert!(wide.contains("finish-time ratio") && !wide.contains("more columns"), "{wide}");
+        assert!(
+            narrow.contains("avg JCT") && narrow.contains("more columns on a wider terminal"),
+            "{narrow}"
+        );
+        assert!(narrow.lines().all(|line| line.chars().count() <= 90), "{narrow}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(super) const ADMISSION: PaperFigure = PaperFigure {
         "The original has no model to compare with.",
         "`any plan` is the model's bound with restarts ignored; no plan can admit more.",
     ],
-    quick: "nothing is left out: it takes seconds",
+    quick: "nothing is left out; it takes seconds",
     full_minutes: 0.5,
 };
 

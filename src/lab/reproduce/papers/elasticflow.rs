@@ -32,7 +32,7 @@ const PORT: &[(&str, &str, &str)] = &[("chronus", "edition", "elasticflow"), ("c
 /// The same with ticks of 60 s, for the figures with slots of 60 s.
 const PORT_BY_MINUTES: &[(&str, &str, &str)] =
     &[("chronus", "edition", "elasticflow"), ("chronus", "plans", "proved"), ("chronus", "check", "60")];
-const NO_QUICK: &str = "nothing is left out: it takes seconds";
+const NO_QUICK: &str = "nothing is left out; it takes seconds";
 
 const LEADS: Claim = paper(
     "elasticflow-ahead",

@@ -81,7 +81,7 @@ pub const SYNERGY: &[PaperFigure] = &[
              1, 2, 4, 8 and 16.",
             NO_NUMBERS,
         ],
-        quick: "nothing is left out: it takes seconds",
+        quick: "nothing is left out; it takes seconds",
         ..figure("6", "Philly's arrivals on 512 GPUs", "synergy-6", &[], 0.3)
     },
     PaperFigure {
