@@ -12,7 +12,7 @@ use rhai::{Engine, OptimizationLevel};
 use crate::language::limits::Limits;
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Outcome, Shared, fail};
-use crate::language::{arrays, operators, parameters};
+use crate::language::{arrays, operators, parameters, texts};
 use crate::policy::variant;
 use crate::values;
 
@@ -71,6 +71,7 @@ pub(crate) fn add_packages(engine: &mut Engine) {
 pub(crate) fn replace_builtins(engine: &mut Engine, shared: &Arc<Shared>) {
     operators::register(engine);
     arrays::register(engine, shared);
+    texts::register(engine, shared);
 }
 
 pub(crate) fn set_limits(engine: &mut Engine, shared: &Arc<Shared>) {

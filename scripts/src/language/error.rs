@@ -246,6 +246,10 @@ impl Explainer<'_> {
             }
             Some(Reached::Columns) => format!("columns take more than {} MB", limits.column_bytes >> 20),
             Some(Reached::Memory) => format!("uses more than {} MB of memory", limits.memory_bytes >> 20),
+            Some(Reached::Copies) => format!(
+                "copied more than {} MB: a large array or map is copied wherever it is read as a whole",
+                limits.copied_bytes >> 20
+            ),
             Some(Reached::Nesting) => "closures call verbs that call closures, too deep".to_owned(),
             Some(Reached::Operations) | None => format!("used more than {} operations", limits.operations),
         }

@@ -81,7 +81,8 @@ fn limits() -> String {
     format!(
         "## Limits\n\nOf one decision, unless set otherwise: {} operations (a verb over jobs costs one for every 16 of \
          them), {} functions deep, {} variables, values of {} bytes of text, {} array elements and {} map entries, {} MB \
-         of columns, {} MB of memory in all, {} printed lines, {} KB remembered between rounds.",
+         of columns, {} MB of memory in all, {} MB copied (an array or a map is copied wherever it is read as a whole), {} printed \
+         lines, {} KB remembered between rounds.",
         limits.operations,
         limits.call_depth,
         limits.variables,
@@ -90,6 +91,7 @@ fn limits() -> String {
         limits.map_entries,
         limits.column_bytes >> 20,
         limits.memory_bytes >> 20,
+        limits.copied_bytes >> 20,
         limits.note_lines,
         limits.memory_text_bytes >> 10,
     )
