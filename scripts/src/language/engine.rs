@@ -46,6 +46,14 @@ pub(crate) fn build_with(
     (engine, shared, entries)
 }
 
+/// An engine that only reads: it takes variables for granted, and neither folds nor runs anything.
+pub(crate) fn reader() -> Engine {
+    let mut engine = Engine::new_raw();
+    operators::register(&mut engine);
+    engine.set_optimization_level(OptimizationLevel::None).set_max_expr_depths(64, 64);
+    engine
+}
+
 pub(crate) fn add_packages(engine: &mut Engine) {
     // The time package is left out, and blobs and bit fields, which no policy needs.
     LanguageCorePackage::new().register_into_engine(engine);

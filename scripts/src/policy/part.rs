@@ -8,6 +8,7 @@ use crate::language::error::{Explainer, LoadError, at};
 use crate::language::parameters::{Declarations, Parameter};
 use crate::language::reference::Entry;
 use crate::language::session::Shared;
+use crate::policy::constants;
 
 /// A question of a decision that a script can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,11 +130,21 @@ impl Part {
     ) -> Result<(Part, Vec<Parameter>), LoadError> {
         let mut part = Part { name: name.to_owned(), ..Part::alone(file, source) };
         let explainer = Explainer { parts: &[], entries, meter: &shared.meter };
+        shared.meter.start();
+        let known = constants::of(engine, source);
         let mut script = engine
-            .compile(source)
+            .compile_with_scope(&known, source)
             .map_err(|error| explainer.explain(error.into(), &part, None))
             .map_err(LoadError::Script)?;
         script.set_source(file);
+        if let Some(name) = constants::shadowed(&known, &script) {
+            let message = format!(
+                "`{name}` is a constant and also a variable of a function: give one of them another name"
+            );
+            return Err(
+                at(&part, part.position_of_text(&format!("const {name}")), message, None, None).into()
+            );
+        }
         part.stages = part.find_stages(&script)?;
         part.script = Arc::new(script);
         shared.call_state().declarations = Some(Declarations::default());
@@ -158,7 +169,16 @@ impl Part {
         let mut stages = Vec::new();
         for stage in Stage::ALL {
             let written = script.iter_functions().filter(|f| f.name == stage.name());
-            let counts: Vec<usize> = written.map(|f| f.params.len()).collect();
+            let written: Vec<_> = written.collect();
+            let counts: Vec<usize> = written.iter().map(|f| f.params.len()).collect();
+            if let Some(form) = written.iter().find_map(|f| swapped(stage, &f.params)) {
+                let message = format!(
+                    "the arguments of a stage in another order: write `fn {}({})`",
+                    stage.name(),
+                    form.join(", ")
+                );
+                return Err(at(self, self.position_of(stage), message, None, None).into());
+            }
             let forms = counts.iter().filter(|count| stage.form(**count).is_some()).count();
             if forms == 1 {
                 stages.push(stage);
@@ -198,6 +218,15 @@ impl Part {
         let named = self.script.iter_functions().filter(|f| !f.name.starts_with("anon$"));
         named.map(|f| f.name.to_owned()).collect()
     }
+}
+
+/// The form of a stage whose arguments stand in another order: the values go by their places, whatever the names say.
+fn swapped(stage: Stage, written: &[&str]) -> Option<&'static [&'static str]> {
+    let form = stage.form(written.len())?;
+    let is_swapped = |(index, name): (usize, &&str)| {
+        form.iter().position(|known| known == name).is_some_and(|place| place != index)
+    };
+    written.iter().enumerate().any(is_swapped).then_some(form)
 }
 
 /// The comment at the head of a script, without the slashes.
