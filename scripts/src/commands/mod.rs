@@ -4,7 +4,7 @@
 //! Printing and reading the command line is left to the binary.
 
 mod bench;
-mod check;
+pub(crate) mod check;
 mod error;
 mod list;
 mod new;
