@@ -434,13 +434,16 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
 
 fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {
     let is_above = |line: &str| {
-        let declared =
-            line.strip_prefix("let ").map(str::trim_start).and_then(|rest| rest.strip_prefix(name));
+        let rest = line.strip_prefix("let ").or_else(|| line.strip_prefix("const "));
+        let declared = rest.and_then(|rest| rest.trim_start().strip_prefix(name));
         declared.is_some_and(|rest| rest.starts_with([' ', '=', ';', ':']))
     };
     if part.source.lines().any(is_above) {
         let hint = format!(
-            "functions see no variables of the top level: write `const {name} = …;` there, or `param(\"{name}\", …)`"
+            "functions see no variables and constants of the top level: write `param(\"{}\", …)` there, or a function that returns \
+             it, `fn {}() {{ … }}`",
+            name.to_lowercase(),
+            name.to_lowercase()
         );
         return (format!("unknown variable `{name}`"), Some(hint));
     }

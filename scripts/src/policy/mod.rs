@@ -3,7 +3,6 @@
 pub(crate) mod account;
 pub(crate) mod asking;
 pub(crate) mod compose;
-mod constants;
 pub(crate) mod part;
 mod promises;
 pub mod shipped;

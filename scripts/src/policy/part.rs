@@ -8,7 +8,6 @@ use crate::language::error::{Explainer, LoadError, at};
 use crate::language::parameters::{Declarations, Parameter};
 use crate::language::reference::Entry;
 use crate::language::session::Shared;
-use crate::policy::constants;
 
 /// A question of a decision that a script can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,21 +129,11 @@ impl Part {
     ) -> Result<(Part, Vec<Parameter>), LoadError> {
         let mut part = Part { name: name.to_owned(), ..Part::alone(file, source) };
         let explainer = Explainer { parts: &[], entries, meter: &shared.meter };
-        shared.meter.start();
-        let known = constants::of(engine, source);
         let mut script = engine
-            .compile_with_scope(&known, source)
+            .compile(source)
             .map_err(|error| explainer.explain(error.into(), &part, None))
             .map_err(LoadError::Script)?;
         script.set_source(file);
-        if let Some(name) = constants::shadowed(&known, &script) {
-            let message = format!(
-                "`{name}` is a constant and also a variable of a function: give one of them another name"
-            );
-            return Err(
-                at(&part, part.position_of_text(&format!("const {name}")), message, None, None).into()
-            );
-        }
         part.stages = part.find_stages(&script)?;
         part.script = Arc::new(script);
         shared.call_state().declarations = Some(Declarations::default());

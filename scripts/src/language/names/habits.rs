@@ -183,7 +183,9 @@ impl Checker<'_> {
             && (is_number(a) && is_text(b) || is_text(a) && is_number(b))
         {
             let (a, b) = (label(a), label(b));
-            self.report(position, format!("`{}` of {a} and {b}", call.name), None);
+            let hint = "a text is written in quotes, `== \"3\"`; `parse_float(text)` makes a number of one"
+                .to_owned();
+            self.report(position, format!("`{}` of {a} and {b}", call.name), Some(hint));
         }
     }
 

@@ -58,8 +58,8 @@ defaults (all jobs are admitted, order by priority and then arrival, fair shares
 | `fn lease_model(problem)` | a Matrix of rows and leases, asked for by `term` of Leases; `()` for the packed plan |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
-The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants (`const WEIGHT = 3.0;`), which
-all functions see; they see no variables of the top level.
+The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants. Functions see no
+variables and constants of it: what they share is a `param` or a function, `fn weights() { #{ ann: 3.0 } }`.
 
 Where Rhai would go on silently, scripts differ from the Rhai book:
 
