@@ -10,6 +10,7 @@ use rota_core::round::{self, RoundError};
 use rota_core::snapshot::Snapshot;
 
 use super::error::TryError;
+use super::hours;
 use crate::commands::sample::{Size, snapshot, varied};
 use crate::language::error::LoadError;
 use crate::language::limits::Limits;
@@ -20,8 +21,8 @@ use crate::policy::ScriptPolicy;
 use crate::policy::compose::Source;
 use crate::policy::part::Part;
 
-/// Compiles a policy, checks its names, and tries it on several clusters, with each value of a parameter that is a word
-/// or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
+/// Compiles a policy, checks its names, and tries it on several clusters, over some hours of a small one, and with each value of a
+/// parameter that is a word or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
 pub fn check(name: &str) -> Result<String, TryError> {
     let policy = ScriptPolicy::load(name, Limits::default())?;
     let wrong = wrong_names(&policy);
@@ -41,6 +42,7 @@ pub fn check(name: &str) -> Result<String, TryError> {
             watched.operations()
         ));
     }
+    hours::try_for_hours(&policy, &trace)?;
     let mut n_settings = 0;
     for (key, value) in other_values(&policy) {
         n_settings += 1;

@@ -6,6 +6,7 @@
 mod bench;
 pub(crate) mod check;
 mod error;
+mod hours;
 mod list;
 mod new;
 mod profile;
