@@ -192,6 +192,47 @@ fn check_says_where_a_script_was_when_it_reached_the_limit() {
 }
 
 #[test]
+fn a_promise_to_be_steady_is_tried_out() {
+    let text = "steady();\nfn order(jobs, now) { rank(jobs.attained) }\n";
+    let error = commands::check(&script("steady", text)).expect_err("time changes its answer").to_string();
+    assert!(error.contains("mine.rhai:1:1: `steady()` promises that time alone changes nothing"), "{error}");
+    assert!(error.contains("`attained` in line 2 changes with time: leave `steady();` out"), "{error}");
+    // Waiting longer than others is having come earlier: time changes the numbers and not the order.
+    let kept = text.replace("rank(jobs.attained)", "rank(jobs.arrival - now)");
+    let checked = commands::check(&script("steady", &kept));
+    assert!(checked.is_ok(), "{}", checked.unwrap_err());
+    let without = text.replace("steady();", "");
+    assert!(commands::check(&script("steady", &without)).is_ok());
+}
+
+#[test]
+fn what_fails_only_when_a_job_has_ended_is_found() {
+    let text = "fn allocate(view) {\n    for id in this.seen ?? [] { print(view.job(id).name); }\n    this.seen = [];\n    \
+                for job in view.jobs { this.seen.push(job.id); }\n    view.fill(view.queue)\n}\n";
+    let error = commands::check(&script("ended", text)).expect_err("a job ends").to_string();
+    assert!(error.contains("mine.rhai:2:") && error.contains("has ended or never arrived"), "{error}");
+    assert!(error.contains("on a small cluster over some hours, at "), "{error}");
+}
+
+#[test]
+fn every_shipped_script_can_be_copied() {
+    let folder = folder("copies");
+    for shipped in shipped::ALL.iter().filter(|script| shipped::find(script.name).is_some()) {
+        let path = folder.join(format!("{}.rhai", shipped.name));
+        if commands::new(&path, Some(shipped.name)).is_err() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a copy");
+        assert!(text.ends_with(shipped.source), "{}: its text and nothing behind it", shipped.name);
+    }
+    let copied = std::fs::read_to_string(folder.join("edf-admission.rhai")).expect("a copy");
+    assert!(copied.contains("edf-admission.rhai+edf.\n"), "{copied}");
+    let path = folder.join("edf-admission.rhai");
+    let checked = commands::check(&format!("{}+edf", path.display()));
+    assert!(checked.is_ok(), "{}", checked.unwrap_err());
+}
+
+#[test]
 fn every_shipped_script_passes_its_own_check() {
     for script in shipped::ALL {
         let checked = commands::check(script.name);

@@ -94,6 +94,38 @@ fn an_array_bomb_ends_at_its_size() {
 }
 
 #[test]
+fn a_text_that_would_be_huge_is_not_made() {
+    let expected = "replace: the text would have 40000000000 bytes, at most 262144 are allowed";
+    stops("let s = \"\";\ns.pad(200000, 'x');\ns.replace(\"x\", s);", expected);
+    stops("let s = \"\";\ns.pad(200000, 'x');\ns.replace('x', s);", expected);
+}
+
+/// A copy is one operation, however large what is copied is.
+#[test]
+fn large_copies_end_at_their_size() {
+    let limits = || Limits { copied_bytes: 256 << 20, ..few_operations() };
+    for body in [
+        "let a = [];\na.pad(99999, []);\nloop { let b = a; b.push(1); }",
+        "let a = [];\na.pad(99999, 1);\nloop { length(a); }",
+        "let m = #{};\nfor i in 0..5000 { m.set(i, i); }\nloop { let n = m; }",
+        "let a = [];\nloop { a = [a]; }",
+    ] {
+        let text = format!("fn order(jobs, now) {{\n{body}\n}}\nfn length(a) {{ a.len() }}");
+        let message = stopped(&text, limits());
+        assert!(message.contains("copied more than 256 MB"), "{body}: {message}");
+    }
+}
+
+/// Values in values are dropped one inside the other, on the stack: the copies that it takes to nest them end before that does.
+#[test]
+fn nested_arrays_end_before_the_stack_does() {
+    let instant = snapshot(Size { n_nodes: 1, n_old: 0, n_new: 1 });
+    let text = "fn order(jobs, now) {\n    let a = [];\n    for i in 0..100000 { a = [a]; }\n    rank(jobs.arrival)\n}";
+    let error = policy(text, Limits::default()).decide(&instant).expect_err("too many copies");
+    assert!(error.message.contains("copied more than 1024 MB"), "{}", error.message);
+}
+
+#[test]
 fn a_map_bomb_ends_at_its_memory() {
     let text =
         "fn order(jobs, now) {\n    let m = #{};\n    let i = 0;\n    loop { i += 1; m[`key ${i}`] = i; }\n}";
@@ -201,5 +233,80 @@ fn placements_count_their_work_and_end() {
     ] {
         let message = stopped(&format!("fn place(job, nodes) {{\n    {body}\n}}"), few_operations());
         assert!(message.ends_with(expected), "{message}\nshould end in\n{expected}");
+    }
+}
+
+/// Operations of a decision that calls a verb so many times.
+fn operations(call: &str, n_calls: usize, n_jobs: u32) -> u64 {
+    let instant = snapshot(Size { n_nodes: 4, n_old: n_jobs, n_new: 4 });
+    let text = format!(
+        "fn order(jobs, now) {{ rank(jobs.arrival) }}\nfn allocate(view) {{\n    let jobs = view.jobs;\n    let t = view.timeline();\n    \
+         for i in 0..{n_calls} {{ let x = {call}; }}\n    view.fill(view.queue)\n}}"
+    );
+    let mut policy = policy(&text, Limits { operations: u64::MAX, ..Limits::default() });
+    policy.decide(&instant).unwrap_or_else(|error| panic!("{call}: {error}"));
+    policy.operations()
+}
+
+/// A verb over jobs costs an operation for every 16 of them, and rounding.
+#[test]
+fn verbs_count_as_many_operations_as_they_have_jobs() {
+    let few = 20;
+    let many = 2_000;
+    for call in [
+        "jobs.gpus + 1",
+        "jobs.by(jobs.gpus)",
+        "jobs.gpus.sum_by(jobs.tenant_name)",
+        "jobs.tenant_name.recall(#{}, 1.0)",
+        "jobs.recall(#{}, 1.0)",
+        "jobs.gpus.argmax()",
+        "jobs.gpus.quantile(0.5)",
+        "jobs.gpus.total_by(jobs.tenant)",
+        "jobs.gpus.total_before(jobs.tenant)",
+        "jobs.gpus.total_up_to(jobs.arrival)",
+        "rank(jobs.arrival).running_total(jobs.gpus)",
+        "rank(jobs.gpus, jobs.arrival)",
+        "view.queue.contains(jobs[0])",
+        "jobs.rate(jobs.gpus)",
+        "jobs.level_above(jobs.gpus)",
+        "(jobs.held * 0).grow(|steps| steps.next_rate)",
+        "t.reserve_gangs(view.queue, ())",
+        "view.time_slice(view.queue, #{ most: 2 })",
+        "view.time_slice(view.queue, #{ most: 2, together: jobs.gpus })",
+        "view.fill(view.queue).run()",
+        "view.fill(view.queue).place(local_search(#{})).run()",
+    ] {
+        let of_one = |n_jobs| operations(call, 11, n_jobs) - operations(call, 1, n_jobs);
+        let (small, large) = (of_one(few), of_one(many));
+        let n_more = 10 * u64::from(many - few);
+        assert!(
+            large.saturating_sub(small) >= n_more / 20,
+            "{call}: {small} operations with {few} jobs, {large} with {many}"
+        );
+    }
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    for (body, expected) in [
+        ("let m = milp(); m.binary(\"x\", 1000000000000);", "a model may have 0 to 1000000 of a name"),
+        ("let m = milp(); m.binary(\"x\", [100000, 100000]);", "a model may have 0 to 1000000 of a name"),
+        ("by_row(0..1000000000) * by_column(0..1000000000);", "used more than 1000000 operations"),
+        ("local_search(#{ splits: [[[4294967297]]] });", "64 splits at most"),
+        ("let p = []; p.pad(100000, \"fastest\"); local_search(#{ prefer: p });", "a string grew beyond"),
+        ("view.timeline().block(9223372036854775807, view.now, view.now + 1.0);", "cannot be reserved"),
+        (
+            "let t = view.timeline(); for i in 0..100000 { t = t.block(1, view.now + i * 10.0, view.now + i * 10.0 + 5.0); }",
+            "used more than 1000000 operations",
+        ),
+        ("view.timeline().follow(view.queue, \"1=0:99999999999\");", "was not made by `memory`"),
+        ("view.fill(view.queue).gpus(view.jobs.gpus * 1e18).run();", "cannot get"),
+        ("view.fill(view.queue).first_nodes(-1).run();", "-1 nodes cannot be used"),
+        ("view.time_slice(view.queue, #{ most: 1000000 });", "from 1 to 1000"),
+        ("view.timeline().reserve_gangs(view.queue, -1);", "got -1"),
+    ] {
+        let text = format!("fn allocate(view) {{\n    {body}\n    view.fill(view.queue)\n}}");
+        let message = stopped(&text, few_operations());
+        assert!(message.contains(expected), "{body}\n{message}\nshould contain\n{expected}");
     }
 }

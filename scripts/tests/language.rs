@@ -6,16 +6,18 @@ use rota_scripts::{Limits, ScriptPolicy, Source};
 
 /// What a body of `order` prints last, or the first line of its error.
 fn outcome(body: &str) -> String {
+    told(body).unwrap_or_else(|message| message.lines().next().unwrap_or_default().to_owned())
+}
+
+/// What a body of `order` prints last, or its error.
+fn told(body: &str) -> Result<String, String> {
     let text = format!("fn order(jobs, now) {{\n{body}\nrank(jobs.arrival)\n}}");
     let source = Source { name: "mine".into(), file: "mine.rhai".into(), text };
     let instant = snapshot(Size { n_nodes: 1, n_old: 3, n_new: 2 });
     let decided = ScriptPolicy::from_sources("mine", &[source], Limits::default())
         .map_err(|error| error.to_string())
         .and_then(|mut policy| policy.decide(&instant).map_err(|error| error.message));
-    match decided {
-        Ok(plan) => plan.notes.last().cloned().unwrap_or_default(),
-        Err(message) => message.lines().next().unwrap_or_default().to_owned(),
-    }
+    decided.map(|plan| plan.notes.last().cloned().unwrap_or_default())
 }
 
 #[track_caller]
@@ -160,4 +162,68 @@ fn errors_name_types_as_scripts_know_them() {
         let got = outcome(statement);
         assert!(got.starts_with("mine.rhai:") && !got.contains("::"), "{statement}: {got}");
     }
+}
+
+#[test]
+fn what_is_missing_is_named_with_a_hint() {
+    fails("let m = #{}; let x = 2.0 * m[\"ann\"];", "`*` of a number and nothing");
+    fails("let x = -\"a\";", "`-` of a String");
+    fails("let x = (2 > 1) * 10;", "`*` of true or false and a whole number");
+    fails("for i in 0..(7 / 2) { }", "`..` of a whole number and a number");
+    fails("let x = 'ann';", "'ann' is more than one character");
+    fails("let n = 1; jobs.order_by(|job| job.gpus * this.n);", "`this` is not kept here");
+    fails("print((0.0 / 0.0).to_int());", "to_int: NaN is not a whole number");
+    fails("print(1e30.to_int());", "to_int: 1000000000000000000000000000000 is not");
+    fails("rank(jobs.arrival).first(-1);", "first: -1 jobs cannot be taken");
+    gives("[2.9.to_int(), (-2.9).to_int(), 1e15.to_int()]", "[2, -2, 1000000000000000]");
+}
+
+#[test]
+fn a_job_is_in_a_set_or_in_a_queue() {
+    gives("{ let none = jobs.filter(jobs.gpus < 0); [jobs[0] in jobs, jobs[0] in none] }", "[true, false]");
+    gives(
+        "{ let queue = rank(jobs.arrival).first(2); [queue[1] in queue, jobs[4] in queue] }",
+        "[true, false]",
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_the_verb() {
+    fails("clamp(jobs.gpus, 5, 1);", "clamp: the lower bound 5 is above the upper one, 1");
+    gives(
+        "[clamp(3, 1, 2), clamp(0.5, 1, 2.5), clamp(jobs.gpus, 0, 0.5).sum() < jobs.len]",
+        "[2.0, 1.0, true]",
+    );
+    fails("jobs.recall(#{ \"0\": \"x\" }, 1.0);", "recall: the map has a String for job 0, not a number");
+    fails("jobs.gpus.sum_by(jobs.arrival * (0.0 / 0.0));", "the group of some jobs is not a number (NaN)");
+}
+
+#[test]
+fn what_newcomers_write_is_answered_with_what_to_write() {
+    for (statement, message, hint) in [
+        ("let x = jobs.gpus[0];", "no brackets for Column [int]", "`column.of(job)`"),
+        (
+            "let c = jobs.gpus + 0; c[jobs[0]] = 3;",
+            "no brackets for Column [Job] = int",
+            "a column cannot be changed",
+        ),
+        ("for g in jobs.gpus { }", "a loop over what is no array", "`for job in jobs { … }`"),
+        ("let m = #{ 1: 2.0 };", "to end this object map literal", "`map.get(1)`"),
+        ("let t = view.now;", "unknown variable `view`", "those of a stage stand in its first line"),
+        ("for job in jobs { job.gpus = 3; }", "`gpus` of Job cannot be set", "`=` sets, `==` compares"),
+    ] {
+        fails(statement, message);
+        let whole = told(statement).expect_err(statement);
+        assert!(whole.contains("\n  hint: ") && whole.contains(hint), "{whole}");
+    }
+}
+
+#[test]
+fn a_job_is_told_by_its_number_in_columns_too() {
+    gives(
+        "{ let chosen = where(jobs.id == jobs[2].id, 5, 0); [chosen.sum(), chosen.of(jobs[2])] }",
+        "[5.0, 5.0]",
+    );
+    gives("jobs.recall(#{ \"1\": 4 }, 0).sum()", "4.0");
+    gives("jobs.tenant_name.recall(#{}, 2).sum() == 2.0 * jobs.len", "true");
 }

@@ -109,9 +109,10 @@ fn jobs_shorter_than_a_round_are_not_free() {
 #[test]
 fn weights_that_cannot_be_read_are_an_error() {
     let mut loaded = ScriptPolicy::load("fair-share", Limits::default()).expect("shipped");
-    for wrong in ["ann=3", "ann:three", ":3", "ann:0", "ann:-1", "ann:3,ben:1"] {
+    for wrong in ["ann=3", "ann:three", ":3", "ann:0", "ann:-1", "ann:3,ben:1", "ann:3 ann:1"] {
         let said = loaded.set("weights", wrong).expect_err("not weights").to_string();
-        let expected = "is not names with numbers from 0.001 to 1000000000, as in ann:3 ben:1";
+        let expected =
+            "is not names with numbers from 0.001 to 1000000000, each name once, as in ann:3 ben:1";
         assert!(said.contains(&format!("`{wrong}` {expected}")), "{said}");
     }
     loaded.set("weights", "  ann:3   ben:0.5 ").expect("weights");

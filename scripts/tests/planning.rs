@@ -64,7 +64,7 @@ fn what_cannot_be_planned_is_refused_in_the_words_of_scripts() {
     assert_eq!(said("t.release(job)"), "release: job 0 is not planned on this timeline");
     assert_eq!(
         said("t.reserve_gangs(rank(jobs.arrival), \"many\")"),
-        "reserve_gangs: how many may wait is a whole number, or () for all, got a String"
+        "reserve_gangs: how many may wait is a whole number from 0 on, or () for all, got a String"
     );
     assert_eq!(
         said("t.reserve_least(rank(jobs.deadline)).grow(\"gpu_tme\")"),

@@ -112,6 +112,7 @@ const LIMITS: Limits = Limits {
     map_entries: 10_000,
     column_bytes: 1 << 20,
     memory_bytes: 64 << 20,
+    copied_bytes: 1 << 30,
     note_lines: 0,
     memory_text_bytes: 0,
 };

@@ -10,6 +10,7 @@ use rota_core::round::{self, RoundError};
 use rota_core::snapshot::Snapshot;
 
 use super::error::TryError;
+use super::hours;
 use crate::commands::sample::{Size, snapshot, varied};
 use crate::language::error::LoadError;
 use crate::language::limits::Limits;
@@ -18,9 +19,10 @@ use crate::language::parameters::{Domain, Value};
 use crate::language::trace::Trace;
 use crate::policy::ScriptPolicy;
 use crate::policy::compose::Source;
+use crate::policy::part::Part;
 
-/// Compiles a policy, checks its names, and tries it on several clusters, with each value of a parameter that is a word
-/// or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
+/// Compiles a policy, checks its names, and tries it on several clusters, over some hours of a small one, and with each value of a
+/// parameter that is a word or a switch. Lines that none of this ran are listed: of them only the names are known to be right.
 pub fn check(name: &str) -> Result<String, TryError> {
     let policy = ScriptPolicy::load(name, Limits::default())?;
     let wrong = wrong_names(&policy);
@@ -40,6 +42,7 @@ pub fn check(name: &str) -> Result<String, TryError> {
             watched.operations()
         ));
     }
+    hours::try_for_hours(&policy, &trace)?;
     let mut n_settings = 0;
     for (key, value) in other_values(&policy) {
         n_settings += 1;
@@ -106,9 +109,17 @@ fn explained(policy: &ScriptPolicy, instant: &Snapshot, set: Option<(&str, &str)
 
 /// Every wrong name, in the order of the parts.
 fn wrong_names(policy: &ScriptPolicy) -> Vec<crate::ScriptError> {
+    wrong_names_of(policy, |_| true)
+}
+
+/// Every wrong name in some of the parts.
+pub(crate) fn wrong_names_of(
+    policy: &ScriptPolicy,
+    is_meant: impl Fn(&Part) -> bool,
+) -> Vec<crate::ScriptError> {
     let parameters = policy.shared.call_state().parameters.clone();
     let names = |part: usize| -> Vec<String> { parameters[part].iter().map(|p| p.name.clone()).collect() };
-    let parts = policy.parts.iter().enumerate();
+    let parts = policy.parts.iter().enumerate().filter(|(_, part)| is_meant(part));
     parts
         .flat_map(|(index, part)| names::check(&policy.engine, &policy.entries, part, &names(index)))
         .collect()

@@ -4,8 +4,9 @@
 //! Printing and reading the command line is left to the binary.
 
 mod bench;
-mod check;
+pub(crate) mod check;
 mod error;
+mod hours;
 mod list;
 mod new;
 mod profile;

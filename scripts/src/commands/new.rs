@@ -52,6 +52,12 @@ fn copy(path: &Path, from: &str) -> Result<String, NewError> {
     }
     let sources = compose::sources(from)?;
     let own = path.file_stem().map_or_else(|| "mine".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let text = sources.into_iter().map(|source| source.text).collect::<String>();
-    Ok(format!("// {own}: a copy of {from}, to be changed. What follows is its header.\n{text}"))
+    // Admission by itself comes with the parts that keep its promises: they stay shipped ones.
+    let others: String = sources.iter().skip(1).map(|part| format!("+{}", part.name)).collect();
+    let joined = match others.is_empty() {
+        true => String::new(),
+        false => format!("// To be joined, as in {}{others}.\n", path.display()),
+    };
+    let text = sources.into_iter().next().map(|part| part.text).unwrap_or_default();
+    Ok(format!("// {own}: a copy of {from}, to be changed. What follows is its header.\n{joined}{text}"))
 }

@@ -13,6 +13,7 @@ use rota_core::resources::Host;
 use rota_core::scheduler::Scheduler;
 use rota_core::snapshot::{Guards, Snapshot};
 use rota_core::time::{Span, Time};
+use rota_core::workload::{Truth, Workload};
 
 use crate::{Limits, ScriptPolicy};
 
@@ -107,6 +108,40 @@ pub fn varied() -> Snapshot {
     let later = Time::from_secs_f64(900.0);
     submit(&mut scheduler, 20..30, later);
     scheduler.snapshot(later)
+}
+
+/// A small world over some hours: two nodes of four GPUs, jobs that come and go, some with deadlines, some thought longer than
+/// they are. Few jobs wait for long stretches in which none comes or ends: that is where an order that changes with time shows.
+pub(crate) fn hours() -> (Arc<Cluster>, Arc<Workload>) {
+    let group = NodeGroup {
+        count: 2,
+        racks: 1,
+        gpu_type: "V100".into(),
+        n_gpus: 4,
+        gpu_mem_bytes: 0,
+        host: Host::from_units(12.0, 250.0, 250.0),
+        cache_bytes: 0,
+        fetch_bps: 0,
+    };
+    let cluster = Cluster::new("hours", &[group]).expect("a cluster with GPUs");
+    let profiles = profiles();
+    let jobs = (0..18).map(|id| {
+        let arrival = Time::ZERO + Span::from_secs(i64::from(id) * 1_000);
+        let plain = job(id, arrival, &profiles);
+        let gpus = GpuRequest::fixed([4, 3, 4, 1, 4, 2, 8][id as usize % 7]);
+        let due = arrival + Span::from_secs(if id % 6 == 0 { 1_500 } else { 14_400 });
+        let deadline = if id % 3 == 0 { Deadline::Strict(due) } else { Deadline::None };
+        let estimated_work = 300.0 + plain.estimated_work % 5_000.0;
+        Arc::new(JobSpec { gpus, deadline, estimated_work, ..plain })
+    });
+    let jobs: Vec<Arc<JobSpec>> = jobs.collect();
+    let truth = |job: &Arc<JobSpec>| {
+        Truth::of(job.estimated_work * if job.id.0.is_multiple_of(4) { 0.7 } else { 1.0 })
+    };
+    let truths = jobs.iter().map(truth).collect();
+    let tenants = ["ann", "ben", "cleo", "dan", "eve"].map(String::from).to_vec();
+    let workload = Workload { jobs, truths, tenants, datasets: Vec::new() };
+    (Arc::new(cluster), Arc::new(workload))
 }
 
 /// Lets jobs run in the order of their arrival.

@@ -12,7 +12,7 @@ use rhai::{Engine, OptimizationLevel};
 use crate::language::limits::Limits;
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Outcome, Shared, fail};
-use crate::language::{arrays, operators, parameters};
+use crate::language::{arrays, operators, parameters, texts};
 use crate::policy::variant;
 use crate::values;
 
@@ -46,6 +46,14 @@ pub(crate) fn build_with(
     (engine, shared, entries)
 }
 
+/// An engine that only reads: it takes variables for granted, and neither folds nor runs anything.
+pub(crate) fn reader() -> Engine {
+    let mut engine = Engine::new_raw();
+    operators::register(&mut engine);
+    engine.set_optimization_level(OptimizationLevel::None).set_max_expr_depths(64, 64);
+    engine
+}
+
 pub(crate) fn add_packages(engine: &mut Engine) {
     // The time package is left out, and blobs and bit fields, which no policy needs.
     LanguageCorePackage::new().register_into_engine(engine);
@@ -71,6 +79,7 @@ pub(crate) fn add_packages(engine: &mut Engine) {
 pub(crate) fn replace_builtins(engine: &mut Engine, shared: &Arc<Shared>) {
     operators::register(engine);
     arrays::register(engine, shared);
+    texts::register(engine, shared);
 }
 
 pub(crate) fn set_limits(engine: &mut Engine, shared: &Arc<Shared>) {

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use rhai::{EvalAltResult, ParseErrorType, Position};
+use rhai::{EvalAltResult, LexError, ParseErrorType, Position};
 
 use crate::language::limits::{Meter, Reached};
 use crate::language::nearest;
 use crate::language::reference::{self, Entry, UnknownField};
 use crate::policy::compose::FindTextError;
-use crate::policy::part::Part;
-use crate::values::{script_type, without_rust_paths};
+use crate::policy::part::{Part, Stage};
+use crate::values::{label, script_type, without_rust_paths};
 
 /// Why a policy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +162,7 @@ impl Explainer<'_> {
         let (error, file, position) = innermost(error);
         let part = self.parts.iter().find(|p| Some(&p.file) == file.as_ref()).unwrap_or(part);
         let is_field = matches!(&error, EvalAltResult::ErrorRuntime(value, _) if value.is::<UnknownField>());
-        let (message, hint) = self.words(error, part);
+        let (message, hint) = self.words(error, part, stage);
         let mut explained = at(part, position, message, hint, stage);
         if let (true, Some((_, column))) = (is_field, &mut explained.position) {
             // Rhai points at the dot before a field.
@@ -171,13 +171,18 @@ impl Explainer<'_> {
         explained
     }
 
-    fn words(&self, error: EvalAltResult, part: &Part) -> (String, Option<String>) {
+    fn words(
+        &self,
+        error: EvalAltResult,
+        part: &Part,
+        stage: Option<&'static str>,
+    ) -> (String, Option<String>) {
         match error {
             EvalAltResult::ErrorRuntime(value, _) => match value.clone().try_cast::<UnknownField>() {
-                Some(UnknownField { owner, name }) => {
-                    let known = reference::names_of(self.entries, owner);
-                    (format!("{owner} has no field `{name}`"), nearest::hint(&name, known))
-                }
+                Some(UnknownField { owner, name }) => (
+                    format!("{owner} has no field `{name}`"),
+                    reference::field_hint(self.entries, owner, &name),
+                ),
                 None if value.is_string() => (value.to_string(), None),
                 None => (format!("thrown: {value}"), None),
             },
@@ -196,18 +201,20 @@ impl Explainer<'_> {
             }
             EvalAltResult::ErrorDotExpr(text, _) => {
                 let in_our_words = unwritable(&text).or_else(|| unreadable(&text));
-                (in_our_words.unwrap_or_else(|| without_rust_paths(&lower(&text))), None)
+                let is_of_one = ["of Job cannot be set", "of Node cannot be set"];
+                let compares = in_our_words.as_ref().is_some_and(|text| is_of_one.iter().any(|end| text.ends_with(end)));
+                let hint = compares.then(|| "`=` sets, `==` compares".to_owned());
+                (in_our_words.unwrap_or_else(|| without_rust_paths(&lower(&text))), hint)
             }
             EvalAltResult::ErrorDataRace(..) => (
                 "a closure uses the variable its verb is called on".to_owned(),
                 Some("copy it first: `let all = jobs;`, and use the copy in the closure".to_owned()),
             ),
-            EvalAltResult::ErrorUnboundThis(_) => (
-                "`this` is not kept here".to_owned(),
-                Some(
-                    "`fn place(job, nodes)` is asked once and remembers nothing; `fn place(view)` is asked in every round"
-                        .to_owned(),
-                ),
+            EvalAltResult::ErrorUnboundThis(_) => unbound(part, stage),
+            EvalAltResult::ErrorIndexingType(what, _) => unindexed(&without_rust_paths(&what)),
+            EvalAltResult::ErrorFor(_) => (
+                "a loop over what is no array, no range, no jobs and no queue".to_owned(),
+                Some("numbers of a column are read by `column.of(job)` in `for job in jobs { … }`, a map by `map.keys()`".to_owned()),
             ),
             EvalAltResult::ErrorMismatchDataType(expected, actual, _) => mismatch(&expected, &actual),
             EvalAltResult::ErrorDataTooLarge(what, _) => (self.too_large(&what), None),
@@ -220,7 +227,11 @@ impl Explainer<'_> {
 
     fn unknown_function(&self, signature: &str, part: &Part) -> (String, Option<String>) {
         let (name, arguments) = signature.split_once(" (").unwrap_or((signature, ")"));
-        let arguments: Vec<&str> = arguments.trim_end_matches(')').split(", ").map(script_type).collect();
+        let arguments = arguments.strip_suffix(')').unwrap_or(arguments);
+        let arguments: Vec<&str> = arguments.split(", ").map(script_type).collect();
+        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            return unknown_operation(name, &arguments);
+        }
         let owner = arguments.first().copied().unwrap_or_default();
         let written: Vec<String> = part.functions();
         let of_type: Vec<&str> = reference::names_of(self.entries, owner).collect();
@@ -228,6 +239,9 @@ impl Explainer<'_> {
             reference::functions(self.entries).chain(written.iter().map(String::as_str)).collect();
         let is_known = of_type.contains(&name) || functions.contains(&name);
         let message = format!("no function `{name}` for ({})", arguments.join(", "));
+        if let Some(hint) = reference::is_field(self.entries, owner, name) {
+            return (message, Some(hint));
+        }
         if is_known {
             let forms =
                 self.entries.iter().filter(|e| e.name() == name && (e.owner == owner || e.owner.is_empty()));
@@ -246,6 +260,10 @@ impl Explainer<'_> {
             }
             Some(Reached::Columns) => format!("columns take more than {} MB", limits.column_bytes >> 20),
             Some(Reached::Memory) => format!("uses more than {} MB of memory", limits.memory_bytes >> 20),
+            Some(Reached::Copies) => format!(
+                "copied more than {} MB: a large array or map is copied wherever it is read as a whole",
+                limits.copied_bytes >> 20
+            ),
             Some(Reached::Nesting) => "closures call verbs that call closures, too deep".to_owned(),
             Some(Reached::Operations) | None => format!("used more than {} operations", limits.operations),
         }
@@ -298,6 +316,50 @@ fn innermost(error: EvalAltResult) -> (EvalAltResult, Option<String>, Position) 
     }
 }
 
+/// `this` where there is none.
+fn unbound(part: &Part, stage: Option<&'static str>) -> (String, Option<String>) {
+    let hint = if stage == Some(Stage::Place.name()) && part.places_by_nodes() {
+        "`fn place(job, nodes)` is asked once and remembers nothing; `fn place(view)` is asked in every round"
+    } else {
+        "a closure does not see `this`: copy what it needs first, as in `let kept = this.kept;`; a function sees it if it is \
+         called as `this.name(…)`"
+    };
+    ("`this` is not kept here".to_owned(), Some(hint.to_owned()))
+}
+
+/// Brackets behind what has none: `Column [int]`, with `= float` where something was to be set.
+fn unindexed(what: &str) -> (String, Option<String>) {
+    let hint = match what.split(' ').next().unwrap_or_default() {
+        "Column" | "Texts" if what.contains('=') => {
+            "a column cannot be changed: `where(jobs.id == job.id, new, column)` makes another; or keep numbers in a map, \
+             `map.set(job.id, number)`, of which `jobs.recall(map, 0.0)` makes a column"
+        }
+        "Column" | "Texts" => "what it has for one job is `column.of(job)`",
+        "Nodes" | "NodeColumn" => {
+            "nodes cannot be looked at one by one here: rank all of them by columns, as in `rank(-nodes.free_gpus)`; \
+             `by_score(|node, job| …)` in `fn place(view)` looks at each"
+        }
+        _ => return (format!("no brackets for {what}"), None),
+    };
+    (format!("no brackets for {what}"), Some(hint.to_owned()))
+}
+
+/// An operator for which there is no rule with these types.
+fn unknown_operation(operator: &str, arguments: &[&str]) -> (String, Option<String>) {
+    let labels: Vec<&str> = arguments.iter().map(|name| label(name)).collect();
+    let hint = match (operator, arguments) {
+        (_, names) if names.contains(&"()") => Some("write `value ?? 0` for a value that may be missing"),
+        (".." | "..=", names) if names.contains(&"float") => {
+            Some("a range takes whole numbers: `.to_int()` drops what is behind the point; `/` gives a float")
+        }
+        (_, names) if names.contains(&"bool") => {
+            Some("true and false are no numbers: write `if condition { 1 } else { 0 }`")
+        }
+        _ => None,
+    };
+    (format!("`{operator}` of {}", labels.join(" and ")), hint.map(str::to_owned))
+}
+
 /// Rhai's words for setting a field that cannot be set, in ours.
 fn unwritable(text: &str) -> Option<String> {
     let mut quoted = text.strip_prefix("No writable property ")?.split('\'').skip(1).step_by(2);
@@ -320,8 +382,28 @@ fn syntax(kind: &ParseErrorType) -> (String, Option<String>) {
             ("syntax: there is no `/=`".to_owned(), Some("write `x = x / y`".to_owned()))
         }
         ParseErrorType::MismatchedType(expected, actual) => mismatch(expected, actual),
+        ParseErrorType::MissingToken(_, what) if what.contains("object map literal") => (
+            format!("syntax: {}", lower(&kind.to_string())),
+            Some(
+                "keys of a map are names or texts: `#{ ann: 3.0, \"1\": 2.0 }`; `map.get(1)` finds `\"1\"`"
+                    .to_owned(),
+            ),
+        ),
+        ParseErrorType::Reserved(word) if is_a_name(word) => (
+            format!("syntax: {}", lower(&kind.to_string())),
+            Some(format!("the language keeps `{word}` for itself: take another name")),
+        ),
+        ParseErrorType::BadInput(LexError::MalformedChar(text)) => (
+            format!("syntax: '{text}' is more than one character"),
+            Some(format!("a text stands in double quotes: \"{text}\"")),
+        ),
         _ => (format!("syntax: {}", without_rust_paths(&lower(&kind.to_string()))), None),
     }
+}
+
+/// Whether a word that Rhai keeps for itself is one that an author would give to something.
+fn is_a_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic()) && !matches!(word, "import" | "export" | "eval")
 }
 
 /// A value of one type where another is needed.
@@ -336,6 +418,9 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
             "it holds one number for each node: choose node by node with `where(condition, a, b)`, join conditions with `&`, \
              `|` and `!`",
         ),
+        ("bool", "Constraint" | "Linear") => {
+            Some("variables have values only after `solve`: `answer.value(…)`")
+        }
         ("bool", "int" | "float") => Some("write what it is compared with, such as `!= 0`"),
         ("String", "int") => Some(
             "keys of a map are texts: for a number write `map.get(number)`, `map.set(number, value)` or `map[`${number}`]`",
@@ -348,6 +433,25 @@ fn mismatch(expected: &str, actual: &str) -> (String, Option<String>) {
 }
 
 fn unknown_variable(name: &str, part: &Part) -> (String, Option<String>) {
+    let is_above = |line: &str| {
+        let rest = line.strip_prefix("let ").or_else(|| line.strip_prefix("const "));
+        let declared = rest.and_then(|rest| rest.trim_start().strip_prefix(name));
+        declared.is_some_and(|rest| rest.starts_with([' ', '=', ';', ':']))
+    };
+    if part.source.lines().any(is_above) {
+        let hint = format!(
+            "functions see no variables and constants of the top level: write `param(\"{}\", …)` there, or a function that returns \
+             it, `fn {}() {{ … }}`",
+            name.to_lowercase(),
+            name.to_lowercase()
+        );
+        return (format!("unknown variable `{name}`"), Some(hint));
+    }
+    if let "view" | "jobs" | "job" | "nodes" | "now" = name {
+        let hint = "a function sees its own arguments only: those of a stage stand in its first line; `jobs` has `cluster`, \
+                    `room` and `round`, as `view` has";
+        return (format!("unknown variable `{name}`"), Some(hint.to_owned()));
+    }
     let words = part.source.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     let names = words.filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'));
     (format!("unknown variable `{name}`"), nearest::hint(name, names))

@@ -39,6 +39,9 @@ pub struct Limits {
     /// Bytes allocated by the deciding thread since the decision began, where the program counts them
     /// ([`memory::CountingAllocator`]).
     pub memory_bytes: u64,
+    /// Bytes allocated in one decision, freed ones included: arrays and maps are copied where they are read, and a copy is
+    /// one operation however large it is. Counted where `memory_bytes` is.
+    pub copied_bytes: u64,
     /// Lines of `print` and `debug` kept of one decision.
     pub note_lines: usize,
     /// Bytes of private memory kept between rounds, as text.
@@ -57,6 +60,7 @@ impl Default for Limits {
             map_entries: 20_000,
             column_bytes: 64 << 20,
             memory_bytes: 128 << 20,
+            copied_bytes: 1 << 30,
             note_lines: 50,
             memory_text_bytes: 256 << 10,
         }
@@ -71,6 +75,7 @@ pub(crate) enum Reached {
     Alarm,
     Columns,
     Memory,
+    Copies,
     Nesting,
 }
 
@@ -83,6 +88,7 @@ pub(crate) struct Meter {
     epoch: Instant,
     column_bytes: AtomicU64,
     memory_at_start: AtomicI64,
+    allocated_at_start: AtomicU64,
     nesting: AtomicU32,
     reached: AtomicU8,
 }
@@ -96,6 +102,7 @@ impl Meter {
             epoch: Instant::now(),
             column_bytes: AtomicU64::new(0),
             memory_at_start: AtomicI64::new(0),
+            allocated_at_start: AtomicU64::new(0),
             nesting: AtomicU32::new(0),
             reached: AtomicU8::new(0),
         }
@@ -111,6 +118,7 @@ impl Meter {
         self.nesting.store(0, Relaxed);
         self.reached.store(0, Relaxed);
         self.memory_at_start.store(memory::bytes_held_by_this_thread(), Relaxed);
+        self.allocated_at_start.store(memory::bytes_allocated_by_this_thread(), Relaxed);
         if let Some(alarm) = self.limits.alarm {
             let deadline = (self.epoch.elapsed() + alarm).as_nanos();
             self.deadline_ns.store(u64::try_from(deadline).unwrap_or(u64::MAX), Relaxed);
@@ -124,7 +132,8 @@ impl Meter {
 
     /// The limit that ended this decision, if one did.
     pub(crate) fn reached(&self) -> Option<Reached> {
-        [Reached::Operations, Reached::Alarm, Reached::Columns, Reached::Memory, Reached::Nesting]
+        use Reached::{Alarm, Columns, Copies, Memory, Nesting, Operations};
+        [Operations, Alarm, Columns, Memory, Copies, Nesting]
             .into_iter()
             .find(|r| *r as u8 == self.reached.load(Relaxed))
     }
@@ -177,6 +186,10 @@ impl Meter {
         let held = memory::bytes_held_by_this_thread() - self.memory_at_start.load(Relaxed);
         if held > self.limits.memory_bytes as i64 {
             return Some(Reached::Memory);
+        }
+        let copied = memory::bytes_allocated_by_this_thread() - self.allocated_at_start.load(Relaxed);
+        if copied > self.limits.copied_bytes {
+            return Some(Reached::Copies);
         }
         if before / ALARM_EVERY != after / ALARM_EVERY && self.limits.alarm.is_some() {
             let now_ns = self.epoch.elapsed().as_nanos();

@@ -10,6 +10,7 @@ use std::cell::Cell;
 thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counting for each thread what it holds.
@@ -25,6 +26,12 @@ pub struct CountingAllocator;
 #[inline]
 pub fn bytes_held_by_this_thread() -> i64 {
     HELD.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Bytes this thread has ever allocated: what is freed again is not taken off.
+#[inline]
+pub fn bytes_allocated_by_this_thread() -> u64 {
+    ALLOCATED.try_with(Cell::get).unwrap_or(0)
 }
 
 /// The most this thread held since [`reset_peak`].
@@ -45,6 +52,9 @@ fn count(bytes: i64) {
         held.set(now);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now)));
     });
+    if let Ok(bytes) = u64::try_from(bytes) {
+        let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes));
+    }
 }
 
 #[expect(

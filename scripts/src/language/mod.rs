@@ -15,4 +15,5 @@ pub(crate) mod private;
 pub mod reference;
 pub(crate) mod session;
 pub(crate) mod tally;
+pub(crate) mod texts;
 pub(crate) mod trace;

@@ -24,6 +24,13 @@ pub(crate) fn register(engine: &mut Engine) {
     engine.disable_symbol("/=");
     compare(engine);
     divide(engine);
+    // Rhai's own makes 0 of what is not a number.
+    engine.register_fn("to_int", |number: f64| -> Outcome<i64> {
+        match number.is_finite() && number.abs() < 9.2e18 {
+            true => Ok(number.trunc() as i64),
+            false => fail(format!("to_int: {number} is not a whole number of 64 bits")),
+        }
+    });
     let refuse = |number: String, text: &str| {
         fail(format!(
             "{number} + \"{text}\": a number and a text do not add up; for a text write `${{number}}{text}`"

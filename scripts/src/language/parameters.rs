@@ -127,7 +127,8 @@ impl Parameter {
             (Value::Number(_), text) => text.parse().ok().map(Value::Number),
             (Value::Word(_), text) => Some(Value::Word(text.to_owned())),
             (Value::Numbers(_), text) => {
-                text.split_whitespace().map(named_number).collect::<Option<_>>().map(Value::Numbers)
+                let pairs: Option<Vec<_>> = text.split_whitespace().map(named_number).collect();
+                pairs.and_then(each_name_once).map(Value::Numbers)
             }
         };
         match parsed.filter(|value| self.domain.contains(value)) {
@@ -139,7 +140,9 @@ impl Parameter {
                 let expected = match &self.default {
                     Value::Whole(_) => format!("a whole number {}", self.domain),
                     Value::Number(_) => format!("a number {}", self.domain),
-                    Value::Numbers(_) => format!("names with numbers {}, as in ann:3 ben:1", self.domain),
+                    Value::Numbers(_) => {
+                        format!("names with numbers {}, each name once, as in ann:3 ben:1", self.domain)
+                    }
                     _ => self.domain.to_string(),
                 };
                 Err(SetError::Wrong { name: self.name.clone(), value: text.to_owned(), expected })
@@ -306,6 +309,13 @@ fn value_of(default: &Dynamic, name: &str) -> Outcome<Value> {
             "param `{name}`: the default must be a number, a word, a map of numbers, true or false"
         )),
     }
+}
+
+/// Numbers by name; nothing where a name is there twice.
+fn each_name_once(pairs: Vec<(String, f64)>) -> Option<BTreeMap<String, f64>> {
+    let n_pairs = pairs.len();
+    let by_name: BTreeMap<String, f64> = pairs.into_iter().collect();
+    (by_name.len() == n_pairs).then_some(by_name)
 }
 
 /// A name and its number, as in `ann:3`.

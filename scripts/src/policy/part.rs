@@ -158,7 +158,16 @@ impl Part {
         let mut stages = Vec::new();
         for stage in Stage::ALL {
             let written = script.iter_functions().filter(|f| f.name == stage.name());
-            let counts: Vec<usize> = written.map(|f| f.params.len()).collect();
+            let written: Vec<_> = written.collect();
+            let counts: Vec<usize> = written.iter().map(|f| f.params.len()).collect();
+            if let Some(form) = written.iter().find_map(|f| swapped(stage, &f.params)) {
+                let message = format!(
+                    "the arguments of a stage in another order: write `fn {}({})`",
+                    stage.name(),
+                    form.join(", ")
+                );
+                return Err(at(self, self.position_of(stage), message, None, None).into());
+            }
             let forms = counts.iter().filter(|count| stage.form(**count).is_some()).count();
             if forms == 1 {
                 stages.push(stage);
@@ -198,6 +207,15 @@ impl Part {
         let named = self.script.iter_functions().filter(|f| !f.name.starts_with("anon$"));
         named.map(|f| f.name.to_owned()).collect()
     }
+}
+
+/// The form of a stage whose arguments stand in another order: the values go by their places, whatever the names say.
+fn swapped(stage: Stage, written: &[&str]) -> Option<&'static [&'static str]> {
+    let form = stage.form(written.len())?;
+    let is_swapped = |(index, name): (usize, &&str)| {
+        form.iter().position(|known| known == name).is_some_and(|place| place != index)
+    };
+    written.iter().enumerate().any(is_swapped).then_some(form)
 }
 
 /// The comment at the head of a script, without the slashes.

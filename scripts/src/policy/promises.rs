@@ -1,12 +1,17 @@
-//! Promises: whether a policy's admission promises deadlines by a plan, and whether the rest of it follows one.
+//! What can be said against a policy before it runs: its admission promises deadlines by a plan and the rest follows none, one
+//! part says what no other asks for, a script of one's own has names or habits that `rota policy check` refuses.
 
 use rhai::{ASTNode, Expr, Stmt};
 
-use crate::policy::ScriptPolicy;
+use crate::commands::check;
+use crate::language::error::ScriptError;
 use crate::policy::part::{Part, Stage};
+use crate::policy::{ScriptPolicy, shipped};
 
 /// Verbs with which a script plans ahead.
 const PLANNING: [&str; 2] = ["timeline", "leases"];
+/// Verbs that ask the placement of the policy.
+const PLACING: [&str; 2] = ["fill", "find"];
 
 impl ScriptPolicy {
     /// The part that admits jobs by a plan, if one does: what it lets in with a deadline was promised to meet it.
@@ -22,11 +27,58 @@ impl ScriptPolicy {
         if names.is_empty() { "the default order and allocation".to_owned() } else { names.join("+") }
     }
 
-    /// What can be said against the combination of parts before it runs.
+    /// What can be said against the policy before it runs.
     pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.broken_promises();
+        warnings.extend(self.unasked());
+        warnings.extend(self.suspicious());
+        warnings
+    }
+
+    /// A stage of one part whose answer the part that allocates does not use.
+    fn unasked(&self) -> Vec<String> {
+        let Some(allocation) = self.allocation() else { return Vec::new() };
+        let of_stage = |stage: Stage| self.parts.iter().find(|part| part.stages.contains(&stage));
+        let mut warnings = Vec::new();
+        // Admission is asked before the order.
+        let mut later = self.parts.iter().filter(|part| part.stages != [Stage::Admit]);
+        let is_looked_at = later.any(|part| reads(part, "queue"));
+        if let Some(order) = of_stage(Stage::Order).filter(|_| !is_looked_at) {
+            warnings.push(format!(
+                "{} orders the jobs, and {} does not look at `view.queue`: the order has no effect",
+                order.name, allocation.name
+            ));
+        }
+        let asks_for_places = calls(allocation, &PLACING);
+        if let Some(place) = of_stage(Stage::Place).filter(|_| !asks_for_places) {
+            warnings.push(format!(
+                "{} says where jobs go, and {} places them by itself: the placement has no effect",
+                place.name, allocation.name
+            ));
+        }
+        warnings
+    }
+
+    /// What is wrong with scripts that are not shipped.
+    fn suspicious(&self) -> Vec<String> {
+        let is_own = |part: &Part| !shipped::ALL.iter().any(|script| script.file == part.file);
+        let wrong = check::wrong_names_of(self, is_own);
+        let said = |error: ScriptError| {
+            let at = error.position.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+            let hint = error.hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+            format!("{}{at}: {}{hint}", error.file, error.message)
+        };
+        wrong.into_iter().map(said).collect()
+    }
+
+    fn allocation(&self) -> Option<&Part> {
         let allocates =
             |part: &&Part| part.stages.iter().any(|s| matches!(s, Stage::Allocate | Stage::Decide));
-        let allocation = self.parts.iter().find(allocates);
+        self.parts.iter().find(allocates)
+    }
+
+    fn broken_promises(&self) -> Vec<String> {
+        let allocation = self.allocation();
         match self.promises_by() {
             Some(admission) if !allocation.is_some_and(plans_ahead) => {
                 let other = allocation.map_or("the default allocation", |part| &part.name);
@@ -41,17 +93,33 @@ impl ScriptPolicy {
 
 /// Whether a script calls a verb that plans ahead, wherever that may be.
 fn plans_ahead(part: &Part) -> bool {
-    let mut plans = false;
-    part.script.walk(&mut |path: &[ASTNode<'_>]| {
-        let call = match path.last() {
-            Some(ASTNode::Expr(Expr::FnCall(call, _) | Expr::MethodCall(call, _))) => Some(call),
-            Some(ASTNode::Stmt(Stmt::FnCall(call, _))) => Some(call),
-            _ => None,
+    calls(part, &PLANNING)
+}
+
+/// Whether a script calls one of these verbs.
+fn calls(part: &Part, verbs: &[&str]) -> bool {
+    has(part, |node| {
+        let call = match node {
+            ASTNode::Expr(Expr::FnCall(call, _) | Expr::MethodCall(call, _)) => call,
+            ASTNode::Stmt(Stmt::FnCall(call, _)) => call,
+            _ => return false,
         };
-        plans |= call.is_some_and(|call| PLANNING.contains(&call.name.as_str()));
-        !plans
+        verbs.contains(&call.name.as_str())
+    })
+}
+
+/// Whether a script reads a field of this name.
+fn reads(part: &Part, field: &str) -> bool {
+    has(part, |node| matches!(node, ASTNode::Expr(Expr::Property(name, _)) if name.2 == field))
+}
+
+fn has(part: &Part, is_meant: impl Fn(&ASTNode<'_>) -> bool) -> bool {
+    let mut found = false;
+    part.script.walk(&mut |path: &[ASTNode<'_>]| {
+        found |= path.last().is_some_and(&is_meant);
+        !found
     });
-    plans
+    found
 }
 
 #[cfg(test)]

@@ -159,6 +159,7 @@ const LIMITS: Limits = Limits {
     map_entries: 1_000_000,
     column_bytes: 64 << 20,
     memory_bytes: 1 << 30,
+    copied_bytes: u64::MAX,
     note_lines: 0,
     memory_text_bytes: 0,
 };

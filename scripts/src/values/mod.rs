@@ -32,7 +32,7 @@ pub(crate) use plan::PlanValue;
 pub(crate) use queue::Queue;
 pub(crate) use texts::Texts;
 pub(crate) use timeline::Kept;
-pub(crate) use types::{script_type, type_label, without_rust_paths};
+pub(crate) use types::{label, script_type, type_label, without_rust_paths};
 pub(crate) use verdict::VerdictValue;
 pub(crate) use view::View;
 

@@ -50,7 +50,12 @@ pub(crate) fn script_type(rust: &str) -> &str {
 
 /// What a script's author would call the type of a value, with its article.
 pub(crate) fn type_label(value: &Dynamic) -> &str {
-    match script_type(value.type_name()) {
+    label(script_type(value.type_name()))
+}
+
+/// A type by the name that scripts know, with its article.
+pub(crate) fn label(name: &str) -> &str {
+    match name {
         "()" => "nothing",
         "int" => "a whole number",
         "float" => "a number",

@@ -48,7 +48,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
     engine.register_get("now", |view: &mut View| view.0.snapshot.now.as_secs_f64());
     let engine = registrar.field(OWNER, "round: float", "Time between rounds, seconds.");
     engine.register_get("round", |view: &mut View| view.0.snapshot.round.as_secs_f64());
-    let engine = registrar.field(OWNER, "jobs: Jobs", "All jobs that may run.");
+    let engine = registrar.field(OWNER, "jobs: Jobs", "All jobs that may run. A job that has ended is in no set: what it used since the last decision is seen by nobody.");
     engine.register_get("jobs", |view: &mut View| view.jobs());
     let engine = registrar.field(
         OWNER,
@@ -67,7 +67,11 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "Jobs that arrived since the last decision and ask for admission.",
     );
     engine.register_get("asking", |view: &mut View| view.jobs_in(JobPhase::Asking));
-    let engine = registrar.field(OWNER, "queue: Queue", "The jobs in the order of the `order` stage.");
+    let engine = registrar.field(
+        OWNER,
+        "queue: Queue",
+        "The jobs in the order of the `order` stage. In `admit`, which is asked before it, by arrival.",
+    );
     engine.register_get("queue", |view: &mut View| view.queue());
     let engine = registrar.field(OWNER, "cluster: Cluster", "The cluster.");
     engine.register_get("cluster", |view: &mut View| ClusterValue(Arc::clone(&view.0)));

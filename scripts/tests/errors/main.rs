@@ -1,5 +1,6 @@
 //! What a script's author reads when something is wrong: each message in full.
 
+mod habits;
 mod keys;
 mod names;
 mod parameters;

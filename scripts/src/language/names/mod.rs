@@ -3,6 +3,10 @@
 //!
 //! Types are followed as far as the text says them: arguments of stages, fields and verbs of known types, loops over
 //! jobs. A value of unknown type may have any field that some type or some map of the script has.
+//!
+//! `habits` looks at what is written correctly and still not meant: results that are thrown away, functions that nothing calls.
+
+pub(crate) mod habits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +32,10 @@ pub(crate) fn check(
         checker.statement(stmt);
     }
     for function in part.script.iter_fn_def() {
+        checker.hidden(function);
         checker.function(function);
     }
+    checker.stray();
     checker.wrong.sort_by_key(|error| error.position);
     checker.wrong.dedup();
     checker.wrong
@@ -104,9 +110,7 @@ impl<'a> Checker<'a> {
             });
             self.declare(name, known.map(str::to_owned));
         }
-        for stmt in &body(function) {
-            self.statement(stmt);
-        }
+        self.statements(&body(function), true);
         self.variables.clear();
         self.stage = None;
     }
@@ -116,29 +120,51 @@ impl<'a> Checker<'a> {
         self.variables.push((name.to_owned(), of));
     }
 
+    /// A list of statements; the value of the last is what the list comes to, if that is asked for.
+    fn statements(&mut self, list: &[Stmt], is_value: bool) {
+        for (index, stmt) in list.iter().enumerate() {
+            self.statement_of(stmt, is_value && index + 1 == list.len());
+        }
+    }
+
     fn statement(&mut self, stmt: &Stmt) {
+        self.statement_of(stmt, true);
+    }
+
+    /// A statement, and whether its value is used.
+    fn statement_of(&mut self, stmt: &Stmt, is_value: bool) {
         match stmt {
             Stmt::Var(declared, ..) => {
                 let of = self.expression(&declared.1);
                 self.declare(&declared.0.name, of);
             }
-            Stmt::Expr(expr) => drop(self.expression(expr)),
-            Stmt::FnCall(call, position) => drop(self.call(call, *position)),
+            Stmt::Expr(expr) => {
+                let of = self.expression(expr);
+                if !is_value {
+                    self.dropped(expr, of.as_deref());
+                }
+            }
+            Stmt::FnCall(call, position) => {
+                let of = self.call(call, *position);
+                if !is_value {
+                    self.dropped_call(call, *position, of.as_deref());
+                }
+            }
             Stmt::Assignment(assigned) => {
                 self.expression(&assigned.1.lhs);
                 self.expression(&assigned.1.rhs);
             }
-            Stmt::Block(block) => self.scoped(block.statements()),
+            Stmt::Block(block) => self.scoped(block.statements(), is_value),
             Stmt::If(flow, _) => {
                 self.condition(&flow.expr);
-                self.scoped(flow.body.statements());
-                self.scoped(flow.branch.statements());
+                self.scoped(flow.body.statements(), is_value);
+                self.scoped(flow.branch.statements(), is_value);
             }
             Stmt::While(flow, _) | Stmt::Do(flow, ..) => {
                 if !matches!(flow.expr, Expr::Unit(_)) {
                     self.condition(&flow.expr);
                 }
-                self.scoped(flow.body.statements());
+                self.scoped(flow.body.statements(), false);
             }
             Stmt::For(parts, _) => {
                 let (name, counter, flow) = &**parts;
@@ -148,20 +174,22 @@ impl<'a> Checker<'a> {
                 if let Some(counter) = counter {
                     self.declare(&counter.name, Some("int".to_owned()));
                 }
-                self.scoped(flow.body.statements());
+                self.scoped(flow.body.statements(), false);
                 self.variables.truncate(n_outer);
             }
             Stmt::TryCatch(flow, _) => {
-                self.scoped(flow.body.statements());
+                // What is thrown away here may have been tried only to see whether it fails.
+                self.scoped(flow.body.statements(), true);
                 let n_outer = self.variables.len();
                 if let Expr::Variable(name, ..) = &flow.expr {
                     self.declare(&name.1, None);
                 }
-                self.scoped(flow.branch.statements());
+                self.scoped(flow.branch.statements(), is_value);
                 self.variables.truncate(n_outer);
             }
             Stmt::Switch(parts, _) => {
-                self.expression(&parts.0);
+                let of = self.expression(&parts.0);
+                self.switched(&parts.0, of.as_deref(), &parts.1);
                 for case in &parts.1.expressions {
                     self.expression(&case.lhs);
                     self.expression(&case.rhs);
@@ -172,11 +200,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn scoped(&mut self, statements: &[Stmt]) {
+    fn scoped(&mut self, statements: &[Stmt], is_value: bool) {
         let n_outer = self.variables.len();
-        for stmt in statements {
-            self.statement(stmt);
-        }
+        self.statements(statements, is_value);
         self.variables.truncate(n_outer);
     }
 
@@ -232,7 +258,7 @@ impl<'a> Checker<'a> {
                 Some("String".to_owned())
             }
             Expr::Stmt(block) => {
-                self.scoped(block.statements());
+                self.scoped(block.statements(), true);
                 None
             }
             Expr::StringConstant(..) => Some("String".to_owned()),
@@ -284,7 +310,7 @@ impl<'a> Checker<'a> {
             return match known {
                 Some(entry) => entry.signature.split_once(": ").map(|(_, of)| of.to_owned()),
                 None => {
-                    let hint = nearest::hint(name, reference::names_of(self.entries, owner));
+                    let hint = reference::field_hint(self.entries, owner, name);
                     self.report(position, format!("{owner} has no field `{name}`"), hint);
                     None
                 }
@@ -312,10 +338,15 @@ impl<'a> Checker<'a> {
             if !known.any(|known| known == name) {
                 let known =
                     reference::names_of(self.entries, owner).chain(reference::functions(self.entries));
-                let hint = nearest::hint(name, known);
+                let hint = reference::verb_hint(self.entries, owner, name, known);
                 self.report(position, format!("{owner} has no verb `{name}`"), hint);
                 return None;
             }
+        }
+        if let Some(hint) = owner.as_deref().and_then(|owner| reference::is_field(self.entries, owner, name))
+        {
+            self.report(position, format!("`{name}` is no verb"), Some(hint));
+            return None;
         }
         self.known(name, n_arguments, position);
         let entry = self.entries.iter().find(|e| {
@@ -330,8 +361,9 @@ impl<'a> Checker<'a> {
         let types = self.arguments(call);
         let name = call.name.as_str();
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-            // An operator: with a column on one side it gives a column.
-            return types.into_iter().flatten().find(|of| of == "Column" || of == "NodeColumn");
+            self.compared_twice(call, &types, position);
+            self.compared_with_text(call, &types, position);
+            return habits::of_operator(name, &types);
         }
         if name == "param" {
             self.parameter(call);
@@ -355,10 +387,12 @@ impl<'a> Checker<'a> {
             _ => {
                 self.known(name, call.args.len(), position);
                 let entry = self.entries.iter().find(|e| e.kind == Kind::Function && e.name() == name);
-                let is_of_nodes = types.iter().flatten().any(|of| of == "NodeColumn");
+                let has = |wanted: &str| types.iter().flatten().any(|of| of == wanted);
                 match entry.and_then(returned).as_deref() {
-                    Some("Column") if is_of_nodes => Some("NodeColumn".to_owned()),
-                    Some("Queue") if is_of_nodes => Some("Placement".to_owned()),
+                    Some("Column") if has("NodeColumn") => Some("NodeColumn".to_owned()),
+                    Some("Queue") if has("NodeColumn") => Some("Placement".to_owned()),
+                    // Of columns of jobs or of nodes, as arguments of closures may be.
+                    Some("Column" | "Queue") if !has("Column") => None,
                     other => other.map(str::to_owned),
                 }
             }

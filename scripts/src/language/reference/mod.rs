@@ -7,6 +7,7 @@ pub use render::{definitions, entries, reference};
 
 use rhai::{Dynamic, Engine, EvalAltResult, ImmutableString, Position};
 
+use crate::language::nearest;
 use crate::language::session::Outcome;
 
 /// What an entry is.
@@ -134,4 +135,50 @@ pub(crate) fn names_of<'a>(entries: &'a [Entry], owner: &'a str) -> impl Iterato
 /// Names of functions.
 pub(crate) fn functions(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter(|e| e.kind == Kind::Function).map(Entry::name)
+}
+
+/// What to say of a field that a type does not have: a verb of that name, or the nearest names.
+pub(crate) fn field_hint(entries: &[Entry], owner: &str, name: &str) -> Option<String> {
+    let is_verb = |e: &&Entry| e.owner == owner && e.kind == Kind::Method && e.name() == name;
+    match entries.iter().find(is_verb) {
+        Some(verb) => Some(format!("it is a verb, `{}`: write `{name}(…)`", verb.signature)),
+        None => nearest::hint(name, names_of(entries, owner)).or_else(|| elsewhere(entries, name)),
+    }
+}
+
+/// The types that have a field of this name.
+fn elsewhere(entries: &[Entry], name: &str) -> Option<String> {
+    let of_that_name = entries.iter().filter(|e| e.kind == Kind::Field && e.name() == name);
+    let owners: Vec<&str> = of_that_name.map(|entry| entry.owner).collect();
+    match owners.contains(&"Job") {
+        true => Some(format!(
+            "one job has it: `for job in jobs {{ job.{name} }}`, or in a closure `|job| job.{name}`"
+        )),
+        false => (!owners.is_empty()).then(|| format!("{} has it", owners.join(", "))),
+    }
+}
+
+/// What to say of a verb that a type does not have: how what it may mean is done, or the nearest names.
+pub(crate) fn verb_hint<'a>(
+    entries: &[Entry],
+    owner: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    let hint = match (owner, name) {
+        ("Jobs" | "Queue", "sort" | "sort_by" | "order" | "sorted" | "sort_desc") => {
+            "`rank(jobs.arrival)` orders jobs by columns, `jobs.order_by(|job| key)` by a closure".to_owned()
+        }
+        ("Jobs" | "Queue", "map" | "for_each" | "to_array" | "iter" | "find" | "push") => {
+            "go through them with `for job in jobs { … }`; an array takes them by `push`".to_owned()
+        }
+        _ => return nearest::hint(name, known).or_else(|| is_field(entries, owner, name)),
+    };
+    Some(hint)
+}
+
+/// What to say where a field is called like a verb.
+pub(crate) fn is_field(entries: &[Entry], owner: &str, name: &str) -> Option<String> {
+    let is_field = |e: &Entry| e.owner == owner && e.kind == Kind::Field && e.name() == name;
+    entries.iter().any(is_field).then(|| format!("`{name}` is a field: write it without `()`"))
 }

@@ -58,7 +58,8 @@ defaults (all jobs are admitted, order by priority and then arrival, fair shares
 | `fn lease_model(problem)` | a Matrix of rows and leases, asked for by `term` of Leases; `()` for the packed plan |
 
 Between rounds a stage remembers what it puts into `this`, a map of plain data: `this.rounds = (this.rounds ?? 0) + 1`.
-The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants.
+The top level holds declarations only: `param(...)`, `steady()`, `no_preemption()`, `like(...)` and constants. Functions see no
+variables and constants of it: what they share is a `param` or a function, `fn weights() { #{ ann: 3.0 } }`.
 
 Where Rhai would go on silently, scripts differ from the Rhai book:
 
@@ -72,8 +73,13 @@ Where Rhai would go on silently, scripts differ from the Rhai book:
 - A column is not a condition of an `if`: use `where`, or ask about all jobs with `sum`, `least` or `most`.
 - Keys of a map are texts; `map.get(number)`, `map.set(number, value)`, `map.contains(number)`, `map.remove(number)` and
   `number in map` take a whole number, such as `job.id`.
+- `to_int()` of what is not a number (NaN) is an error.
 
-`rota policy check` compares every name in a script with this page, also in branches that no run takes.
+`rota policy check` compares every name in a script with this page, also in branches that no run takes. It also refuses a result that is
+thrown away (`queue.reversed();`), a function of your own that hides a verb, or that looks like a stage and is called by nothing, a comparison
+of a comparison (`1 < jobs.gpus < 8`) or of a number with a text, and a `switch` on a float among whole numbers. A run warns of the same, and of a
+stage whose answer no other part asks for. Then `check` lets the policy decide made-up instants and run some hours of a small
+cluster; a policy that says `steady()` must do there with rounds passed over what it does without.
 ";
 
 fn limits() -> String {
@@ -81,7 +87,8 @@ fn limits() -> String {
     format!(
         "## Limits\n\nOf one decision, unless set otherwise: {} operations (a verb over jobs costs one for every 16 of \
          them), {} functions deep, {} variables, values of {} bytes of text, {} array elements and {} map entries, {} MB \
-         of columns, {} MB of memory in all, {} printed lines, {} KB remembered between rounds.",
+         of columns, {} MB of memory in all, {} MB copied (an array or a map is copied wherever it is read as a whole), {} printed \
+         lines, {} KB remembered between rounds.",
         limits.operations,
         limits.call_depth,
         limits.variables,
@@ -90,6 +97,7 @@ fn limits() -> String {
         limits.map_entries,
         limits.column_bytes >> 20,
         limits.memory_bytes >> 20,
+        limits.copied_bytes >> 20,
         limits.note_lines,
         limits.memory_text_bytes >> 10,
     )

@@ -1,9 +1,11 @@
 //! Arithmetic and comparisons of columns with columns and numbers: one pass over the numbers each.
 
+use rhai::Dynamic;
+
 use crate::language::reference::Registrar;
-use crate::language::session::Outcome;
-use crate::values::Column;
+use crate::language::session::{Outcome, fail};
 use crate::values::operators::{operators, truth};
+use crate::values::{Column, number, type_label};
 
 /// Two columns into one; the buffer of either is reused when nothing else holds it.
 fn zip(mut a: Column, mut b: Column, f: impl Fn(f64, f64) -> f64) -> Outcome<Column> {
@@ -76,12 +78,30 @@ fn functions(registrar: &mut Registrar<'_>) {
         "clamp(a: Column, low: float, high: float) -> Column",
         "Kept between two numbers; of a number too.",
     );
-    engine.register_fn("clamp", |a: f64, low: f64, high: f64| a.max(low).min(high));
-    engine.register_fn("clamp", |a: Column, low: f64, high: f64| map(a, |x| x.max(low).min(high)));
-    engine.register_fn("clamp", |a: Column, low: i64, high: i64| {
-        map(a, |x| x.max(low as f64).min(high as f64))
+    engine.register_fn("clamp", |a: Column, low: Dynamic, high: Dynamic| -> Outcome<Column> {
+        let (low, high) = bounds(&low, &high)?;
+        map(a, |x| x.max(low).min(high))
+    });
+    engine.register_fn("clamp", |a: f64, low: Dynamic, high: Dynamic| -> Outcome<f64> {
+        let (low, high) = bounds(&low, &high)?;
+        Ok(a.max(low).min(high))
+    });
+    engine.register_fn("clamp", |a: i64, low: Dynamic, high: Dynamic| -> Outcome<f64> {
+        let (low, high) = bounds(&low, &high)?;
+        Ok((a as f64).max(low).min(high))
     });
     select(registrar);
+}
+
+/// Two numbers, the first of which is not larger.
+fn bounds(low: &Dynamic, high: &Dynamic) -> Outcome<(f64, f64)> {
+    match (number(low), number(high)) {
+        (Some(low), Some(high)) if low <= high => Ok((low, high)),
+        (Some(low), Some(high)) => {
+            fail(format!("clamp: the lower bound {low} is above the upper one, {high}"))
+        }
+        _ => fail(format!("clamp: bounds are numbers, got {} and {}", type_label(low), type_label(high))),
+    }
 }
 
 /// Functions of one number that Rhai has for numbers, under the same names, and powers.

@@ -17,7 +17,10 @@ enum Group {
 impl Group {
     fn of(value: &Dynamic) -> Outcome<Group> {
         if let Some(column) = value.read_lock::<Column>() {
-            return Ok(Group::Numbers(column.clone()));
+            return match column.values().iter().any(|number| number.is_nan()) {
+                true => fail("the group of some jobs is not a number (NaN)"),
+                false => Ok(Group::Numbers(column.clone())),
+            };
         }
         match value.read_lock::<Texts>() {
             Some(texts) => Ok(Group::Texts(texts.clone())),

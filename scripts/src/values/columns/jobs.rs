@@ -172,6 +172,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         .field(OWNER, "len: int", "How many jobs.")
         .register_get("len", |jobs: &mut Jobs| jobs.len() as i64);
     registrar
+        .field(OWNER, "id: Column", "Its number: `where(jobs.id == job.id, a, b)` chooses for one job.")
+        .register_get("id", |jobs: &mut Jobs| {
+            let table = &jobs.session.snapshot.jobs;
+            Column::compute(jobs, jobs.rows().map(|row| f64::from(table.id(row).0)))
+        });
+    registrar
         .method(OWNER, "[index: int] -> Job", "The job at a position, by ascending id, 0 first.")
         .register_indexer_get(|jobs: &mut Jobs, index: i64| jobs.at(index));
     registrar
@@ -181,6 +187,16 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
             "The jobs for which the condition is not 0: `jobs.filter(jobs.gpus > 4)`.",
         )
         .register_fn("filter", |jobs: Jobs, condition: Column| jobs.filter(&condition));
+    registrar
+        .method(
+            OWNER,
+            "contains(job: Job) -> bool",
+            "Whether a job is one of these, also written `job in jobs`.",
+        )
+        .register_fn("contains", |jobs: Jobs, job: JobValue| -> Outcome<bool> {
+            jobs.refuse_steps("contains")?;
+            Ok(jobs.position_of(job.row()).is_some())
+        });
     registrar
         .method(OWNER, "order_by(key: Fn) -> Queue", "Orders by a number (or an array of them) that a closure `|job|` gives for each job, smallest first. Flexible but slow: prefer `rank` with columns.")
         .register_fn("order_by", |ctx: NativeCallContext, jobs: Jobs, key: FnPtr| -> Outcome<Queue> {

@@ -90,9 +90,11 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
         .register_indexer_get(|queue: &mut Queue, index: i64| queue.at(index));
     registrar.method(OWNER, "first(count: int) -> Queue", "The first so many jobs.").register_fn(
         "first",
-        |queue: Queue, count: i64| {
-            let count = usize::try_from(count).unwrap_or(0).min(queue.rows.len());
-            Queue::new(&queue.session, queue.rows[..count].to_vec())
+        |queue: Queue, count: i64| -> Outcome<Queue> {
+            let Ok(count) = usize::try_from(count) else {
+                return fail(format!("first: {count} jobs cannot be taken"));
+            };
+            Ok(Queue::new(&queue.session, queue.rows[..count.min(queue.rows.len())].to_vec()))
         },
     );
     registrar
@@ -107,6 +109,12 @@ pub(crate) fn register(registrar: &mut Registrar<'_>, shared: &Arc<Shared>) {
             "These jobs, then those of the other queue that are not here.",
         )
         .register_fn("then", then);
+    registrar
+        .method(OWNER, "contains(job: Job) -> bool", "Whether a job is in it, also written `job in queue`.")
+        .register_fn("contains", |queue: Queue, job: JobValue| -> Outcome<bool> {
+            queue.session.meter().charge(queue.rows.len())?;
+            Ok(queue.rows.contains(&(job.row() as u32)))
+        });
     registrar.unknown_field::<Queue>(OWNER);
     registrar.engine().register_fn("to_string", |q: &mut Queue| {
         ImmutableString::from(format!("queue of {} jobs", q.rows.len()))

@@ -24,11 +24,21 @@ fn to_map(column: &Column) -> Outcome<Map> {
 
 fn recall(jobs: &Jobs, map: &Map, otherwise: f64) -> Outcome<Column> {
     jobs.session.meter().charge(jobs.len() * 16)?;
+    let mut odd = None;
     let value = |row: usize| {
-        let value = map.get(jobs.session.snapshot.jobs.id(row).to_string().as_str());
-        value.and_then(number).unwrap_or(otherwise)
+        let id = jobs.session.snapshot.jobs.id(row);
+        let value = map.get(id.to_string().as_str()).filter(|value| !value.is_unit());
+        let Some(value) = value else { return otherwise };
+        number(value).unwrap_or_else(|| {
+            odd.get_or_insert((id, type_label(value)));
+            otherwise
+        })
     };
-    Column::compute(jobs, jobs.rows().map(value))
+    let column = Column::compute(jobs, jobs.rows().map(value))?;
+    match odd {
+        Some((id, got)) => fail(format!("recall: the map has {got} for job {id}, not a number")),
+        None => Ok(column),
+    }
 }
 
 /// For each job the number under its text in a map.
@@ -69,6 +79,8 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
         "A column from what `to_map` made in an earlier round; jobs that were not there have the other number.",
     );
     engine.register_fn("recall", |jobs: Jobs, map: Map, otherwise: f64| recall(&jobs, &map, otherwise));
+    engine
+        .register_fn("recall", |jobs: Jobs, map: Map, otherwise: i64| recall(&jobs, &map, otherwise as f64));
     let engine = registrar.method(
         "Texts",
         "recall(map: Map, otherwise: float) -> Column",
@@ -76,4 +88,7 @@ pub(crate) fn register(registrar: &mut Registrar<'_>) {
          `jobs.tenant_name.recall(#{ ann: 3.0 }, 1.0)`.",
     );
     engine.register_fn("recall", |texts: Texts, map: Map, otherwise: f64| look_up(&texts, &map, otherwise));
+    engine.register_fn("recall", |texts: Texts, map: Map, otherwise: i64| {
+        look_up(&texts, &map, otherwise as f64)
+    });
 }

@@ -60,9 +60,12 @@ impl TimelineValue {
             Some(most) if most >= 0.0 && most.fract() == 0.0 => most as usize,
             _ if most_waiting.is_unit() => usize::MAX,
             _ => {
-                let got = type_label(most_waiting);
+                let got = match number(most_waiting) {
+                    Some(most) => most.to_string(),
+                    None => type_label(most_waiting).to_owned(),
+                };
                 return fail(format!(
-                    "reserve_gangs: how many may wait is a whole number, or () for all, got {got}"
+                    "reserve_gangs: how many may wait is a whole number from 0 on, or () for all, got {got}"
                 ));
             }
         };

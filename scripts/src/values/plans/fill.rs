@@ -375,9 +375,12 @@ fn options(registrar: &mut Registrar<'_>) {
         "first_nodes(count: int) -> Fill",
         "Places jobs only on the first `count` nodes; the others are left off once they are empty.",
     );
-    engine.register_fn("first_nodes", |fill: FillValue, count: i64| {
-        let first_nodes = Some(u32::try_from(count).unwrap_or(if count < 0 { 0 } else { u32::MAX }));
-        fill.walking(|walk| Walk { first_nodes, ..walk })
+    engine.register_fn("first_nodes", |fill: FillValue, count: i64| -> Outcome<FillValue> {
+        if count < 0 {
+            return fail(format!("first_nodes: {count} nodes cannot be used"));
+        }
+        let first_nodes = Some(u32::try_from(count).unwrap_or(u32::MAX));
+        Ok(fill.walking(|walk| Walk { first_nodes, ..walk }))
     });
     let engine = registrar.method(
         OWNER,
