@@ -2,6 +2,8 @@
 //! the state compared with what the lines add up to. A damaged one can be continued from its last good line; what comes after
 //! it is kept aside.
 
+mod schema;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::TryLockError;
 use std::io::Write as _;
@@ -15,6 +17,7 @@ use rusqlite::{Connection, OpenFlags, Row, Statement, params};
 use crate::cluster_state::{ClusterState, Image};
 use crate::record::Record;
 use crate::rules::{ProfileText, Rules};
+use crate::store::rows::{self, Table};
 use crate::store::{INSERT_LINE, Store, StoreError, images, must_exist, sums};
 
 /// What a state folder looks like.
@@ -59,14 +62,18 @@ pub struct Repaired {
     pub aside: PathBuf,
     /// Lines after the last good one that could be read, as JSON; none if there were none.
     pub lines: Option<PathBuf>,
-    /// Tables that could not be kept.
+    /// Tables, and rows of small ones, that could not be kept.
     pub lost_tables: Vec<String>,
 }
 
 /// Examines a state folder, which a head may be using.
 pub fn examine(state: &Path) -> Result<Examined, StoreError> {
     let path = state.join("head.sqlite");
-    Ok(look(&open(&path)?))
+    let database = open(&path)?;
+    match schema::fault(&database) {
+        None => Ok(look(&database)),
+        Some(what) => Ok(Examined { faults: vec![Fault { line: None, what }], ..Examined::default() }),
+    }
 }
 
 /// Continues a damaged state from its last good line, if it cannot be used as it is. No head may use it.
@@ -79,8 +86,19 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
         TryLockError::Error(error) => file_error(&lock_path, error),
     })?;
     let path = state.join("head.sqlite");
-    let database = open(&path)?;
-    let before = look(&database);
+    let mut database = open(&path)?;
+    let fault = schema::fault(&database);
+    // Held until all is read from it.
+    let mut mended = None;
+    if fault.is_some() {
+        let copy = mended.insert(schema::MendedCopy::make(&path, state.join("head.sqlite.mended"))?);
+        database = copy.open()?;
+    }
+    let mut before = look(&database);
+    if let Some(what) = fault {
+        before.faults.insert(0, Fault { line: None, what });
+        before.is_usable = false;
+    }
     if before.is_usable {
         return Ok(None);
     }
@@ -88,7 +106,7 @@ pub fn repair(state: &Path) -> Result<Option<Repaired>, StoreError> {
     let _ = std::fs::remove_dir_all(&new_folder);
     let lost_tables = rebuild(&database, &new_folder, &before)?;
     let lines = write_lines(&database, state, before.last_good)?;
-    drop(database);
+    drop((database, mended));
     let rebuilt = new_folder.join("head.sqlite");
     let synced = std::fs::File::open(&rebuilt).and_then(|file| file.sync_all());
     synced.map_err(|error| file_error(&rebuilt, error))?;
@@ -135,6 +153,14 @@ fn select_lines(database: &Connection) -> Result<Statement<'_>, rusqlite::Error>
 /// where something cannot be used. What lies before the newest image that can be read is not needed by a head; only replays
 /// miss it.
 fn look(database: &Connection) -> Examined {
+    let mut found = look_at_lines(database);
+    let rows = rows::faults(database);
+    found.is_usable &= rows.is_empty();
+    found.faults.extend(rows.into_iter().map(|what| Fault { line: None, what }));
+    found
+}
+
+fn look_at_lines(database: &Connection) -> Examined {
     let mut found = Examined { faults: integrity(database), is_usable: true, ..Examined::default() };
     let images = read_images(database, &mut found);
     let first = first_line(database);
@@ -347,6 +373,7 @@ fn rebuild(database: &Connection, folder: &Path, before: &Examined) -> Result<Ve
         let _ =
             new.execute(&format!("DELETE FROM main.{table} WHERE {column} > ?1"), params![last_good as i64]);
     }
+    lost.extend(rows::remove_bad(&new).map_err(wrong)?);
     keep_epoch(&new, last_good).map_err(wrong)?;
     Ok(lost)
 }
@@ -359,7 +386,11 @@ fn keep_epoch(new: &Connection, last_good: u64) -> Result<(), rusqlite::Error> {
         Some(Record::HeadStarted { epoch, .. }) => epoch.0,
         _ => 0,
     };
-    new.execute("INSERT OR IGNORE INTO meta VALUES ('epoch', ?1)", [epoch.to_string()]).map(drop)
+    let has: i64 = new.query_row("SELECT count(*) FROM meta WHERE key = 'epoch'", [], |row| row.get(0))?;
+    if has > 0 {
+        return Ok(());
+    }
+    Table::Meta.put(new, vec!["epoch".to_owned().into(), epoch.to_string().into()])
 }
 
 /// Hands out the lines after one, up to another, as far as they can be read.
@@ -395,6 +426,9 @@ fn write_lines(database: &Connection, state: &Path, last_good: u64) -> Result<Op
     file.as_mut().map_or(Ok(()), |file| file.flush()).map_err(wrong)?;
     Ok(file.map(|_| path))
 }
+
+#[cfg(test)]
+mod flips;
 
 #[cfg(test)]
 mod tests {
