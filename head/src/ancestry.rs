@@ -4,18 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
+use std::time::UNIX_EPOCH;
 
 use rota_transport::message::{Epoch, Hello, InstanceId, Lineage, StartId, StateMark};
 use rota_transport::value::Name;
-use rusqlite::params;
 
+use crate::store::rows::Table;
 use crate::store::{Store, StoreError};
 
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS starts (epoch INTEGER PRIMARY KEY, id INTEGER NOT NULL, first_line INTEGER NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS replaced (lineage INTEGER PRIMARY KEY) STRICT;
-    CREATE TABLE IF NOT EXISTS instances (name TEXT PRIMARY KEY, instance INTEGER NOT NULL) STRICT;
-";
 /// Epochs left out when a restore is accepted: the lost state may have used them.
 const EPOCH_MARGIN: u64 = 1_000;
 
@@ -78,19 +74,15 @@ impl Ancestry {
     /// accepts begins a new lineage.
     pub(crate) fn begin(store: &Store, accepts: bool) -> Result<Self, StoreError> {
         let wrong = |error| store.error(error);
-        store.database().execute_batch(SCHEMA).map_err(wrong)?;
         let known = store.meta("lineage")?.and_then(|text| text.parse().ok()).map(Lineage);
         let file = file_text(store)?;
-        let is_copy = known.is_some() && store.meta("file")?.is_some_and(|known| known != file);
-        store.set_meta("file", &file)?;
+        let is_copy = known.is_some() && store.meta(FILE_KEY)?.is_none_or(|known| !is_file(&known, &file));
+        store.set_meta(FILE_KEY, &file)?;
         let lineage = match known {
             Some(known) if !accepts => known,
             known => {
                 if let Some(known) = known {
-                    store
-                        .database()
-                        .execute("INSERT OR IGNORE INTO replaced VALUES (?1)", [known.0 as i64])
-                        .map_err(wrong)?;
+                    Table::Replaced.put(store.database(), vec![(known.0 as i64).into()]).map_err(wrong)?;
                     let last = store.meta("epoch")?.and_then(|text| text.parse().ok()).unwrap_or(0_u64);
                     store.set_meta("epoch", &last.saturating_add(EPOCH_MARGIN).to_string())?;
                 }
@@ -100,13 +92,8 @@ impl Ancestry {
         store.set_meta("lineage", &lineage.0.to_string())?;
         let (epoch, start) = (store.next_epoch()?, StartId::draw());
         let journal = store.position();
-        store
-            .database()
-            .execute(
-                "INSERT OR REPLACE INTO starts VALUES (?1, ?2, ?3)",
-                params![epoch.0 as i64, start.0 as i64, (journal + 1) as i64],
-            )
-            .map_err(wrong)?;
+        let row = vec![(epoch.0 as i64).into(), (start.0 as i64).into(), ((journal + 1) as i64).into()];
+        Table::Starts.put(store.database(), row).map_err(wrong)?;
         let mut query =
             store.database().prepare("SELECT epoch, id, first_line FROM starts").map_err(wrong)?;
         let rows = query
@@ -207,11 +194,25 @@ pub(crate) fn instances(store: &Store) -> Result<BTreeMap<Name, InstanceId>, Sto
     Ok(found)
 }
 
-/// Which file a state is in: a copy is another one, even under the same name.
+/// Under which key the file of a state is noted in it.
+pub(crate) const FILE_KEY: &str = "file";
+
+/// Which file a state is in: a copy is another one, even under the same name. The number of a removed file is soon that of a new
+/// one, so it counts when the file was made, too, where the file system knows.
 fn file_text(store: &Store) -> Result<String, StoreError> {
     let metadata = std::fs::metadata(store.path());
     let metadata = metadata.map_err(|error| StoreError::File { path: store.path().to_owned(), error })?;
-    Ok(format!("{}:{}", metadata.dev(), metadata.ino()))
+    let made = metadata.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    let made = made.map_or_else(String::new, |made| format!(":{}", made.as_nanos()));
+    Ok(format!("{}:{}{made}", metadata.dev(), metadata.ino()))
+}
+
+/// Whether what a state says of its file is true of the one that it is in. Earlier versions did not note when it was made.
+fn is_file(known: &str, file: &str) -> bool {
+    known == file
+        || file
+            .strip_prefix(known)
+            .is_some_and(|rest| rest.starts_with(':') && known.matches(':').count() == 1)
 }
 
 #[cfg(test)]
@@ -318,5 +319,29 @@ mod tests {
             Ancestry::begin(&store, false).expect("begun").is_copy()
         };
         assert_eq!((is_copy(folder.path()), is_copy(old.path()), is_copy(old.path())), (false, true, false));
+        // A backup is one even where nothing tells its file from that of the head: put over it, for instance.
+        let to = tempfile::tempdir().expect("a folder");
+        crate::backup::backup(folder.path(), to.path()).expect("made");
+        std::fs::write(
+            folder.path().join("head.sqlite"),
+            std::fs::read(to.path().join("head.sqlite")).expect("read"),
+        )
+        .expect("written");
+        assert_eq!((is_copy(folder.path()), is_copy(folder.path())), (true, false));
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_number_and_when_it_was_made() {
+        for (known, file, same) in [
+            ("8:77:123", "8:77:123", true),
+            ("8:77:123", "8:77:124", false),
+            ("8:77", "8:77:123", true),
+            ("8:7", "8:77:123", false),
+            ("8:77:12", "8:77:123", false),
+            ("a backup", "8:77:123", false),
+            ("8:77", "8:77", true),
+        ] {
+            assert_eq!(is_file(known, file), same, "{known} {file}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use rota_transport::message::{Epoch, Lineage};
 use rota_transport::private;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
+use crate::ancestry::FILE_KEY;
 use crate::store::{StoreError, must_exist};
 
 /// How long to wait for a head that writes.
@@ -48,12 +49,20 @@ pub fn backup(state: &Path, to: &Path) -> Result<Backup, StoreError> {
     let _ = std::fs::remove_file(&unfinished);
     let file = private::file(&unfinished).map_err(|error| file_error(&unfinished, error))?;
     database.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(database_error)?;
+    mark(&unfinished)?;
     file.sync_all().map_err(|error| file_error(&unfinished, error))?;
     let made = describe(&unfinished, to)?;
     std::fs::rename(&unfinished, &copy).map_err(|error| file_error(&copy, error))?;
     let folder = std::fs::File::open(to).and_then(|folder| folder.sync_all());
     folder.map_err(|error| file_error(to, error))?;
     Ok(made)
+}
+
+/// Makes a copy known as one: it does not say in which file its head kept it, so the next head takes it for a copy wherever it is.
+fn mark(copy: &Path) -> Result<(), StoreError> {
+    let wrong = |error| StoreError::Database { path: copy.to_owned(), error };
+    let database = Connection::open_with_flags(copy, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+    database.execute("DELETE FROM meta WHERE key = ?1", [FILE_KEY]).map(drop).map_err(wrong)
 }
 
 /// Reads a copy, which shows that it can be read.

@@ -89,7 +89,7 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
         wait_for: settings.wait_for,
         min_run: settings.rules.min_run,
     });
-    let access = Access { roles, policies: settings.policies.clone() };
+    let access = Access { roles, policies: settings.policies.clone(), limits: settings.limits };
     let desks = start_deciding(settings, inputs.clone())?;
     let link = DeciderLink::new(desks, first, trouble);
     let upkeep = start_upkeep(settings, &store, inputs.clone())?;
@@ -330,8 +330,13 @@ pub(crate) fn fold(store: &Store, rules: &Rules) -> Result<Folded, HeadError> {
     loop {
         let lines = store.journal(from, 10_000)?;
         let Some((line, _, _)) = lines.last() else { return Ok(folded) };
+        let mut before = from.max(1) - 1;
         from = line + 1;
         for (line, time, record) in &lines {
+            if before + 1 != *line {
+                return Err(StoreError::Gap { path: store.path().to_owned(), before, line: *line }.into());
+            }
+            before = *line;
             if let Some(violation) = folded.cluster.apply(*time, record).refused {
                 let text =
                     format!("journal line {line}: its plan does not fit and was left out: {violation}");

@@ -15,6 +15,7 @@ use rota_transport::value::Name;
 use tokio::sync::{mpsc, watch};
 
 use crate::ancestry::{Ancestry, Kinship};
+use crate::crowd::Crowd;
 use crate::engine::{Input, failed};
 use crate::joining::JoinDesk;
 use crate::roles::RolesFile;
@@ -28,6 +29,10 @@ const MOST_ANSWERS: usize = 100_000;
 /// A peer that sends nothing for this long after it connected is disconnected.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
+/// The most connections of one person.
+const MOST_CONNECTIONS: usize = 64;
+/// A request that has not arrived after this time is given up, and the connection with it.
+const REQUEST_AT_MOST: Duration = Duration::from_secs(30);
 /// How long a person waits for a head that reads its journal.
 const LOBBY_PATIENCE: Duration = Duration::from_secs(20);
 /// How many answers of a long one may be queued: the thread that reads them waits for the network.
@@ -59,6 +64,7 @@ pub(crate) async fn serve(
     lobby: Arc<Lobby>,
 ) {
     let links = Arc::new(AtomicU64::new(0));
+    let crowd = Arc::new(Crowd::new(MOST_CONNECTIONS));
     // What people are told when certificates were revoked or replaced.
     let (revocations, _) = watch::channel("");
     let mut look = tokio::time::interval(Duration::from_secs(1));
@@ -67,10 +73,10 @@ pub(crate) async fn serve(
             arrival = listener.accept() => {
                 let Some(arrival) = arrival else { return };
                 let (engine, links, revoked) = (engine.clone(), Arc::clone(&links), revocations.subscribe());
-                let (desk, lobby) = (desk.clone(), Arc::clone(&lobby));
+                let (desk, lobby, crowd) = (desk.clone(), Arc::clone(&lobby), Arc::clone(&crowd));
                 tokio::spawn(async move {
                     match arrival.admit_any().await {
-                        Ok(Admitted::Known(peer)) => attend(peer, engine, &links, revoked, &lobby).await,
+                        Ok(Admitted::Known(peer)) => attend(peer, engine, &links, revoked, &lobby, &crowd).await,
                         Ok(Admitted::Joiner(joiner)) => issue(&joiner, desk.as_deref(), &engine).await,
                         Err(refusal) => tracing::warn!("refused {refusal}"),
                     }
@@ -110,6 +116,7 @@ async fn attend(
     links: &AtomicU64,
     revoked: watch::Receiver<&'static str>,
     lobby: &Arc<Lobby>,
+    crowd: &Arc<Crowd>,
 ) {
     match peer.identity().role {
         Role::Agent => {
@@ -125,10 +132,17 @@ async fn attend(
             let name = peer.identity().name.clone();
             let _ = engine.send(Input::AgentGone { name, link }).await;
         }
-        Role::User => tokio::select! {
-            () = attend_person(&peer, &engine, revoked, lobby) => {}
-            () = peer.expired() => peer.close(EXPIRED),
-        },
+        Role::User => {
+            let Some(_place) = crowd.enter(&peer.identity().name) else {
+                let name = &peer.identity().name;
+                tracing::warn!("{name} has {MOST_CONNECTIONS} connections, one more is refused");
+                return peer.close(&format!("{name} has {MOST_CONNECTIONS} connections already"));
+            };
+            tokio::select! {
+                () = attend_person(&peer, &engine, revoked, lobby) => {}
+                () = peer.expired() => peer.close(EXPIRED),
+            }
+        }
         Role::Head => peer.close("heads do not connect to each other"),
     }
 }
@@ -311,7 +325,9 @@ async fn attend_user(
     lobby: &Lobby,
 ) -> Result<(), ChannelError> {
     channel.receiver.trust();
-    let Some(request) = channel.receiver.receive::<FromUser>().await? else { return Ok(()) };
+    let late = |_| ChannelError::Closed { why: "its request did not arrive in time".into() };
+    let request = tokio::time::timeout(REQUEST_AT_MOST, channel.receiver.receive::<FromUser>()).await;
+    let Some(request) = request.map_err(late)?? else { return Ok(()) };
     let mut is_ready = lobby.is_ready.clone();
     if tokio::time::timeout(LOBBY_PATIENCE, is_ready.wait_for(|is_ready| *is_ready)).await.is_err() {
         channel.sender.send(&failed("the head is still reading its journal: ask again later")).await?;
@@ -328,7 +344,13 @@ async fn attend_user(
     if engine.send(input).await.is_err() {
         channel.sender.send(&failed("the head is ending")).await?;
     }
-    while let Some(answer) = answers.recv().await {
+    loop {
+        // Nobody waits any more for what comes late.
+        let answer = tokio::select! {
+            answer = answers.recv() => answer,
+            _ = peer.closed() => return Ok(()),
+        };
+        let Some(answer) = answer else { break };
         channel.sender.send(&answer).await?;
     }
     channel.sender.finish();

@@ -9,6 +9,21 @@ use rota_transport::session::Terms;
 use crate::rules::Rules;
 use crate::store::images::KeepJournal;
 
+/// What a person who does not operate the cluster may ask for at most, so that no one uses it up for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersonLimits {
+    /// Jobs that have not ended; operators may have more.
+    pub jobs: usize,
+    /// The time that a job gets to end when it is told to stop; nobody's jobs get more.
+    pub grace: Span,
+}
+
+impl Default for PersonLimits {
+    fn default() -> Self {
+        PersonLimits { jobs: 20_000, grace: Span::from_secs(3_600) }
+    }
+}
+
 /// What `rota head` gives a head; the rules in it are also written to the journal.
 #[derive(Clone, Debug)]
 pub struct HeadSettings {
@@ -36,6 +51,8 @@ pub struct HeadSettings {
     pub wait_for: usize,
     /// Lease and heartbeat that it gives its agents.
     pub terms: Terms,
+    /// What one person may ask for at most.
+    pub limits: PersonLimits,
     /// Whether an operator accepts that the state was restored from an older copy, or is another one than agents know.
     pub accepts_restore: bool,
     /// Whether checkpoints are copied to the node that a job moves to.

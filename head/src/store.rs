@@ -1,9 +1,10 @@
 //! The head's disk: one SQLite file with the journal and what belongs to it. What was committed survives anything
 //! short of a lost disk (write-ahead log, full sync); a batch of records is one transaction. `history` is what stays of
-//! jobs that have ended, `images` how the journal is kept short, `sums` how a changed byte is found.
+//! jobs that have ended, `images` how the journal is kept short, `rows` are the small tables, `sums` is how a changed byte is found.
 
 pub(crate) mod history;
 pub(crate) mod images;
+pub(crate) mod rows;
 pub(crate) mod sums;
 
 use std::fs::{File, TryLockError};
@@ -22,10 +23,9 @@ use crate::record::Record;
 use history::{EndedJob, HistoryFilter, Reader};
 pub use images::UnreadableImage;
 use images::{ImageAt, NewImage, Prune};
+use rows::Table;
 
 const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS agents (name TEXT PRIMARY KEY, boot INTEGER NOT NULL, last_report INTEGER NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS journal (
         id INTEGER PRIMARY KEY, time_us INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER
     ) STRICT;
@@ -85,6 +85,24 @@ pub enum StoreError {
         path: PathBuf,
         /// Its first line.
         line: u64,
+    },
+    /// Lines of the journal are missing.
+    #[error("{}: the journal ends at line {before} and goes on with line {line} (`rota head fsck` says what can be used)", path.display())]
+    Gap {
+        /// The database.
+        path: PathBuf,
+        /// The last line before the gap.
+        before: u64,
+        /// The first line after it.
+        line: u64,
+    },
+    /// Something else that a head rests on is not what was written.
+    #[error("{}: {what} (`rota head fsck` says what can be used)", path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
     },
     /// A journal row that cannot be decoded.
     #[error("{}: journal line {line}: {why}", path.display())]
@@ -152,6 +170,10 @@ impl Store {
         let database =
             open_database(&path).map_err(|error| StoreError::Database { path: path.clone(), error })?;
         let mut store = Store { path, database, position: 0, bytes: 0, _lock: lock };
+        let faults = rows::faults(&store.database);
+        if !faults.is_empty() {
+            return Err(StoreError::Damaged { path: store.path, what: faults.join("; ") });
+        }
         let images = store.images()?;
         let last = "SELECT coalesce(max(id), 0) FROM journal";
         let last: i64 = store.database.query_row(last, [], |row| row.get(0)).map_err(|e| store.error(e))?;
@@ -181,8 +203,8 @@ impl Store {
 
     /// Keeps a value under a key.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), StoreError> {
-        let query = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
-        self.database.execute(query, [key, value]).map(|_| ()).map_err(|e| self.error(e))
+        let row = vec![key.to_owned().into(), value.to_owned().into()];
+        Table::Meta.put(&self.database, row).map_err(|e| self.error(e))
     }
 
     /// An epoch higher than any before; it is on the disk before it is used.
@@ -217,25 +239,15 @@ impl Store {
                 Write::Seen(name, seen) => {
                     // SQLite's integers are signed: the bits are stored, not the number.
                     let (boot, last) = (seen.boot.0 as i64, seen.last.0 as i64);
-                    transaction
-                        .prepare_cached(
-                            "INSERT INTO agents VALUES (?1, ?2, ?3)
-                             ON CONFLICT (name) DO UPDATE SET boot = ?2, last_report = ?3",
-                        )
-                        .and_then(|mut insert| insert.execute(params![name.as_str(), boot, last]))
-                        .map_err(wrong)?;
+                    let row = vec![name.to_string().into(), boot.into(), last.into()];
+                    Table::Agents.put(&transaction, row).map_err(wrong)?;
                 }
                 Write::Instance(name, instance) => {
-                    transaction
-                        .prepare_cached("INSERT OR REPLACE INTO instances VALUES (?1, ?2)")
-                        .and_then(|mut insert| insert.execute(params![name.as_str(), instance.0 as i64]))
-                        .map_err(wrong)?;
+                    let row = vec![name.to_string().into(), (instance.0 as i64).into()];
+                    Table::Instances.put(&transaction, row).map_err(wrong)?;
                 }
                 Write::Replaced(lineage) => {
-                    transaction
-                        .prepare_cached("INSERT OR IGNORE INTO replaced VALUES (?1)")
-                        .and_then(|mut insert| insert.execute([lineage.0 as i64]))
-                        .map_err(wrong)?;
+                    Table::Replaced.put(&transaction, vec![(lineage.0 as i64).into()]).map_err(wrong)?;
                 }
                 Write::Ended(job) => job.insert(&transaction).map_err(wrong)?,
                 Write::Image(image) => image.insert(&transaction).map_err(wrong)?,
@@ -403,9 +415,15 @@ fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> {
     database.pragma_update(None, "journal_mode", "WAL")?;
     database.pragma_update(None, "synchronous", "FULL")?;
     database.busy_timeout(std::time::Duration::from_secs(5))?;
-    database.execute_batch(SCHEMA)?;
-    history::make_tables(&database)?;
+    make_tables(&database)?;
     Ok(database)
+}
+
+/// Makes the tables of this version that are not there.
+pub(crate) fn make_tables(database: &Connection) -> Result<(), rusqlite::Error> {
+    database.execute_batch(SCHEMA)?;
+    database.execute_batch(rows::SCHEMA)?;
+    history::make_tables(database)
 }
 
 #[cfg(test)]

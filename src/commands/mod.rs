@@ -124,18 +124,34 @@ enum Command {
 /// Parses the command line, runs the command, prints errors as people want to read them.
 pub fn main() -> ExitCode {
     broken_pipe::end_quietly();
-    let matches = help::grouped(Cli::command()).get_matches();
-    match Cli::from_arg_matches(&matches)
-        .map(|cli| cli.command)
-        .map_err(anyhow::Error::from)
-        .and_then(dispatch)
-    {
+    match parse().map_err(anyhow::Error::from).and_then(dispatch) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("rota: {}", in_one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command line of the live cluster alone.
+#[derive(Parser)]
+#[command(name = "rota", version)]
+struct LiveCli {
+    #[command(subcommand)]
+    command: live::LiveCommand,
+}
+
+/// Parses the command line. To describe all commands takes most of the time that a short one needs, so those that people ask a head
+/// with are tried first by themselves; what is not understood, help included, is for the whole, whose messages know everything.
+fn parse() -> Result<Command, clap::Error> {
+    let first = std::env::args_os().nth(1).and_then(|word| word.into_string().ok()).unwrap_or_default();
+    if live::LiveCommand::has_subcommand(&first)
+        && let Ok(cli) = LiveCli::try_parse()
+    {
+        return Ok(Command::Live(cli.command));
+    }
+    let matches = help::grouped(Cli::command()).get_matches();
+    Cli::from_arg_matches(&matches).map(|cli| cli.command)
 }
 
 /// An error and its causes; a cause that its effect quotes already is not said twice.
@@ -184,5 +200,19 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+        LiveCli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_of_the_live_cluster_are_the_same_by_themselves() {
+        let all = Cli::command();
+        for alone in LiveCli::command().get_subcommands_mut() {
+            let name = alone.get_name().to_owned();
+            let whole = all.find_subcommand(&name).expect("it is one of all");
+            let [alone, whole] =
+                [alone.clone(), whole.clone()].map(|mut command| command.render_long_help().to_string());
+            assert_eq!(alone, whole, "{name}");
+            assert!(live::LiveCommand::has_subcommand(&name), "{name}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod ends;
 mod faults;
 mod first_job;
 mod gpemu;
+mod greedy;
 mod identities;
 mod joining;
 mod journal;

@@ -135,6 +135,37 @@ fn a_node_that_is_given_up_or_away_for_too_long_loses_its_jobs_to_others() {
 }
 
 #[test]
+fn a_launch_that_nobody_knows_any_more_is_stopped_and_named() {
+    let cluster = Cluster::start_behind_relays(2, 1, &KEEPING);
+    // Two launches of it may be alive at the same time, because its operator says that the first is not.
+    let script = format!("echo $$ >> {}; exec sleep 1000", cluster.path("processes"));
+    cluster.rota(&["submit", "--grace", "1s", "--", "/bin/sh", "-c", &script]);
+    let processes = |cluster: &Cluster| -> Vec<String> {
+        let text = std::fs::read_to_string(cluster.path("processes")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let lives = |process: &String| {
+        std::fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|c| c.contains("sleep"))
+    };
+    cluster
+        .until("it runs", |cluster| processes(cluster).iter().filter(|process| lives(process)).count() == 1);
+    let first = processes(&cluster).remove(0);
+    let node = cluster.jobs()[0]["nodes"][0].as_str().expect("a node").to_owned();
+    let index: usize = node.trim_start_matches("node").parse().expect("a number");
+    cluster.relay(index).cut();
+    cluster.until("it cannot be reached", |cluster| state_of(cluster, index) == "unreachable");
+    cluster.rota(&["give-up", &node, "--nothing-runs-there"]);
+    cluster.until("it runs elsewhere", |cluster| processes(cluster).len() == 2);
+    assert!(lives(&first), "the operator was wrong");
+    cluster.relay(index).mend();
+    cluster.until("the old launch is gone", |_| !lives(&first));
+    let second = processes(&cluster).remove(1);
+    assert!(lives(&second) && cluster.jobs()[0]["state"] == "running", "{:#?}", cluster.jobs());
+    let events = cluster.rota(&["events"]);
+    assert!(events.contains("job 0 launch 1 runs on") && events.contains("is stopped, because"), "{events}");
+}
+
+#[test]
 fn a_node_cut_off_for_longer_than_its_lease_has_stopped_its_jobs_before_another_takes_them_over() {
     let cluster = Cluster::start_behind_relays(2, 2, &SHORT_LEASE);
     submit_witnesses(&cluster, 2, 5);

@@ -351,6 +351,19 @@ fn units_name_options_that_the_programs_have() {
 }
 
 #[test]
+fn every_line_of_a_log_has_its_date() {
+    let cluster = Cluster::start(1, 1, &[]);
+    let has_date = |line: &str| {
+        let shape = |c: char| if c.is_ascii_digit() { '0' } else { c };
+        let start: String = line.chars().take(20).map(shape).collect();
+        start == "0000-00-00T00:00:00."
+    };
+    for log in [cluster.head_log(), cluster.agent_log(0)] {
+        assert!(log.lines().count() > 0 && log.lines().all(has_date), "{log}");
+    }
+}
+
+#[test]
 fn commands_do_not_wait_for_late_packets() {
     let cluster = Cluster::start(0, 1, &[]);
     let call = || {

@@ -36,14 +36,18 @@ pub(crate) fn ask(cluster: &Cluster, user: &str, request: &FromUser) -> Result<V
         channel.sender.send(request).await.map_err(|error| error.to_string())?;
         channel.sender.finish();
         let mut answers = Vec::new();
-        loop {
+        let result = loop {
             match channel.receiver.receive::<ToUser>().await.map_err(|error| error.to_string())? {
-                Some(ToUser::End) => return Ok(answers),
-                Some(ToUser::Failed(why)) => return Err(why.to_string()),
+                Some(ToUser::End) => break Ok(answers),
+                Some(ToUser::Failed(why)) => break Err(why.to_string()),
                 Some(answer) => answers.push(answer),
-                None => return Err("the stream ended".into()),
+                None => break Err("the stream ended".into()),
             }
-        }
+        };
+        // As commands do: the head counts connections.
+        peer.close("done");
+        connector.leave().await;
+        result
     };
     runtime.block_on(async { tokio::time::timeout(PATIENCE, asking).await.expect("an answer in time") })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rota_transport::message::{Fact, JobEnd, KeepWork, Launch, OrderId, Outcome, Start, Task};
+use rota_transport::message::{Fact, JobEnd, KeepWork, Launch, Launcher, OrderId, Outcome, Start, Task};
 use rota_transport::value::{LogBytes, MOST_LOG_BYTES, Text};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -125,6 +125,11 @@ impl Daemon {
 
     fn launch(&mut self, order: OrderId, launch: &Launch) -> Option<Outcome> {
         let failed = |why: String| Some(Outcome::Failed(Text::cut(&why)));
+        if let Launcher::Container(container) = &launch.launcher
+            && let Err(fault) = container.check()
+        {
+            return failed(fault.to_string());
+        }
         let (gpus, near) = match translate::gpus(launch, &self.node) {
             Ok(gpus) => gpus,
             Err(error) => return failed(error.to_string()),

@@ -22,6 +22,12 @@ use crate::shim::record::{Exit, ShimPhase, State};
 /// How much of the last output goes with the report of an end.
 const MOST_TAIL_BYTES: usize = 16 * 1024;
 
+/// Sizes of a file of output, ...
+const LEAST_LOG_FILE_BYTES: u64 = 64 << 10;
+const MOST_LOG_FILE_BYTES: u64 = 64 << 20;
+/// ... and how many of them are kept for a launch.
+const MOST_LOG_FILES: u32 = 16;
+
 /// A launch that asks for what this node does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OrderError {
@@ -140,11 +146,20 @@ pub(super) fn spec(launch: &wire::Launch, gpus: Ranges, pinned: Ranges, local: &
         makes_directory: launch.working_directory.as_str().is_empty(),
         makes_checkpoint_dir: launch.checkpoint_directory.as_str().is_empty(),
         keeps_progress: false,
-        log: LogCaps { file_bytes: launch.log.file_bytes, n_files: u32::from(launch.log.n_files) },
+        log: log_caps(launch.log),
         origin: launch.request.as_ref().map(|request| {
             let (attempt, user, n_nodes) = (launch.attempt, launch.user.clone(), numbers.n_nodes);
             Box::new(wire::Origin { attempt, user, request: (**request).clone(), n_nodes })
         }),
+    }
+}
+
+/// How much output is kept: what was asked for, as far as one job may fill the disk of a node, and not in so small files that turning
+/// them over takes all the time of a shim.
+fn log_caps(asked: wire::LogLimits) -> LogCaps {
+    LogCaps {
+        file_bytes: asked.file_bytes.clamp(LEAST_LOG_FILE_BYTES, MOST_LOG_FILE_BYTES),
+        n_files: u32::from(asked.n_files).clamp(1, MOST_LOG_FILES),
     }
 }
 
@@ -188,10 +203,7 @@ fn launcher(launcher: &wire::Launcher, options: &LaunchOptions) -> LauncherKind 
         },
         mounts: container.mounts.iter().map(mount).collect(),
         network: container.network.to_string(),
-        gpu_flag: match container.gpu_flag.as_str() {
-            "" => options.container_gpu_flag.clone(),
-            flag => flag.to_owned(),
-        },
+        gpu_flag: options.container_gpu_flag.clone(),
         options: options.container_option.clone(),
     })
 }
@@ -265,4 +277,17 @@ pub(super) fn exited(attempt: Attempt, state: &State, end: &Exit, log: &std::pat
 /// A count for the wire; an invalid number becomes 0.
 pub(super) fn iterations(count: f64) -> Iterations {
     Iterations::new(count).unwrap_or(Iterations::NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_cannot_fill_the_disk_with_output_or_keep_its_shim_busy_with_files() {
+        let caps = |file_bytes, n_files| log_caps(wire::LogLimits { file_bytes, n_files });
+        assert_eq!(caps(16 << 20, 4), LogCaps::default());
+        assert_eq!(caps(u64::MAX, u16::MAX), LogCaps { file_bytes: 64 << 20, n_files: 16 });
+        assert_eq!(caps(0, 0), LogCaps { file_bytes: 64 << 10, n_files: 1 });
+    }
 }

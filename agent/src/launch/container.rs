@@ -4,7 +4,10 @@
 //! container can outlive it: stopping, adopting and asking for the exit status all go to the runtime, by the container's
 //! name.
 
+use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rota_transport::value::Text;
@@ -99,11 +102,11 @@ impl Container {
     fn create(&self, local: u32, rendezvous: &Rendezvous) -> Result<(), LaunchError> {
         let job_socket = self.place.job_socket(&self.spec.run_as);
         let places = Places { run_dir: &self.place.run_dir, job_socket: &job_socket, rendezvous };
-        let environment = environment::given(&self.spec, local, &places);
         let mut command = self.client()?;
         command.args(["create", "--name", &self.name(local), "--pull=never"]);
-        // By name only: the client takes the values from its own environment, and no process list shows them.
-        command.args(environment.keys().map(|name| format!("--env={name}"))).envs(&environment);
+        let environment =
+            Environment::write(&self.place.dir, environment::given(&self.spec, local, &places))?;
+        command.args(environment.options());
         command.args(self.mounts().iter().map(mount_option));
         command.arg(format!("--workdir={}", self.spec.directory.display()));
         if !self.container.network.is_empty() {
@@ -159,8 +162,12 @@ impl Container {
         options
     }
 
-    /// A runtime mounts as root: each folder must be one that the account itself can reach.
+    /// A runtime mounts as root: each folder must be one that the account itself can reach. Colons separate the parts of a mount.
     fn check_mounts(&self) -> Result<(), LaunchError> {
+        let own = [&self.spec.directory, &self.spec.checkpoint_dir, &self.spec.data_dir];
+        if let Some(path) = own.into_iter().find(|path| path.to_string_lossy().contains(':')) {
+            return Err(LaunchError::Mount(path.clone()));
+        }
         let Some(account) = &self.account else { return Ok(()) };
         self.container.mounts.iter().try_for_each(|mount| account.check_reach(&mount.host))
     }
@@ -296,6 +303,55 @@ impl Launcher for Container {
     }
 }
 
+/// The variables of a rank, on their way into its container. The client runs as the agent's user, who may be root, so it must not find
+/// them among its own (`LD_PRELOAD`, `DOCKER_CONFIG`): they are in a file that only this user may read, until the container is made.
+struct Environment {
+    file: PathBuf,
+    /// Those that no line of a file can hold.
+    with_lines: Vec<(String, String)>,
+}
+
+impl Environment {
+    fn write(folder: &Path, variables: BTreeMap<String, String>) -> Result<Self, LaunchError> {
+        if let Some(name) = variables.keys().find(|name| !is_variable(name)) {
+            return Err(LaunchError::Variable(name.clone()));
+        }
+        let has_lines = |(_, value): &(String, String)| value.contains(['\n', '\r']);
+        let (with_lines, plain): (Vec<_>, Vec<_>) = variables.into_iter().partition(has_lines);
+        let text: String = plain.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        let file = folder.join("container.env");
+        let written = rota_transport::private::file(&file).and_then(|mut open| {
+            open.set_len(0)?;
+            open.write_all(text.as_bytes())
+        });
+        let environment = Environment { file, with_lines };
+        match written {
+            Ok(()) => Ok(environment),
+            Err(source) => Err(LaunchError::File { path: environment.file.clone(), source }),
+        }
+    }
+
+    /// A value of several lines is in the process list while the container is made: a file has no way to write it.
+    fn options(&self) -> impl Iterator<Item = String> {
+        let of_file = format!("--env-file={}", self.file.display());
+        let others = self.with_lines.iter().map(|(name, value)| format!("--env={name}={value}"));
+        [of_file].into_iter().chain(others)
+    }
+}
+
+impl Drop for Environment {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Whether both clients take a line that begins with this name for this variable: they pass over remarks, refuse blanks, and take
+/// their own variables where a name ends with a star.
+fn is_variable(name: &str) -> bool {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || "=#*".contains(c);
+    !name.is_empty() && !name.contains(is_odd)
+}
+
 fn mount_option(mount: &Mount) -> String {
     let end = if mount.is_read_only { ":ro" } else { "" };
     format!("--volume={}:{}{end}", mount.host.display(), mount.container.display())
@@ -304,8 +360,8 @@ fn mount_option(mount: &Mount) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::tests::spec;
-    use std::path::PathBuf;
+    use crate::launch::tests::{RENDEZVOUS, spec};
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn container(gpu_flag: &str) -> Container {
         let container = ContainerSpec {
@@ -333,6 +389,54 @@ mod tests {
         let files = container("--device=/dev/nvidiactl --device=/dev/nvidia{gpu}").gpu_options();
         assert_eq!(files, ["--device=/dev/nvidiactl", "--device=/dev/nvidia0", "--device=/dev/nvidia1"]);
         assert!(container("").gpu_options().is_empty());
+    }
+
+    /// A client that writes down what it was started with.
+    fn spy(folder: &Path) -> Vec<String> {
+        let script = "#!/bin/sh\nenv > $0.own\nfor word in \"$@\"; do echo \"$word\"; case $word in --env-file=*) \
+                      stat -c %a ${word#*=} > $0.mode; cat ${word#*=} > $0.given;; esac; done > $0.words\n";
+        let path = folder.join("client");
+        std::fs::write(&path, script).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+        vec![path.display().to_string()]
+    }
+
+    #[test]
+    fn the_variables_of_a_job_never_reach_the_client_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut container = container("");
+        container.container.client = spy(folder.path());
+        container.place.dir = folder.path().to_owned();
+        let variables =
+            [("LD_PRELOAD_SPY", "/home/ada/evil.so"), ("DOCKER_CONFIG", "/home/ada"), ("SEVERAL", "a\nb")];
+        container.spec.environment =
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        container.create(0, &RENDEZVOUS).expect("the client says yes");
+        let read = |end: &str| {
+            std::fs::read_to_string(folder.path().join(format!("client.{end}"))).expect("written")
+        };
+        let (own, given, words) = (read("own"), read("given"), read("words"));
+        for name in ["LD_PRELOAD_SPY", "DOCKER_CONFIG", "SEVERAL", "RANK", "ROTA_JOB"] {
+            assert!(!own.contains(name), "{name} is the client's:\n{own}");
+        }
+        assert!(
+            given.contains("LD_PRELOAD_SPY=/home/ada/evil.so\n") && given.contains("RANK=0\n"),
+            "{given}"
+        );
+        assert!(!words.contains("evil") && words.contains("--env=SEVERAL=a\nb\n"), "{words}");
+        assert_eq!(read("mode"), "600\n");
+        assert!(!folder.path().join("container.env").exists(), "it goes when the container is made");
+        for bad in ["", "A B", "A=B", "#A", "A\nB", "A*"] {
+            container.spec.environment = [(bad.to_owned(), "x".to_owned())].into();
+            assert!(matches!(container.create(0, &RENDEZVOUS), Err(LaunchError::Variable(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_a_colon_is_not_mounted() {
+        let mut container = container("");
+        container.spec.directory = PathBuf::from("/tmp/a:/etc");
+        assert!(matches!(container.check_mounts(), Err(LaunchError::Mount(_))));
     }
 
     #[test]

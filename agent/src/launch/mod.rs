@@ -101,6 +101,12 @@ pub enum LaunchError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A folder whose name cannot be part of a mount.
+    #[error("{}: a container cannot be given a folder with `:` in its path", .0.display())]
+    Mount(PathBuf),
+    /// A variable that a container cannot be given.
+    #[error("`{0}` is not the name of a variable: it is empty, or has a blank, `=`, `#` or `*` in it")]
+    Variable(String),
     /// The container client reported a failure.
     #[error("`{command}` failed: {why}")]
     Client {

@@ -10,6 +10,7 @@ use super::refusal::Refusal;
 use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
 use crate::roles::{Person, Roles, RolesError};
+use crate::settings::PersonLimits;
 use crate::state::Moment;
 use crate::store::history::EndedJob;
 
@@ -19,6 +20,8 @@ pub(crate) struct Access {
     pub(crate) roles: Roles,
     /// The folder of scripts that people may choose by name.
     pub(crate) policies: Option<PathBuf>,
+    /// What one person may ask for at most.
+    pub(crate) limits: PersonLimits,
 }
 
 /// Whether a person's role is enough for a kind of request. Every request passes here before anything else of it is read.

@@ -14,6 +14,9 @@ use crate::record::Record;
 use crate::roles::Person;
 use crate::state::Moment;
 
+/// The most numbers, ranges and arrays in a request: each job is compared with all of them, and nobody else is answered meanwhile.
+const MOST_NAMED: usize = 10_000;
+
 /// Changes the jobs that were selected, all or none, and returns their numbers.
 pub(super) fn change(
     engine: &mut Engine,
@@ -89,6 +92,10 @@ fn selected(engine: &Engine, person: &Person, selection: &JobSelection) -> Resul
     if ranges.is_empty() && arrays.is_empty() && name.as_str().is_empty() && user.as_str().is_empty() {
         return Err(Refusal::NoSelection);
     }
+    let n_named = ranges.len() + arrays.len();
+    if n_named > MOST_NAMED {
+        return Err(Refusal::LongSelection(n_named, MOST_NAMED));
+    }
     if !user.as_str().is_empty() && !person.may_touch(user.as_str()) {
         return Err(Refusal::OthersJobs(user.clone()));
     }
@@ -111,11 +118,11 @@ fn selected(engine: &Engine, person: &Person, selection: &JobSelection) -> Resul
     let is_any = ranges.is_empty() && arrays.is_empty();
     let all = engine.state.cluster().jobs().iter().map(|(id, job)| (*id, &**job));
     let is_meant = |(id, job): &(JobId, &JobRecord)| {
-        let in_range = ranges.iter().any(|(first, last)| first <= id && id <= last);
-        let in_array = !together.is_empty() && together.contains(&(job.user.clone(), job.life.key));
+        let in_range = || ranges.iter().any(|(first, last)| first <= id && id <= last);
+        let in_array = || !together.is_empty() && together.contains(&(job.user.clone(), job.life.key));
         !job.standing.is_over()
             && person.may_touch(&job.user)
-            && (is_any || in_range || in_array)
+            && (is_any || in_range() || in_array())
             && (name.as_str().is_empty() || job.request.name == *name)
             && (user.as_str().is_empty() || job.user == user.as_str())
     };

@@ -132,8 +132,8 @@ impl Engine {
     }
 
     fn start_streams(&mut self) {
-        for (reply, stream) in self.replies.take_streams() {
-            self.streams.start(self.store.reader(), stream, reply);
+        for (user, reply, stream) in self.replies.take_streams() {
+            self.streams.start(self.store.reader(), &user, stream, reply);
         }
     }
 

@@ -1,7 +1,9 @@
 //! Why a user's request is refused.
 
 use rota_core::ids::JobId;
+use rota_core::time::Span;
 use rota_transport::identity::UserRole;
+use rota_transport::message::ContainerFault;
 use rota_transport::value::{Name, Text};
 
 use crate::store::StoreError;
@@ -35,6 +37,8 @@ pub(crate) enum Refusal {
     JobHasNotStarted(JobId),
     #[error("job {job}: its output is on {node}, which is not connected")]
     OutputOutOfReach { job: JobId, node: String },
+    #[error("{0} pieces of output are being fetched for you: wait for one of them")]
+    TooManyReaders(usize),
     #[error("{0} is drained already")]
     IsDrained(Name),
     #[error("{0} is not drained")]
@@ -63,6 +67,12 @@ pub(crate) enum Refusal {
     IsConnected(Name),
     #[error("{0} jobs: 1 to {1} can be submitted at once")]
     NumberOfJobs(usize, usize),
+    #[error(
+        "{n_new} more jobs: {n_open} of yours have not ended, and this head keeps at most {most} of one person (--most-jobs)"
+    )]
+    TooManyJobs { n_open: usize, n_new: usize, most: usize },
+    #[error("{0} numbers, ranges and arrays: at most {1} can be named at once")]
+    LongSelection(usize, usize),
     #[error("job `{name}`: {fault}")]
     Job { name: Text, fault: JobFault },
     #[error("the head cannot write its journal and changes nothing until it can: {0}")]
@@ -100,4 +110,10 @@ pub(crate) enum JobFault {
     ControlCharacter(&'static str),
     #[error("has no command")]
     NoCommand,
+    #[error(
+        "its grace of {} s is longer than the {} s that this head allows (--most-grace)", asked.as_secs_f64(), most.as_secs_f64()
+    )]
+    Grace { asked: Span, most: Span },
+    #[error(transparent)]
+    Container(#[from] ContainerFault),
 }

@@ -15,10 +15,10 @@ pub(crate) type Reply = mpsc::Sender<ToUser>;
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     ready: Vec<Ready>,
-    /// Long answers to be started.
-    streams: Vec<(Reply, Stream)>,
+    /// Long answers to be started, and for whom.
+    streams: Vec<(Name, Reply, Stream)>,
     /// Users who wait for output, by the order that fetches it.
-    readers: BTreeMap<(Name, OrderId), Reply>,
+    readers: BTreeMap<(Name, OrderId), (Name, Reply)>,
 }
 
 /// An answer on its way.
@@ -43,23 +43,30 @@ impl Replies {
     }
 
     /// A long answer, which begins when everything before it is on the disk.
-    pub(super) fn stream(&mut self, reply: Reply, stream: Stream) {
-        self.streams.push((reply, stream));
+    pub(super) fn stream(&mut self, user: &Name, reply: Reply, stream: Stream) {
+        self.streams.push((user.clone(), reply, stream));
     }
 
     /// Long answers that may begin.
-    pub(super) fn take_streams(&mut self) -> Vec<(Reply, Stream)> {
+    pub(super) fn take_streams(&mut self) -> Vec<(Name, Reply, Stream)> {
         std::mem::take(&mut self.streams)
     }
 
+    /// How many orders for output a user waits for.
+    pub(super) fn n_reading(&mut self, user: &Name) -> usize {
+        // Who is gone waits for nothing, though the order may never be answered.
+        self.readers.retain(|_, (_, reply)| !reply.is_closed());
+        self.readers.values().filter(|(reader, _)| reader == user).count()
+    }
+
     /// Registers a user who waits for the output that an order fetches.
-    pub(crate) fn wait_for(&mut self, order: (Name, OrderId), reply: Reply) {
-        self.readers.insert(order, reply);
+    pub(crate) fn wait_for(&mut self, order: (Name, OrderId), user: &Name, reply: Reply) {
+        self.readers.insert(order, (user.clone(), reply));
     }
 
     /// An order for output was answered.
     pub(crate) fn fetched(&mut self, order: (Name, OrderId), answers: Vec<ToUser>) {
-        if let Some(reply) = self.readers.remove(&order) {
+        if let Some((_, reply)) = self.readers.remove(&order) {
             self.push_free(reply, answers);
         }
     }

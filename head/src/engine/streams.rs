@@ -12,13 +12,16 @@ use rota_transport::value::{Iterations, LongText, Name, Text, Wait};
 
 use super::replies::{Reply, failed};
 use super::views;
+use crate::crowd::Crowd;
 use crate::record::Record;
 use crate::roles::Person;
 use crate::store::StoreError;
 use crate::store::history::{EndedJob, EventFilter, HistoryFilter, Reader};
 
-/// The most streams at a time.
+/// The most streams at a time, ...
 const MOST_STREAMS: usize = 64;
+/// ... and of one person, whose programs may take as long as they like.
+const MOST_OF_PERSON: usize = 8;
 /// The most jobs or lines of the journal in one message.
 const PER_MESSAGE: usize = 200;
 /// The most lines of the journal in one answer.
@@ -42,14 +45,34 @@ pub(super) enum Stream {
 }
 
 /// How many streams are under way.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Streams {
     n_open: Arc<AtomicUsize>,
+    readers: Arc<Crowd>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams { n_open: Arc::default(), readers: Arc::new(Crowd::new(MOST_OF_PERSON)) }
+    }
 }
 
 impl Streams {
     /// Starts a stream. It reads what is on the disk, so it is started when all it rests on is.
-    pub(super) fn start(&self, reader: Result<Reader, StoreError>, stream: Stream, reply: Reply) {
+    pub(super) fn start(
+        &self,
+        reader: Result<Reader, StoreError>,
+        user: &Name,
+        stream: Stream,
+        reply: Reply,
+    ) {
+        let Some(place) = self.readers.enter(user) else {
+            let why = format!(
+                "{MOST_OF_PERSON} long answers are being sent to {user}: read one of them to its end"
+            );
+            let _ = reply.try_send(failed(&why));
+            return;
+        };
         if self.n_open.load(Ordering::Relaxed) >= MOST_STREAMS {
             let _ = reply.try_send(failed("too many long answers are being sent: ask again later"));
             return;
@@ -62,6 +85,7 @@ impl Streams {
             let last = sent.map_or_else(|error| failed(&error.to_string()), |()| ToUser::End);
             // The reader may be gone.
             let _ = reply.blocking_send(last);
+            drop(place);
             n_open.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = started {

@@ -11,9 +11,10 @@ use rota_transport::value::{Text, is_plain};
 use super::refusal::{JobFault, Refusal};
 use super::replies::{Reply, failed};
 use super::{Engine, access};
-use crate::cluster_state::Standing;
+use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
 use crate::roles::Person;
+use crate::settings::PersonLimits;
 
 /// The most jobs in one request.
 const MOST_JOBS_AT_ONCE: usize = 10_000;
@@ -46,7 +47,9 @@ pub(super) fn take_in(engine: &mut Engine) {
             continue;
         }
         let disk = engine.disk_trouble.clone().map_or(Ok(()), |why| Err(Refusal::Disk(why)));
-        match disk.and_then(|()| check(engine, &person, jobs)) {
+        let n_before = taken.iter().filter(|((who, _), _)| *who == user).map(|(_, ids)| ids.len()).sum();
+        let checked = disk.and_then(|()| check_number(engine, &person, n_before, jobs.len()));
+        match checked.and_then(|()| check(engine, &person, jobs)) {
             Ok(jobs) => {
                 let mut ids = Vec::new();
                 for request in jobs.into_iter().map(Box::new) {
@@ -73,6 +76,22 @@ pub(super) fn take_in(engine: &mut Engine) {
     }
 }
 
+/// Checks how many jobs a person has then that have not ended: one person's program must not use up the head's memory.
+/// `n_before` are in the same batch.
+fn check_number(engine: &Engine, person: &Person, n_before: usize, n_new: usize) -> Result<(), Refusal> {
+    let (jobs, most) = (engine.state.cluster().jobs(), engine.access.limits.jobs);
+    // Most of the time there are not so many jobs altogether.
+    if person.operates() || jobs.len() + n_before + n_new <= most {
+        return Ok(());
+    }
+    let is_open = |job: &JobRecord| !job.standing.is_over() && job.user == person.name.as_str();
+    let n_open = jobs.values().filter(|job| is_open(job)).count() + n_before;
+    if n_open + n_new <= most {
+        return Ok(());
+    }
+    Err(Refusal::TooManyJobs { n_open, n_new, most })
+}
+
 /// Checks the jobs of a request, and names the tenants that they count for.
 fn check(engine: &Engine, person: &Person, mut jobs: Vec<JobRequest>) -> Result<Vec<JobRequest>, Refusal> {
     if jobs.is_empty() || jobs.len() > MOST_JOBS_AT_ONCE {
@@ -80,8 +99,8 @@ fn check(engine: &Engine, person: &Person, mut jobs: Vec<JobRequest>) -> Result<
     }
     for job in &mut jobs {
         check_conditions(engine, person, job)?;
-        let checked =
-            check_request(job, engine.state.cluster().profiles()).and_then(|()| set_tenant(person, job));
+        let checked = check_request(job, engine.state.cluster().profiles(), &engine.access.limits)
+            .and_then(|()| set_tenant(person, job));
         checked.map_err(|fault| Refusal::Job { name: job.name.clone(), fault })?;
     }
     Ok(jobs)
@@ -136,7 +155,7 @@ fn check_conditions(engine: &Engine, person: &Person, job: &mut JobRequest) -> R
     Ok(())
 }
 
-fn check_request(job: &JobRequest, profiles: &ProfileSet) -> Result<(), JobFault> {
+fn check_request(job: &JobRequest, profiles: &ProfileSet, limits: &PersonLimits) -> Result<(), JobFault> {
     let names =
         [("name", &job.name), ("tenant", &job.tenant), ("model", &job.model), ("GPU type", &job.gpu_type)];
     if let Some((what, _)) = names.into_iter().find(|(_, text)| !is_plain(text.as_str())) {
@@ -159,6 +178,12 @@ fn check_request(job: &JobRequest, profiles: &ProfileSet) -> Result<(), JobFault
     }
     if job.start.argv.is_empty() && job.start.launcher == Launcher::Process {
         return Err(JobFault::NoCommand);
+    }
+    if job.start.grace.span() > limits.grace {
+        return Err(JobFault::Grace { asked: job.start.grace.span(), most: limits.grace });
+    }
+    if let Launcher::Container(container) = &job.start.launcher {
+        container.check()?;
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ use super::{Engine, access, explain, fast_forward, history, policies, views};
 use crate::roles::Person;
 use crate::state::Moment;
 
+/// The most pieces of output that a person can wait for at a time: each is an order to an agent, which has others to carry out.
+const MOST_READING: usize = 64;
+
 /// Answers a request, or passes it to the decider or an agent, whose answer is sent later.
 pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, request: FromUser, reply: Reply) {
     if let Err(refusal) = access::check(person, request.kind()) {
@@ -37,14 +40,14 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. } => return policies::ask(engine, moment, person, request, reply),
-        FromUser::Journal => return engine.replies.stream(reply, Stream::Journal),
+        FromUser::Journal => return engine.replies.stream(&person.name, reply, Stream::Journal),
         FromUser::Events { from } => {
             let stream = views::events(engine, person, from);
-            return engine.replies.stream(reply, stream);
+            return engine.replies.stream(&person.name, reply, stream);
         }
         FromUser::Jobs { which: WhichJobs::All } => {
             let stream = views::all_jobs(engine, person);
-            return engine.replies.stream(reply, stream);
+            return engine.replies.stream(&person.name, reply, stream);
         }
         FromUser::Logs { job, offset } => {
             match fetch_log(engine, moment, person, job, offset, reply.clone()) {
@@ -172,8 +175,11 @@ fn fetch_log(
     if let Some(why) = engine.disk_trouble.clone().filter(|_| engine.state.has_orders(node)) {
         return Err(Refusal::Disk(why));
     }
+    if engine.replies.n_reading(&person.name) >= MOST_READING {
+        return Err(Refusal::TooManyReaders(MOST_READING));
+    }
     let task = Task::ReadLog { attempt, offset, n_bytes: MOST_LOG_BYTES as u32 };
     let order = engine.state.order(moment, node, task).ok_or(away)?;
-    engine.replies.wait_for(order, reply);
+    engine.replies.wait_for(order, &person.name, reply);
     Ok(())
 }

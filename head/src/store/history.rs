@@ -14,7 +14,7 @@ use rota_core::time::{Span, Time};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
-use super::{StoreError, images, must_exist};
+use super::{StoreError, images, must_exist, rows};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::record::Record;
 
@@ -41,12 +41,17 @@ pub(super) const SCHEMA: &str = "
 ";
 
 /// Columns that the first versions of the tables did not have.
-const LATER_COLUMNS: [(&str, &str, &str); 5] = [
+const LATER_COLUMNS: [(&str, &str, &str); 10] = [
     ("ended_jobs", "priority", "INTEGER NOT NULL DEFAULT 0"),
     ("ended_jobs", "time_limit_us", "INTEGER"),
     ("ended_jobs", "exit_code", "INTEGER"),
     ("journal", "sum", "INTEGER"),
     ("images", "sum", "INTEGER"),
+    ("meta", "sum", "INTEGER"),
+    ("agents", "sum", "INTEGER"),
+    ("starts", "sum", "INTEGER"),
+    ("replaced", "sum", "INTEGER"),
+    ("instances", "sum", "INTEGER"),
 ];
 
 const COLUMNS: &str = "id, name, user, tenant, model, state, reason, gpus, arrival_us, started_us, ended_us, deadline_us, \
@@ -418,6 +423,9 @@ pub(super) fn make_tables(database: &Connection) -> Result<(), rusqlite::Error> 
     if count("SELECT count(*) FROM sqlite_master WHERE name IN ('ended_jobs', 'events', 'images')")? < 3 {
         database.execute_batch(SCHEMA)?;
         database.execute_batch(images::SCHEMA)?;
+    }
+    if count("SELECT count(*) FROM sqlite_master WHERE name IN ('starts', 'replaced', 'instances')")? < 3 {
+        database.execute_batch(rows::SCHEMA)?;
     }
     for (table, column, kind) in LATER_COLUMNS {
         let query = format!("SELECT count(*) FROM pragma_table_info('{table}') WHERE name = '{column}'");

@@ -1,4 +1,4 @@
-//! Checksums of what a head rests on: lines of the journal and images of the state. SQLite keeps none, so that a digit which
+//! Checksums of what a head rests on: lines of the journal, images of the state and rows of small tables (`rows`). SQLite keeps none, so that a digit which
 //! changed on the disk would be taken for what was written. Lines and images of earlier versions have no checksum.
 
 use flate2::Crc;
@@ -17,6 +17,11 @@ pub(crate) fn of_line(line: u64, time: Time, kind: &str, body: &str) -> u32 {
 /// The checksum of an image of the state after a line.
 pub(crate) fn of_image(line: u64, time: Time, bytes: u64, body: &[u8]) -> u32 {
     of(&[&line.to_le_bytes(), &time.0.to_le_bytes(), &bytes.to_le_bytes(), body])
+}
+
+/// The checksum of a row that was written as a text.
+pub(crate) fn of_text(text: &str) -> u32 {
+    of(&[text.as_bytes()])
 }
 
 fn of(parts: &[&[u8]]) -> u32 {

@@ -12,7 +12,7 @@ use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
 use rota_head::fsck::{examine, repair};
-use rota_head::{HeadSettings, KeepJournal, ProfileText, Rules};
+use rota_head::{HeadSettings, KeepJournal, PersonLimits, ProfileText, Rules};
 
 /// Less than this does not hold a solver and the stacks of its threads.
 const LEAST_POLICY_MEMORY: u64 = 512_000_000;
@@ -122,6 +122,12 @@ pub(crate) struct HeadRunArgs {
     /// The most GPUs a tenant may hold, e.g. `--quota vision=32`; a job without a tenant counts for its user's name [default: no limit]
     #[arg(long, value_name = "TENANT=GPUS", value_parser = parse_quota)]
     pub quota: Vec<(String, u32)>,
+    /// The most jobs of one person that have not ended; operators may have more
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub most_jobs: usize,
+    /// The longest time that a job may ask for to end when it is told to stop (`rota submit --grace`): it keeps its GPUs meanwhile
+    #[arg(long, value_name = "TIME", value_parser = Span::parse, default_value = "1h")]
+    pub most_grace: Span,
     /// Copy checkpoints to the node that a job moves to, instead of expecting the agents' --checkpoint-dir to be a shared folder
     #[arg(long)]
     pub copy_checkpoints: bool,
@@ -203,6 +209,7 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             quotas: args.quota.clone(),
             profiles: ProfileText::load(&args.profiles)?,
         },
+        limits: PersonLimits { jobs: args.most_jobs, grace: args.most_grace },
         least_gap: args.least_gap,
         wait_for: args.wait_for,
         accepts_restore: args.accept_restore,

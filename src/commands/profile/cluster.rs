@@ -125,6 +125,10 @@ fn request(args: &RunArgs, invocation: &Invocation, point: &Point) -> Result<Job
     }
     let launcher = match args.container()? {
         None => Launcher::Process,
+        Some(container) if !container.gpu_flag.is_empty() => bail!(
+            "--container-gpu-flag {}: on a cluster, each node's agent knows how containers get its GPUs",
+            container.gpu_flag
+        ),
         Some(container) => Launcher::Container(Container {
             image: text(&container.image)?,
             pull: Pull::Missing,
@@ -138,7 +142,7 @@ fn request(args: &RunArgs, invocation: &Invocation, point: &Point) -> Result<Job
                 })
                 .collect::<Result<_>>()?,
             network: text("host")?,
-            gpu_flag: text(&container.gpu_flag)?,
+            gpu_flag: text("")?,
         }),
     };
     Ok(JobRequest {

@@ -75,7 +75,7 @@ pub struct Container {
     pub mounts: Vec<Mount>,
     /// Its network, such as `host`; empty is the runtime's own choice.
     pub network: Text,
-    /// Option that gives it GPUs, such as `--gpus=device={gpus}`; empty is the agent's setting.
+    /// Always empty: how containers are given GPUs is the agent's setting. Earlier versions could ask for it here.
     pub gpu_flag: Text,
 }
 

@@ -1,12 +1,14 @@
 //! The messages. Enums are append-only: a new variant goes to the end, a field never changes its position, and
 //! `tests/wire` holds the bytes of every message, so that a mistake is a failing test and not a broken cluster.
 //!
-//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job,
+//! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job, `container` what
+//! of that a container runtime may be given,
 //! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
 //! jobs that have ended, `lineage` which state of a head an agent serves, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
 mod change;
+mod container;
 mod history;
 mod join;
 mod launch;
@@ -16,6 +18,7 @@ mod to_head;
 mod user;
 
 pub use change::*;
+pub use container::{ContainerFault, is_mountable};
 pub use history::*;
 pub use join::*;
 pub use launch::*;

@@ -22,6 +22,9 @@ use crate::identity::{Credentials, Fingerprint, IdentityError, Role, identity_of
 /// Streams that a peer may have open at once.
 const MOST_STREAMS: u32 = 64;
 
+/// What a peer may have sent to the head on all streams of a connection and nobody has read: two of the longest messages.
+const MOST_UNREAD_BYTES: u32 = 2 << 20;
+
 /// Bytes of a connection's id.
 const CONNECTION_ID_BYTES: usize = 8;
 /// After a restart a thousand agents learn within a second that their connections are gone.
@@ -84,7 +87,9 @@ pub(super) fn server(
     config.send_tls13_tickets = 0;
     let quic = QuicServerConfig::try_from(config).map_err(tls)?;
     let mut server = quinn::ServerConfig::with_crypto(Arc::new(quic));
-    server.transport_config(transport());
+    let mut transport = transport();
+    transport.receive_window(MOST_UNREAD_BYTES.into());
+    server.transport_config(Arc::new(transport));
     Ok(server)
 }
 
@@ -155,11 +160,11 @@ fn client_of(mut config: ClientConfig) -> Result<quinn::ClientConfig, SettingsEr
     config.enable_early_data = false;
     let quic = QuicClientConfig::try_from(config).map_err(tls)?;
     let mut client = quinn::ClientConfig::new(Arc::new(quic));
-    client.transport_config(transport());
+    client.transport_config(Arc::new(transport()));
     Ok(client)
 }
 
-fn transport() -> Arc<quinn::TransportConfig> {
+fn transport() -> quinn::TransportConfig {
     let mut transport = quinn::TransportConfig::default();
     transport
         .keep_alive_interval(Some(Duration::from_secs(2)))
@@ -168,7 +173,7 @@ fn transport() -> Arc<quinn::TransportConfig> {
         .max_concurrent_bidi_streams(MOST_STREAMS.into())
         .max_concurrent_uni_streams(0_u32.into())
         .datagram_receive_buffer_size(None);
-    Arc::new(transport)
+    transport
 }
 
 /// Accepts agents and users of the authority alone, during the handshake.
