@@ -8,6 +8,7 @@ use rota_transport::session::Terms;
 
 use crate::rules::Rules;
 use crate::store::images::KeepJournal;
+use crate::web::WebSettings;
 
 /// What `rota head` gives a head; the rules in it are also written to the journal.
 #[derive(Clone, Debug)]
@@ -42,4 +43,6 @@ pub struct HeadSettings {
     pub copies_checkpoints: bool,
     /// How much of the journal is kept.
     pub keep: KeepJournal,
+    /// How the page is served, if it is.
+    pub web: Option<WebSettings>,
 }

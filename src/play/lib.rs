@@ -40,6 +40,7 @@ mod timeline;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+pub use assets::page;
 pub use bench::{Bench, Choices, Menus, Prepared, Upload};
 use session::Session;
 

@@ -2,6 +2,8 @@
 
 mod accounts;
 mod breaking;
+#[path = "../play/browser.rs"]
+mod browser;
 mod cluster;
 mod decider;
 mod deploy;
@@ -18,14 +20,18 @@ mod memory;
 mod network;
 mod operate;
 mod oracle;
+mod page;
 mod patience;
 mod profile;
+#[path = "../play/readable.rs"]
+mod readable;
 mod relay;
 mod restores;
 mod roles;
 mod strangers;
 mod study;
 mod upkeep;
+mod web;
 
 use cluster::Cluster;
 
