@@ -12,6 +12,7 @@ mod elastic;
 mod ends;
 mod faults;
 mod first_job;
+mod forecast;
 mod gpemu;
 mod identities;
 mod joining;
@@ -23,6 +24,7 @@ mod oracle;
 mod page;
 mod patience;
 mod profile;
+mod programs;
 #[path = "../play/readable.rs"]
 mod readable;
 mod relay;

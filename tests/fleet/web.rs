@@ -10,16 +10,16 @@ use crate::FAST;
 use crate::cluster::Cluster;
 
 /// A head with a page, and how somebody speaks to it.
-struct Page {
-    cluster: Cluster,
-    address: SocketAddr,
+pub(crate) struct Page {
+    pub(crate) cluster: Cluster,
+    pub(crate) address: SocketAddr,
 }
 
 /// An answer.
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
@@ -34,7 +34,7 @@ impl Answer {
 }
 
 impl Page {
-    fn start(n_agents: usize, n_gpus: u32, more: &[&str]) -> Self {
+    pub(crate) fn start(n_agents: usize, n_gpus: u32, more: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         drop(listener);
@@ -43,13 +43,13 @@ impl Page {
         Page { cluster: Cluster::start(n_agents, n_gpus, &args), address }
     }
 
-    fn token(&self, user: &str) -> String {
+    pub(crate) fn token(&self, user: &str) -> String {
         let token = self.cluster.try_rota_as(user, &["web", "login", "--token"]).expect("signed in");
         token.trim().to_owned()
     }
 
     /// Sends a request as it is written.
-    fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).expect("connected");
         stream.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
         let mut text = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -66,24 +66,24 @@ impl Page {
         parse(&String::from_utf8_lossy(&bytes))
     }
 
-    fn get(&self, token: &str, path: &str) -> Answer {
+    pub(crate) fn get(&self, token: &str, path: &str) -> Answer {
         self.raw("GET", path, &[("Authorization", &format!("Bearer {token}"))], "")
     }
 
-    fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, token: &str, path: &str, body: &Value) -> Answer {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
         self.raw("POST", path, &headers, &body.to_string())
     }
 
     /// What a good answer says.
-    fn see(&self, token: &str, path: &str) -> Value {
+    pub(crate) fn see(&self, token: &str, path: &str) -> Value {
         let answer = self.get(token, path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.json()
     }
 
-    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let limit = Instant::now() + Duration::from_secs(240);
         while !holds() {
             assert!(Instant::now() < limit, "timed out waiting for: {what}\n{}", self.cluster.head_log());

@@ -1,5 +1,6 @@
 //! Requests to the engine: those that people also send over QUIC, and looks. The engine judges both by its rules.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rota_transport::access::RequestKind;
@@ -16,6 +17,8 @@ use crate::state::Moment;
 
 /// Requests that may be before the engine at once.
 const MOST_AT_ONCE: usize = 128;
+/// Readers of the disk at once: each may look through much of the journal.
+const MOST_READERS: usize = 4;
 /// How long a request waits for its turn, and for the engine.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many answers of a request may be queued.
@@ -26,11 +29,13 @@ pub(crate) struct Asking {
     inputs: mpsc::Sender<Input>,
     is_ready: watch::Receiver<bool>,
     turns: Semaphore,
+    readers: Arc<Semaphore>,
 }
 
 impl Asking {
     pub(crate) fn new(inputs: mpsc::Sender<Input>, is_ready: watch::Receiver<bool>) -> Self {
-        Asking { inputs, is_ready, turns: Semaphore::new(MOST_AT_ONCE) }
+        let readers = Arc::new(Semaphore::new(MOST_READERS));
+        Asking { inputs, is_ready, turns: Semaphore::new(MOST_AT_ONCE), readers }
     }
 
     /// Whether the journal has been read.
@@ -86,6 +91,21 @@ impl Asking {
     ) -> Answer<T> {
         let (look, answer) = Look::at_the_head(look);
         self.show(session, look, answer).await
+    }
+
+    /// Does work that reads the disk, in a thread of its own when it is its turn.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Answer<T> {
+        let turn = tokio::time::timeout(PATIENCE, Arc::clone(&self.readers).acquire_owned()).await;
+        let turn = turn.map_err(|_| ApiError::unavailable("too much is being looked up: ask again later"))?;
+        // The turn ends with the work: a request that is given up goes on reading.
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        done.await.map_err(|_| ApiError::unavailable("it cannot be read"))
     }
 
     async fn show<T>(

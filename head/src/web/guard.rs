@@ -102,13 +102,17 @@ impl Shared {
     fn judge(&self, area: Area, request: &Request) -> Result<Option<Session>, ApiError> {
         let headers = request.headers();
         let forbidden = |why: &str| ApiError::new(StatusCode::FORBIDDEN, why);
+        let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0.ip());
         if area == Area::Health {
-            return Ok(None);
+            // Whether it lives, it says itself; for the rest the engine is asked.
+            return match request.uri().path() == "/healthz" || self.limits.takes_stranger(peer) {
+                true => Ok(None),
+                false => Err(too_many()),
+            };
         }
         if !self.is_tls && !is_local_host(headers, self.port) {
             return Err(forbidden("this address is not the page's"));
         }
-        let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0.ip());
         let site = text(headers, &HeaderName::from_static("sec-fetch-site"));
         if area != Area::Open && site.is_some_and(|site| !["same-origin", "none"].contains(&site)) {
             return Err(forbidden("only the head's own page may ask"));
@@ -116,9 +120,7 @@ impl Shared {
         if area == Area::Open {
             return match self.limits.takes_stranger(peer) {
                 true => Ok(None),
-                false => {
-                    Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later"))
-                }
+                false => Err(too_many()),
             };
         }
         let bearer = bearer(headers);
@@ -136,11 +138,11 @@ impl Shared {
                     StatusCode::UNAUTHORIZED,
                     "you are not signed in: run `rota web login` and open the link that it prints",
                 ),
-                false => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later"),
+                false => too_many(),
             });
         };
         if !self.limits.takes(session.id) {
-            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later"));
+            return Err(too_many());
         }
         // A token is sent by a program that knows it; a cookie is sent by the browser, whoever makes it ask.
         if bearer.is_none() {
@@ -193,6 +195,10 @@ impl Shared {
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value.to_owned())
     }
+}
+
+fn too_many() -> ApiError {
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many requests: ask again later")
 }
 
 /// The token of a program.

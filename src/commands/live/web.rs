@@ -4,6 +4,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use rota_transport::message::{FromUser, SignIn, SignInBy, ToUser};
 
+use rota_transport::value::{Lines, shown};
+
 use super::client::{Client, HeadArgs};
 use super::say_json;
 
@@ -41,7 +43,7 @@ pub(crate) fn run(command: &WebCommand) -> Result<()> {
                 &serde_json::json!({ "address": address, "token": way.secret, "valid_s": way.valid_s }),
             ),
             false => {
-                println!("{}", way.secret);
+                println!("{}", shown(way.secret.as_str(), Lines::Escaped));
                 Ok(())
             }
         };
@@ -53,7 +55,7 @@ pub(crate) fn run(command: &WebCommand) -> Result<()> {
     match head.json {
         true => say_json(&serde_json::json!({ "link": link, "valid_s": way.valid_s })),
         false => {
-            println!("{link}");
+            println!("{}", shown(&link, Lines::Escaped));
             eprintln!("the link works once, within {} s", way.valid_s);
             Ok(())
         }

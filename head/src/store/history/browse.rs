@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Reader;
 use crate::record::Record;
-use crate::store::StoreError;
+use crate::store::{StoreError, line_of};
 
 /// Lines that are looked at in one go.
 const LINES_AT_ONCE: usize = 1000;
@@ -79,19 +79,17 @@ impl Reader {
         let end = self.end_of_journal()?;
         let from = from.max(end.saturating_sub(most as u64));
         // Only lines with the number in one of the ways in which records write it are parsed.
-        let query = "SELECT id, time_us, body FROM journal WHERE id >= ?1 AND
+        let query = "SELECT id, time_us, kind, body, sum FROM journal WHERE id >= ?1 AND
             (instr(body, ?2) > 0 OR instr(body, ?3) > 0 OR (kind IN ('planned', 'progressed') AND instr(body, ?4) > 0))
             ORDER BY id LIMIT 100000";
         let error = |error| self.error(error);
         let mut query = self.database.prepare_cached(query).map_err(error)?;
         let patterns = [format!("\"job\":{job},"), format!("\"job\":{job}}}"), format!("[{job},")];
-        let rows = query.query_map(params![from as i64, patterns[0], patterns[1], patterns[2]], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
-        });
+        let mut rows =
+            query.query(params![from as i64, patterns[0], patterns[1], patterns[2]]).map_err(error)?;
         let mut found = Vec::new();
-        for row in rows.map_err(error)? {
-            let (line, time_us, body) = row.map_err(error)?;
-            found.push(parsed(&self.path, line, time_us, &body)?);
+        while let Some(row) = rows.next().map_err(error)? {
+            found.push(line_of(&self.path, row)?);
         }
         let is_all =
             self.database.query_row("SELECT min(id) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
@@ -107,22 +105,12 @@ fn lines_before(
     most: usize,
 ) -> Result<Vec<(u64, Time, Record)>, StoreError> {
     let wrong = |error| StoreError::Database { path: path.to_owned(), error };
-    let mut query = database
-        .prepare_cached("SELECT id, time_us, body FROM journal WHERE id < ?1 ORDER BY id DESC LIMIT ?2")
-        .map_err(wrong)?;
-    let rows = query.query_map(params![before.min(i64::MAX as u64) as i64, most as i64], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
-    });
+    let query = "SELECT id, time_us, kind, body, sum FROM journal WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    let mut query = database.prepare_cached(query).map_err(wrong)?;
+    let mut rows = query.query(params![before.min(i64::MAX as u64) as i64, most as i64]).map_err(wrong)?;
     let mut found = Vec::new();
-    for row in rows.map_err(wrong)? {
-        let (line, time_us, body) = row.map_err(wrong)?;
-        found.push(parsed(path, line, time_us, &body)?);
+    while let Some(row) = rows.next().map_err(wrong)? {
+        found.push(line_of(path, row)?);
     }
     Ok(found)
-}
-
-fn parsed(path: &Path, line: i64, time_us: i64, body: &str) -> Result<(u64, Time, Record), StoreError> {
-    let wrong =
-        |error: serde_json::Error| StoreError::Line { path: path.to_owned(), line, why: error.to_string() };
-    Ok((line as u64, Time(time_us), serde_json::from_str(body).map_err(wrong)?))
 }

@@ -24,7 +24,7 @@ const MOST_NOISE: f64 = 2.0;
 const MOST_S: f64 = 3.2e8;
 
 /// What is expected under the policy in use.
-#[utoipa::path(get, path = "/api/v1/forecast", tag = "forecast", responses((status = 200, description = "What is expected.", body = ForecastShape)))]
+#[utoipa::path(get, path = "/api/v1/forecast", operation_id = "show_forecast", tag = "forecast", responses((status = 200, description = "What is expected.", body = ForecastShape)))]
 pub(crate) async fn present(State(shared): State<Arc<Shared>>, session: Session) -> Answer<Response> {
     let (reply, answers) = replies();
     let look = move |engine: &mut _, moment, person: &_| {
@@ -36,7 +36,7 @@ pub(crate) async fn present(State(shared): State<Arc<Shared>>, session: Session)
 }
 
 /// What is expected under another policy, with other errors of the estimates, or farther ahead.
-#[utoipa::path(post, path = "/api/v1/forecast", tag = "forecast", request_body = ForecastQuestion,
+#[utoipa::path(post, path = "/api/v1/forecast", operation_id = "ask_forecast", tag = "forecast", request_body = ForecastQuestion,
     responses((status = 200, description = "What is expected.", body = ForecastShape)))]
 pub(crate) async fn other(
     State(shared): State<Arc<Shared>>,

@@ -35,14 +35,14 @@ pub(crate) struct Jump {
 pub(crate) struct Nothing {}
 
 /// What decisions depend on besides events.
-#[utoipa::path(get, path = "/api/v1/rules", tag = "head", responses((status = 200, description = "The rules.", body = Object)))]
+#[utoipa::path(get, path = "/api/v1/rules", operation_id = "show_rules", tag = "head", responses((status = 200, description = "The rules.", body = Object)))]
 pub(crate) async fn rules(State(shared): State<Arc<Shared>>, session: Session) -> Answer<Response> {
     let rules = texts(shared.asking.ask(&session, FromUser::Rules).await?);
     Ok(([(header::CONTENT_TYPE, "application/json")], rules).into_response())
 }
 
 /// Skips time in which nothing happens; for heads that were started with --fast-forward.
-#[utoipa::path(post, path = "/api/v1/head/fast-forward", tag = "head", request_body = Jump,
+#[utoipa::path(post, path = "/api/v1/head/fast-forward", operation_id = "fast_forward", tag = "head", request_body = Jump,
     responses((status = 200, description = "How things stand then.", body = Status)))]
 pub(crate) async fn fast_forward(
     State(shared): State<Arc<Shared>>,
@@ -58,7 +58,7 @@ pub(crate) async fn fast_forward(
 }
 
 /// Ends the head; what runs goes on for its lease.
-#[utoipa::path(post, path = "/api/v1/head/shutdown", tag = "head", request_body = Nothing, responses((status = 204, description = "It ends.")))]
+#[utoipa::path(post, path = "/api/v1/head/shutdown", operation_id = "shut_down", tag = "head", request_body = Nothing, responses((status = 204, description = "It ends.")))]
 pub(crate) async fn shutdown(
     State(shared): State<Arc<Shared>>,
     session: Session,
@@ -69,7 +69,7 @@ pub(crate) async fn shutdown(
 }
 
 /// Stops what runs, after a checkpoint, and ends the head.
-#[utoipa::path(post, path = "/api/v1/head/stop-all", tag = "head", request_body = Nothing, responses((status = 204, description = "It ends.")))]
+#[utoipa::path(post, path = "/api/v1/head/stop-all", operation_id = "stop_all", tag = "head", request_body = Nothing, responses((status = 204, description = "It ends.")))]
 pub(crate) async fn stop_all(
     State(shared): State<Arc<Shared>>,
     session: Session,

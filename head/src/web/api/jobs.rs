@@ -10,7 +10,7 @@ use rota_core::time::Span;
 use rota_transport::access::RequestKind;
 use rota_transport::message::{
     Container, Dependency, FromUser, JobChange, JobConditions, JobRequest, JobSelection, JobStart, Launcher,
-    LogLimits, Needs, OnHeadLost, Processes, Pull, ToUser,
+    LogLimits, Mount, Needs, OnHeadLost, Processes, Pull, ToUser,
 };
 use rota_transport::value::{Iterations, Wait};
 use rusqlite::types::Value;
@@ -26,8 +26,8 @@ use crate::web::Shared;
 use crate::web::error::{Answer, ApiError, json};
 use crate::web::sessions::Session;
 use crate::web::shapes::{
-    ChangeShape, ChangeWord, Changed, Explanation, Job, JobPage, JobSpec, Output, Page, SelectionShape,
-    Submission, Submitted,
+    ChangeShape, ChangeWord, Changed, Explanation, Job, JobPage, JobSpec, MountShape, Output, Page, PullWord,
+    SelectionShape, Submission, Submitted,
 };
 
 /// States of jobs that have not ended, ...
@@ -68,7 +68,7 @@ pub(crate) struct ListQuery {
 }
 
 /// Jobs, a page at a time.
-#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", params(ListQuery),
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "list_jobs", tag = "jobs", params(ListQuery),
     responses((status = 200, description = "Jobs.", body = Page<Job>)))]
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
@@ -195,7 +195,7 @@ async fn past_jobs(
     });
     let (sort, is_descending, most) = (range.order.key, range.order.is_descending, range.most);
     let wanted = PastQuery { one_of, text: query.text, key, is_descending, after, most };
-    let found = tokio::task::spawn_blocking(move || {
+    let found = shared.asking.read(move || {
         let (jobs, n_all) = reader.past_jobs(&wanted)?;
         let line = |job: &crate::store::history::EndedJob| {
             let line = line_of_ended(&nodes, job);
@@ -216,11 +216,11 @@ async fn past_jobs(
         };
         Ok::<_, crate::store::StoreError>((jobs.iter().map(line).collect(), n_all))
     });
-    Ok(found.await.map_err(|_| ApiError::unavailable("the history cannot be read"))??)
+    Ok(found.await??)
 }
 
 /// A job and everything that is known of it.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = u32, Path, description = "Its number.")),
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", operation_id = "show_job", tag = "jobs", params(("id" = u32, Path, description = "Its number.")),
     responses((status = 200, description = "The job.", body = JobPage)))]
 pub(crate) async fn page(
     State(shared): State<Arc<Shared>>,
@@ -232,7 +232,7 @@ pub(crate) async fn page(
 }
 
 /// Why a job waits and what would let it run, or how it ended.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}/explain", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/explain", operation_id = "explain_job", tag = "jobs",
     params(("id" = u32, Path, description = "Its number.")),
     responses((status = 200, description = "Why.", body = Explanation)))]
 pub(crate) async fn explain(
@@ -261,7 +261,7 @@ pub(crate) struct OutputQuery {
 const MOST_PIECES: usize = 64;
 
 /// A piece of a job's output.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}/output", tag = "jobs", params(("id" = u32, Path, description = "Its number."), OutputQuery),
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/output", operation_id = "read_output", tag = "jobs", params(("id" = u32, Path, description = "Its number."), OutputQuery),
     responses((status = 200, description = "A piece, at most 64 KiB.", body = Output)))]
 pub(crate) async fn output(
     State(shared): State<Arc<Shared>>,
@@ -297,7 +297,7 @@ async fn read_output(shared: &Shared, session: &Session, job: JobId, offset: u64
 }
 
 /// Submits jobs, all or none.
-#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs", request_body = Submission,
+#[utoipa::path(post, path = "/api/v1/jobs", operation_id = "submit_jobs", tag = "jobs", request_body = Submission,
     responses((status = 201, description = "They are in the journal.", body = Submitted)))]
 pub(crate) async fn submit(
     State(shared): State<Arc<Shared>>,
@@ -339,9 +339,13 @@ fn request(spec: JobSpec) -> Answer<JobRequest> {
         (false, None) => Launcher::Process,
         (false, Some(image)) => Launcher::Container(Container {
             image: text("image", image)?,
-            pull: Pull::Missing,
-            mounts: Vec::new(),
-            network: text("network", "")?,
+            pull: match spec.pull.unwrap_or(PullWord::Missing) {
+                PullWord::Missing => Pull::Missing,
+                PullWord::Always => Pull::Always,
+                PullWord::Never => Pull::Never,
+            },
+            mounts: spec.mounts.into_iter().map(mount).collect::<Answer<_>>()?,
+            network: text("network", spec.network.unwrap_or_default())?,
             gpu_flag: text("GPU flag", "")?,
         }),
     };
@@ -387,8 +391,12 @@ fn request(spec: JobSpec) -> Answer<JobRequest> {
     })
 }
 
+fn mount(MountShape { source, target, is_read_only }: MountShape) -> Answer<Mount> {
+    Ok(Mount { source: text("mounts", source)?, target: text("mounts", target)?, is_read_only })
+}
+
 /// Changes what is to become of jobs, of all of them or of none.
-#[utoipa::path(post, path = "/api/v1/jobs/change", tag = "jobs", request_body = ChangeShape,
+#[utoipa::path(post, path = "/api/v1/jobs/change", operation_id = "change_jobs", tag = "jobs", request_body = ChangeShape,
     responses((status = 200, description = "Done.", body = Changed)))]
 pub(crate) async fn change(
     State(shared): State<Arc<Shared>>,

@@ -161,3 +161,58 @@ async fn page(axum::extract::State(shared): axum::extract::State<Arc<Shared>>, u
 fn good(value: &impl serde::Serialize) -> Response {
     json(StatusCode::OK, value)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rota_transport::access::RequestKind;
+
+    use super::*;
+
+    /// The operation that does what a request of the command line does; signing in needs the certificate itself.
+    fn operation(kind: RequestKind) -> Option<&'static str> {
+        Some(match kind {
+            RequestKind::Status => "show_status",
+            RequestKind::Submit => "submit_jobs",
+            RequestKind::Cancel
+            | RequestKind::CancelSome
+            | RequestKind::Hold
+            | RequestKind::Release
+            | RequestKind::Requeue
+            | RequestKind::Priority => "change_jobs",
+            RequestKind::Jobs => "list_jobs",
+            RequestKind::Nodes => "list_nodes",
+            RequestKind::Logs => "read_output",
+            RequestKind::Drain | RequestKind::ServiceNode => "service_node",
+            RequestKind::Events => "list_events",
+            RequestKind::SetPolicy | RequestKind::SetPolicyText => "set_policy",
+            RequestKind::ReloadPolicy => "reload_policy",
+            RequestKind::Explain => "explain_job",
+            RequestKind::WhatIf | RequestKind::WhatIfText => "ask_what_if",
+            RequestKind::Journal => "read_journal",
+            RequestKind::Shutdown => "shut_down",
+            RequestKind::Rules => "show_rules",
+            RequestKind::FastForward => "fast_forward",
+            RequestKind::StopAll => "stop_all",
+            RequestKind::History => "list_history",
+            RequestKind::GiveUp => "give_up_node",
+            RequestKind::Forecast => "show_forecast",
+            RequestKind::SignIn => return None,
+        })
+    }
+
+    #[test]
+    fn whatever_the_command_line_asks_for_is_an_operation_with_a_name_of_its_own() {
+        let document = described().1;
+        let items = document.paths.paths.values();
+        let operations = items.flat_map(|item| [&item.get, &item.post, &item.put, &item.delete, &item.patch]);
+        let all: Vec<&str> =
+            operations.flatten().filter_map(|operation| operation.operation_id.as_deref()).collect();
+        let names: BTreeSet<&str> = all.iter().copied().collect();
+        assert_eq!(names.len(), all.len(), "{all:?}");
+        for name in RequestKind::ALL.iter().filter_map(|kind| operation(*kind)) {
+            assert!(names.contains(name), "{name}");
+        }
+    }
+}

@@ -35,7 +35,7 @@ pub(crate) struct NodeQuery {
 }
 
 /// Nodes, by name.
-#[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", params(NodeQuery),
+#[utoipa::path(get, path = "/api/v1/nodes", operation_id = "list_nodes", tag = "nodes", params(NodeQuery),
     responses((status = 200, description = "Nodes.", body = Page<Node>)))]
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
@@ -62,7 +62,7 @@ pub(crate) async fn list(
 }
 
 /// A node and everything that is known of it.
-#[utoipa::path(get, path = "/api/v1/nodes/{name}", tag = "nodes", params(("name" = String, Path, description = "Its name.")),
+#[utoipa::path(get, path = "/api/v1/nodes/{name}", operation_id = "show_node", tag = "nodes", params(("name" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The node.", body = NodePage)))]
 pub(crate) async fn page(
     State(shared): State<Arc<Shared>>,
@@ -79,7 +79,7 @@ pub(crate) async fn page(
 }
 
 /// Takes a node out of service, or back into it.
-#[utoipa::path(post, path = "/api/v1/nodes/{name}/service", tag = "nodes", request_body = ServiceShape,
+#[utoipa::path(post, path = "/api/v1/nodes/{name}/service", operation_id = "service_node", tag = "nodes", request_body = ServiceShape,
     params(("name" = String, Path, description = "Its name.")),
     responses((status = 200, description = "Done.", body = NodeChanged)))]
 pub(crate) async fn service(
@@ -100,7 +100,7 @@ pub(crate) async fn service(
 }
 
 /// Gives up a node that cannot be reached: its jobs are started elsewhere, whatever may still run there.
-#[utoipa::path(post, path = "/api/v1/nodes/{name}/give-up", tag = "nodes", request_body = GiveUpShape,
+#[utoipa::path(post, path = "/api/v1/nodes/{name}/give-up", operation_id = "give_up_node", tag = "nodes", request_body = GiveUpShape,
     params(("name" = String, Path, description = "Its name.")),
     responses((status = 200, description = "Done.", body = NodeChanged)))]
 pub(crate) async fn give_up(

@@ -28,11 +28,11 @@ use crate::web::shapes::{
 };
 
 /// The policy that decides.
-#[utoipa::path(get, path = "/api/v1/policy", tag = "policy", responses((status = 200, description = "The policy.", body = PolicyPage)))]
+#[utoipa::path(get, path = "/api/v1/policy", operation_id = "show_policy", tag = "policy", responses((status = 200, description = "The policy.", body = PolicyPage)))]
 pub(crate) async fn page(State(shared): State<Arc<Shared>>, session: Session) -> Answer<Response> {
     let (mut page, scripts) = shared.asking.look(&session, RequestKind::Status, in_use).await?;
     let name = page.name.clone();
-    page.parts = blocking(move || parts(&name, &scripts)).await?.unwrap_or_default();
+    page.parts = shared.asking.read(move || parts(&name, &scripts)).await?.unwrap_or_default();
     Ok(good(&page))
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct OfQuery {
 }
 
 /// The texts of a policy that is not in use.
-#[utoipa::path(get, path = "/api/v1/policy/of", tag = "policy", params(OfQuery),
+#[utoipa::path(get, path = "/api/v1/policy/of", operation_id = "show_other_policy", tag = "policy", params(OfQuery),
     responses((status = 200, description = "The policy.", body = PolicyPage)))]
 pub(crate) async fn of(
     State(shared): State<Arc<Shared>>,
@@ -61,7 +61,7 @@ pub(crate) async fn of(
     let look = move |engine: &mut _, _, _: &_| sights::scripts_for(engine, &wanted);
     let scripts = shared.asking.look(&session, RequestKind::WhatIf, look).await?;
     let name = policy.clone();
-    let parts = blocking(move || parts(&name, &scripts)).await?.map_err(ApiError::refused)?;
+    let parts = shared.asking.read(move || parts(&name, &scripts)).await?.map_err(ApiError::refused)?;
     let (set, none) = (Vec::new(), String::new());
     Ok(good(&PolicyPage { name: policy, set, refused: none.clone(), trouble: none, parts }))
 }
@@ -77,12 +77,8 @@ fn parts(policy: &str, scripts: &Scripts) -> Result<Vec<PartShape>, String> {
     Ok(texts.sources.into_iter().map(part).collect())
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::unavailable("it cannot be read"))
-}
-
 /// The scripts that are built in.
-#[utoipa::path(get, path = "/api/v1/policy/shipped", tag = "policy", responses((status = 200, description = "Scripts.", body = ShippedScripts)))]
+#[utoipa::path(get, path = "/api/v1/policy/shipped", operation_id = "list_shipped_scripts", tag = "policy", responses((status = 200, description = "Scripts.", body = ShippedScripts)))]
 pub(crate) async fn shipped(_session: Session) -> Answer<Response> {
     let script = |script: &shipped::Shipped| ShippedShape {
         name: script.name.to_owned(),
@@ -93,7 +89,7 @@ pub(crate) async fn shipped(_session: Session) -> Answer<Response> {
 }
 
 /// What another policy would do now.
-#[utoipa::path(post, path = "/api/v1/policy/what-if", tag = "policy", request_body = PolicyChoice,
+#[utoipa::path(post, path = "/api/v1/policy/what-if", operation_id = "ask_what_if", tag = "policy", request_body = PolicyChoice,
     responses((status = 200, description = "What would change.", body = WouldShape)))]
 pub(crate) async fn what_if(
     State(shared): State<Arc<Shared>>,
@@ -124,7 +120,7 @@ pub(crate) async fn what_if(
 }
 
 /// Chooses another policy, from the next round on.
-#[utoipa::path(post, path = "/api/v1/policy/set", tag = "policy", request_body = PolicyChoice,
+#[utoipa::path(post, path = "/api/v1/policy/set", operation_id = "set_policy", tag = "policy", request_body = PolicyChoice,
     responses((status = 200, description = "It decides from the next round on.", body = TextBody)))]
 pub(crate) async fn set(
     State(shared): State<Arc<Shared>>,
@@ -137,7 +133,7 @@ pub(crate) async fn set(
 }
 
 /// Reads the policy's scripts again.
-#[utoipa::path(post, path = "/api/v1/policy/reload", tag = "policy", request_body = Nothing,
+#[utoipa::path(post, path = "/api/v1/policy/reload", operation_id = "reload_policy", tag = "policy", request_body = Nothing,
     responses((status = 200, description = "It decides from the next round on.", body = TextBody)))]
 pub(crate) async fn reload(
     State(shared): State<Arc<Shared>>,

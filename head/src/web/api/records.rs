@@ -78,7 +78,7 @@ enum GoesOn {
 }
 
 /// Events, ascending.
-#[utoipa::path(get, path = "/api/v1/events", tag = "records", params(EventQuery),
+#[utoipa::path(get, path = "/api/v1/events", operation_id = "list_events", tag = "records", params(EventQuery),
     responses((status = 200, description = "What happened.", body = Page<Event>)))]
 pub(crate) async fn events(
     State(shared): State<Arc<Shared>>,
@@ -95,7 +95,7 @@ pub(crate) async fn events(
         },
     };
     let source = source(&shared, &session).await?;
-    let page = blocking(move || match on {
+    let page = shared.asking.read(move || match on {
         GoesOn::From(from) => source.forward(&query, from, most),
         GoesOn::Before(before) => source.backward(&query, before, most),
     });
@@ -107,17 +107,13 @@ pub(super) async fn events_of_node(shared: &Shared, session: &Session, node: u32
     let source = source(shared, session).await?;
     let name = source.nodes.get(node as usize).cloned().unwrap_or_default();
     let query = EventQuery { node: Some(name), ..EventQuery::default() };
-    Ok(blocking(move || source.backward(&query, u64::MAX, 100)).await??.items)
+    Ok(shared.asking.read(move || source.backward(&query, u64::MAX, 100)).await??.items)
 }
 
 async fn source(shared: &Shared, session: &Session) -> Answer<Events> {
     let look = |engine: &mut _, _, person: &_| sights::events_reader(engine, person);
     let (reader, own, nodes) = shared.asking.look(session, RequestKind::Events, look).await?;
     Ok(Events { reader, own, nodes })
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Answer<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::unavailable("it cannot be read"))
 }
 
 impl Events {
@@ -220,7 +216,7 @@ impl Events {
 }
 
 /// What became of a job: its launches, its progress, what happened to it.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}/history", tag = "jobs", params(("id" = u32, Path, description = "Its number.")),
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/history", operation_id = "show_job_history", tag = "jobs", params(("id" = u32, Path, description = "Its number.")),
     responses((status = 200, description = "What became of it.", body = JobHistory)))]
 pub(crate) async fn job_history(
     State(shared): State<Arc<Shared>>,
@@ -230,7 +226,7 @@ pub(crate) async fn job_history(
     let look = move |engine: &mut _, moment, person: &_| sights::job(engine, moment, person, id);
     let page = shared.asking.look(&session, RequestKind::Jobs, look).await?;
     let source = source(&shared, &session).await?;
-    let history = blocking(move || {
+    let history = shared.asking.read(move || {
         let from = source.reader.line_at(Time::from_secs_f64(page.job.submitted_s))?.unwrap_or(0);
         let (lines, is_complete) = source.reader.lines_of_job(id, from.saturating_sub(1), MOST_LINES)?;
         Ok::<_, StoreError>(told(&source, id, &lines, is_complete))
@@ -415,7 +411,7 @@ async fn history_source(shared: &Shared, session: &Session) -> Answer<History> {
 }
 
 /// Jobs that have ended, with times of the calendar.
-#[utoipa::path(get, path = "/api/v1/history", tag = "records", params(HistoryQuery),
+#[utoipa::path(get, path = "/api/v1/history", operation_id = "list_history", tag = "records", params(HistoryQuery),
     responses((status = 200, description = "Jobs that have ended.", body = Page<PastJob>)))]
 pub(crate) async fn history(
     State(shared): State<Arc<Shared>>,
@@ -426,7 +422,7 @@ pub(crate) async fn history(
     let after: Option<u32> = place(query.cursor.as_deref())?;
     let source = history_source(&shared, &session).await?;
     let filter = source.filter(&query, after, most + 1)?;
-    let page = blocking(move || {
+    let page = shared.asking.read(move || {
         let mut jobs = source.reader.history(&filter)?;
         let is_more = jobs.len() > most;
         jobs.truncate(most);
@@ -458,7 +454,7 @@ pub(crate) async fn history(
 }
 
 /// GPU-hours of jobs that have ended.
-#[utoipa::path(get, path = "/api/v1/history/usage", tag = "records", params(HistoryQuery),
+#[utoipa::path(get, path = "/api/v1/history/usage", operation_id = "count_gpu_hours", tag = "records", params(HistoryQuery),
     responses((status = 200, description = "GPU-hours.", body = Usage)))]
 pub(crate) async fn usage(
     State(shared): State<Arc<Shared>>,
@@ -473,7 +469,7 @@ pub(crate) async fn usage(
     }
     let source = history_source(&shared, &session).await?;
     source.filter(&query, None, 1)?;
-    let counted = blocking(move || {
+    let counted = shared.asking.read(move || {
         let mut rows: BTreeMap<Vec<String>, (u64, u64, f64)> = BTreeMap::new();
         let (mut after, mut n_counted) = (None, 0);
         while n_counted < MOST_COUNTED {
@@ -509,7 +505,7 @@ fn day(unix_s: f64) -> String {
 }
 
 /// The whole journal, as lines of JSON.
-#[utoipa::path(get, path = "/api/v1/journal", tag = "records",
+#[utoipa::path(get, path = "/api/v1/journal", operation_id = "read_journal", tag = "records",
     responses((status = 200, description = "Lines of JSON: time in microseconds, then the record.", body = String, content_type = "application/x-ndjson")))]
 pub(crate) async fn journal(State(shared): State<Arc<Shared>>, session: Session) -> Answer<Response> {
     let mut answers = shared.asking.begin(&session, FromUser::Journal, 16).await?;

@@ -41,7 +41,7 @@ pub(crate) async fn login(State(shared): State<Arc<Shared>>, Asked(link): Asked<
 }
 
 /// Who is signed in, and what they may do.
-#[utoipa::path(get, path = "/api/v1/me", tag = "session", responses((status = 200, description = "Who is signed in.", body = Me)))]
+#[utoipa::path(get, path = "/api/v1/me", operation_id = "who_am_i", tag = "session", responses((status = 200, description = "Who is signed in.", body = Me)))]
 pub(crate) async fn me(State(shared): State<Arc<Shared>>, session: Session) -> Answer<Response> {
     let who = shared.asking.look_at_the_head(&session, |_, _, person| sights::who(person)).await?;
     Ok(good(&Me {
@@ -55,7 +55,7 @@ pub(crate) async fn me(State(shared): State<Arc<Shared>>, session: Session) -> A
 }
 
 /// Signs out.
-#[utoipa::path(post, path = "/api/v1/logout", tag = "session", responses((status = 204, description = "Signed out.")))]
+#[utoipa::path(post, path = "/api/v1/logout", operation_id = "sign_out", tag = "session", responses((status = 204, description = "Signed out.")))]
 pub(crate) async fn logout(
     State(shared): State<Arc<Shared>>,
     _session: Session,

@@ -229,6 +229,12 @@ pub(crate) struct JobSpec {
     pub(crate) command: Vec<String>,
     /// A container's image.
     pub(crate) image: Option<String>,
+    /// When the image is fetched; only if it is missing, if this is left out.
+    pub(crate) pull: Option<PullWord>,
+    /// Folders of the node that the container sees.
+    pub(crate) mounts: Vec<MountShape>,
+    /// The container's network; its runtime's own choice if it is left out.
+    pub(crate) network: Option<String>,
     /// Variables that it is given.
     pub(crate) env: BTreeMap<String, String>,
     /// Where it runs.
@@ -253,6 +259,28 @@ pub(crate) struct JobSpec {
     pub(crate) after: Vec<u32>,
     /// Jobs that must have finished before it begins.
     pub(crate) after_ok: Vec<u32>,
+}
+
+/// When a container's image is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PullWord {
+    Missing,
+    Always,
+    Never,
+}
+
+/// A folder of the node that a container sees.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MountShape {
+    /// On the node.
+    pub(crate) source: String,
+    /// In the container.
+    pub(crate) target: String,
+    /// Whether it can only be read there.
+    #[serde(default)]
+    pub(crate) is_read_only: bool,
 }
 
 /// The jobs that were submitted.
