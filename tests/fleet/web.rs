@@ -190,7 +190,8 @@ fn a_program_follows_a_job_from_its_submission_to_its_end() {
     assert!(page.cluster.rota(&["jobs"]).contains("in "), "the same in the list of the command line");
     page.until("the first is done", || page.see(&token, "/api/v1/jobs/0")["state"] == "finished");
     let history = page.see(&token, "/api/v1/jobs/0/history");
-    assert_eq!(history["attempts"][0]["end"], "finished", "{history}");
+    let last = history["attempts"].as_array().and_then(|attempts| attempts.last());
+    assert_eq!(last.map(|last| &last["end"]), Some(&json!("finished")), "{history}");
     assert!(history["events"].as_array().is_some_and(|events| events.len() >= 2), "{history}");
     let changed =
         page.post(&token, "/api/v1/jobs/change", &json!({"jobs": {"ids": [1, 2]}, "change": "cancel"}));
@@ -480,7 +481,8 @@ fn answers_are_as_the_document_describes_them_and_odd_requests_are_refused() {
             page.until("there is room again", || page.get(&token, "/api/v1/me").status == 200);
         }
     }
-    assert!(n_asked > 200 && page.get(&token, "/api/v1/status").status == 200, "{n_asked}");
+    assert!(n_asked > 200, "{n_asked}");
+    page.until("it answers as before", || page.get(&token, "/api/v1/status").status == 200);
 }
 
 /// Where an answer differs from its schema, if it does: a field that is missing, not described, or of another kind.

@@ -17,6 +17,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
+use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, SecurityRequirement};
 use utoipa::{OpenApi as _, ToSchema as _};
@@ -50,7 +51,7 @@ struct Document;
 /// Everything that can be asked.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let (router, document) = described();
-    let document: Arc<[u8]> = serde_json::to_vec(&document).unwrap_or_default().into();
+    let document: Arc<[u8]> = written(&document).into();
     let document = move || {
         let document = Arc::clone(&document);
         async move { ([(header::CONTENT_TYPE, "application/json")], document.to_vec()) }
@@ -104,6 +105,36 @@ fn described() -> (Router<Arc<Shared>>, OpenApi) {
     describe_errors(&mut document);
     describe_doors(&mut document);
     (router, document)
+}
+
+/// The document as JSON. Lists of a fixed length are described by the kind of their items, which generators of clients
+/// understand, and not place by place.
+fn written(document: &OpenApi) -> Vec<u8> {
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    without_places(&mut document);
+    serde_json::to_vec(&document).unwrap_or_default()
+}
+
+fn without_places(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_places),
+        Value::Object(fields) => {
+            if let Some(Value::Array(places)) = fields.remove("prefixItems") {
+                let n_places = places.len();
+                let mut kinds: Vec<Value> = places;
+                kinds.dedup();
+                let items = match kinds.len() {
+                    1 => kinds.remove(0),
+                    _ => json!({ "anyOf": kinds }),
+                };
+                fields.insert("items".into(), items);
+                fields.insert("minItems".into(), n_places.into());
+                fields.insert("maxItems".into(), n_places.into());
+            }
+            fields.values_mut().for_each(without_places);
+        }
+        _ => {}
+    }
 }
 
 /// Every request can be refused in the same ways.

@@ -262,7 +262,7 @@ pub(crate) struct JobSpec {
 }
 
 /// When a container's image is fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PullWord {
     Missing,
@@ -271,7 +271,7 @@ pub(crate) enum PullWord {
 }
 
 /// A folder of the node that a container sees.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MountShape {
     /// On the node.
