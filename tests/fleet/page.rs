@@ -108,7 +108,10 @@ fn an_edited_policy_is_tried_on_the_present_state_and_then_decides() {
             .eval("document.getElementById('policy-editor').shadowRoot.querySelector('.cm-content').focus()");
         browser.ask("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": "a", "code": "KeyA", "windowsVirtualKeyCode": 65, "modifiers": 2, "commands": ["selectAll"] }));
         // Over a selection Chromium would insert markup of its own.
-        browser.ask("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8 }));
+        browser.ask(
+            "Input.dispatchKeyEvent",
+            json!({ "type": "keyDown", "key": "Backspace", "code": "Backspace", "windowsVirtualKeyCode": 8 }),
+        );
         browser.insert(&original.replace("jobs.service", to));
     };
     edit(&mut browser, "jobs.servise");

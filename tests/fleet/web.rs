@@ -161,8 +161,8 @@ fn a_program_follows_a_job_from_its_submission_to_its_end() {
     let page = Page::start(2, 4, &[]);
     let token = page.token("ada");
     let job = json!({"name": "<script>alert(1)</script>", "model": "res50", "gpus": 2, "work": 400, "emulate": true});
-    let submission = json!({"jobs": [job, {"gpus": 8, "time_s": 600, "emulate": true, "name": "wide"},
-        {"gpus": 8, "time_s": 60, "emulate": true, "name": "last"}], "key": 7});
+    let submission = json!({"jobs": [job, {"gpus": 8, "time_s": 360000, "emulate": true, "name": "wide"},
+        {"gpus": 8, "time_s": 360000, "emulate": true, "name": "last"}], "key": 7});
     let submitted = page.post(&token, "/api/v1/jobs", &submission);
     assert_eq!((submitted.status, submitted.json()), (201, json!({"ids": [0, 1, 2]})));
     assert_eq!(page.post(&token, "/api/v1/jobs", &submission).json(), json!({"ids": [0, 1, 2]}), "not twice");
@@ -222,6 +222,7 @@ fn a_program_follows_a_job_from_its_submission_to_its_end() {
     assert_eq!(ended["items"][0]["id"], 1, "{ended}");
     let events = page.see(&token, "/api/v1/events?kind=job-cancelled");
     assert_eq!(events["items"].as_array().map(Vec::len), Some(2), "{events}");
+    assert_eq!(events["items"][0]["user"], "ada", "{events}");
     let usage = page.see(&token, "/api/v1/history/usage?by=user,state");
     assert!(
         usage["rows"]

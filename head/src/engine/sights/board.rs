@@ -284,6 +284,7 @@ pub(crate) fn event(line: u64, at: Time, record: &Record, node_name: impl Fn(Nod
         text: record.to_text(),
         job: record.job().map(|job| job.0),
         node: record.node().map(node_name),
+        user: Some(record.user().to_owned()).filter(|user| !user.is_empty()),
     }
 }
 

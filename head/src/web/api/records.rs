@@ -210,6 +210,7 @@ impl Events {
             text: event.text,
             job: event.job.map(|job| job.0),
             node: None,
+            user: Some(event.user).filter(|user| !user.is_empty()),
         });
         Ok(found.collect())
     }

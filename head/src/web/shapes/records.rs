@@ -20,6 +20,9 @@ pub(crate) struct Event {
     /// The node that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
+    /// The person who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
 }
 
 /// What became of a job so far.
