@@ -122,7 +122,7 @@ impl Hub {
                     },
                     _ = look.tick() => {
                         n_looks = n_looks.wrapping_add(1);
-                        locked(&ours).look(n_looks % COMMENT_EVERY == 0);
+                        locked(&ours).look(n_looks.is_multiple_of(COMMENT_EVERY));
                     }
                 }
             }

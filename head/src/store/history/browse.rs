@@ -13,6 +13,9 @@ use crate::store::{StoreError, line_of};
 /// Lines that are looked at in one go.
 const LINES_AT_ONCE: usize = 1000;
 
+/// A line of the journal: its number, when it was written, and what it says.
+type Line = (u64, Time, Record);
+
 impl Reader {
     /// Hands out lines of the journal from the one before `before` backward until `take` returns false, at most so many; returns
     /// the last line that was looked at.
@@ -75,7 +78,7 @@ impl Reader {
         job: JobId,
         from: u64,
         most: usize,
-    ) -> Result<(Vec<(u64, Time, Record)>, bool), StoreError> {
+    ) -> Result<(Vec<Line>, bool), StoreError> {
         let end = self.end_of_journal()?;
         let from = from.max(end.saturating_sub(most as u64));
         // Only lines with the number in one of the ways in which records write it are parsed.
@@ -103,7 +106,7 @@ fn lines_before(
     database: &Connection,
     before: u64,
     most: usize,
-) -> Result<Vec<(u64, Time, Record)>, StoreError> {
+) -> Result<Vec<Line>, StoreError> {
     let wrong = |error| StoreError::Database { path: path.to_owned(), error };
     let query = "SELECT id, time_us, kind, body, sum FROM journal WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
     let mut query = database.prepare_cached(query).map_err(wrong)?;
