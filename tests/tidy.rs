@@ -352,6 +352,8 @@ fn every_configuration_is_read_and_built_in() {
                 (FaultPlan::load(&path, &every).err(), is_in(&faults::BUILT_IN, &file))
             }
             Some("workloads") => (generate::load(&path).err(), is_in(&generate::BUILT_IN, &file)),
+            // Compared with the head's real figures in tests/fleet/web.rs.
+            Some("monitoring") => continue,
             _ => panic!("{file}: a folder of configs/ that is never read"),
         };
         assert!(error.is_none(), "{file}: {}", error.map(|e| e.to_string()).unwrap_or_default());

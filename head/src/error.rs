@@ -9,6 +9,7 @@ use crate::cluster_state::ImageError;
 use crate::decider::PolicyUseError;
 use crate::roles::RolesError;
 use crate::store::StoreError;
+use crate::web::WebError;
 
 /// A head that could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum HeadError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The page cannot be served.
+    #[error(transparent)]
+    Web(#[from] WebError),
     /// Profiles that cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),

@@ -13,7 +13,8 @@
 //! their profiles. Away from a live head, `replay` reads a journal and asks a policy again, `backup` copies a state while its head runs, `fsck` examines and repairs one, `scribe` writes a journal, `ledger` turns one into the
 //! ledger of a run, `recorded` into a trace, `changes` into what changes of
 //! allocations cost. Sessions and the wire are in `rota-transport`, a round's decision is
-//! `rota_core::round`, policies are scripts.
+//! `rota_core::round`, policies are scripts. `web` is the door for browsers and programs, `forecast` the present state simulated ahead,
+//! `meters` what the head measures about itself.
 
 mod ancestry;
 pub mod backup;
@@ -24,9 +25,11 @@ mod crowd;
 mod decider;
 mod engine;
 mod error;
+pub mod forecast;
 pub mod fsck;
 mod joining;
 pub mod ledger;
+mod meters;
 pub mod pace;
 mod record;
 pub mod recorded;
@@ -40,6 +43,7 @@ mod settings;
 mod state;
 mod store;
 mod upkeep;
+mod web;
 
 pub use cluster_state::{
     Applied, ClusterState, CurrentPolicy, Image, ImageError, JobLife, JobRecord, OnHold, Standing,
@@ -54,3 +58,4 @@ pub use settings::{HeadSettings, PersonLimits};
 pub use store::history::{EndedJob, EventFilter, HistoryFilter, OldEvent, Reader};
 pub use store::images::KeepJournal;
 pub use store::{Store, StoreError, UnreadableImage, read_journal};
+pub use web::{PageFile, WebError, WebSettings};

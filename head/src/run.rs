@@ -18,6 +18,7 @@ use crate::cluster_state::ClusterState;
 use crate::decider::{
     self, Answer, Ask, ChildSettings, DeciderLink, Desks, PolicyUseError, Program, Scripts,
 };
+use crate::engine::sights::Watch;
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
 use crate::joining::JoinDesk;
@@ -30,6 +31,7 @@ use crate::state::{Past, State, StateSettings};
 use crate::store::history::EndedJob;
 use crate::store::{Store, StoreError, Write};
 use crate::upkeep::{self, Upkeep};
+use crate::web::Web;
 
 /// How many inputs may be queued for the engine.
 const MOST_INPUTS: usize = 16_384;
@@ -82,6 +84,11 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     let state_settings = StateSettings { epoch, terms: settings.terms, time_scale, copies_checkpoints };
     // Leases count from now: they were renewed while the journal was read.
     let state = State::new(state_settings, cluster, seen, clock.moment(), Past { ancestry, instances });
+    let web = settings.web.as_ref().map(|web| {
+        let _guard = runtime.enter();
+        Web::open(web)
+    });
+    let (web, watch) = web.transpose()?.map_or((None, Watch::default()), |(web, watch)| (Some(web), watch));
     let timer = RoundTimer::new(RoundSettings {
         round: settings.rules.round,
         wakes_early: !settings.rules.is_on_grid,
@@ -89,11 +96,16 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
         wait_for: settings.wait_for,
         min_run: settings.rules.min_run,
     });
-    let access = Access { roles, policies: settings.policies.clone(), limits: settings.limits };
+    let sessions = web.as_ref().map(Web::sessions);
+    let access = Access { roles, policies: settings.policies.clone(), limits: settings.limits, sessions };
     let desks = start_deciding(settings, inputs.clone())?;
     let link = DeciderLink::new(desks, first, trouble);
     let upkeep = start_upkeep(settings, &store, inputs.clone())?;
-    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access, upkeep);
+    let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access, upkeep)
+        .with_viewers(watch);
+    if let Some(web) = web {
+        runtime.spawn(web.serve(inputs.clone(), ready.subscribe()));
+    }
     let _ = ready.send(true);
     runtime.block_on(attend(door, engine, inputs, received));
     // Policies may still be deciding, and the journal be looked through. Children end when this process does and closes their

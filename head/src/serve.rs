@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use rota_core::time::Time;
 use rota_transport::identity::Role;
-use rota_transport::message::{FromUser, InstanceId, Lineage, PROTOCOL_VERSION, ToAgent, ToHead, WhichJobs};
+use rota_transport::message::{
+    FromUser, InstanceId, Lineage, PROTOCOL_VERSION, ToAgent, ToHead, ToUser, WhichJobs,
+};
 use rota_transport::quic::{Admitted, CERTIFICATES_REPLACED, Channel, ChannelError, Joiner, Listener, Peer};
 use rota_transport::session::{HeadOutput, HeadSession, SeenReports, Terms};
-use rota_transport::value::Name;
+use rota_transport::value::{LongText, Name};
 use tokio::sync::{mpsc, watch};
 
 use crate::ancestry::{Ancestry, Kinship};
 use crate::crowd::Crowd;
-use crate::engine::{Input, failed};
+use crate::engine::Input;
 use crate::joining::JoinDesk;
 use crate::roles::RolesFile;
 
@@ -318,6 +320,10 @@ async fn write(mut sender: rota_transport::quic::Sender, mut messages: mpsc::Rec
     peer.close("the head ended the conversation");
 }
 
+fn failed(why: &str) -> ToUser {
+    ToUser::Failed(LongText::cut(why))
+}
+
 async fn attend_user(
     peer: &Peer,
     mut channel: Channel,
@@ -340,7 +346,8 @@ async fn attend_user(
     );
     let (reply, mut answers) = mpsc::channel(if is_long { MOST_OF_STREAM } else { MOST_ANSWERS });
     let (user, role) = (peer.identity().name.clone(), peer.user_role());
-    let input = Input::User { user, role, request, reply };
+    let left = Some(peer.valid_for());
+    let input = Input::User { user, role, left, request, reply };
     if engine.send(input).await.is_err() {
         channel.sender.send(&failed("the head is ending")).await?;
     }
@@ -351,7 +358,7 @@ async fn attend_user(
             _ = peer.closed() => return Ok(()),
         };
         let Some(answer) = answer else { break };
-        channel.sender.send(&answer).await?;
+        channel.sender.send(&answer.into_message()).await?;
     }
     channel.sender.finish();
     Ok(())

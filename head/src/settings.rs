@@ -8,6 +8,7 @@ use rota_transport::session::Terms;
 
 use crate::rules::Rules;
 use crate::store::images::KeepJournal;
+use crate::web::WebSettings;
 
 /// What a person who does not operate the cluster may ask for at most, so that no one uses it up for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +60,6 @@ pub struct HeadSettings {
     pub copies_checkpoints: bool,
     /// How much of the journal is kept.
     pub keep: KeepJournal,
+    /// How the page is served, if it is.
+    pub web: Option<WebSettings>,
 }

@@ -395,19 +395,24 @@ fn read_lines(
     let mut rows = query.query(params![from as i64, most as i64]).map_err(wrong)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(wrong)? {
-        let (line, time) = (row.get::<_, i64>(0).map_err(wrong)?, Time(row.get(1).map_err(wrong)?));
-        let text =
-            |column| row.get_ref(column).and_then(|value| value.as_str().map_err(rusqlite::Error::from));
-        let (kind, body) = (text(2).map_err(wrong)?, text(3).map_err(wrong)?);
-        let bad = |why: String| StoreError::Line { path: path.to_owned(), line, why };
-        let sum = row.get(4).map_err(wrong)?;
-        if !sums::fits(sum, sums::of_line(line as u64, time, kind, body)) {
-            return Err(bad(sums::WRONG.to_owned()));
-        }
-        let record = serde_json::from_str(body).map_err(|error| bad(error.to_string()))?;
-        found.push((line as u64, time, record));
+        found.push(line_of(path, row)?);
     }
     Ok(found)
+}
+
+/// A line of the journal, from a row of its number, time, kind, body and checksum.
+fn line_of(path: &Path, row: &rusqlite::Row<'_>) -> Result<(u64, Time, Record), StoreError> {
+    let wrong = |error| StoreError::Database { path: path.to_owned(), error };
+    let (line, time) = (row.get::<_, i64>(0).map_err(wrong)?, Time(row.get(1).map_err(wrong)?));
+    let text = |column| row.get_ref(column).and_then(|value| value.as_str().map_err(rusqlite::Error::from));
+    let (kind, body) = (text(2).map_err(wrong)?, text(3).map_err(wrong)?);
+    let bad = |why: String| StoreError::Line { path: path.to_owned(), line, why };
+    let sum = row.get(4).map_err(wrong)?;
+    if !sums::fits(sum, sums::of_line(line as u64, time, kind, body)) {
+        return Err(bad(sums::WRONG.to_owned()));
+    }
+    let record = serde_json::from_str(body).map_err(|error| bad(error.to_string()))?;
+    Ok((line as u64, time, record))
 }
 
 fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> {

@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "up", "head", "pki", "join", "submit", "jobs", "logs", "cancel", "hold", "release", "requeue",
             "priority", "nodes", "drain", "give-up", "top", "events", "history", "whatif", "deploy",
-            "replay",
+            "replay", "web",
         ],
     ),
     ("Solver", &["solve"]),

@@ -1,5 +1,7 @@
 //! The page: what `npm run build` made of `web/`, built into the program. Users need no Node.
 
+use std::borrow::Cow;
+
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
@@ -8,11 +10,19 @@ static PAGE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/dist");
 
 /// A file of the page by its path; the palette comes from the report's.
 pub(crate) fn file(path: &str) -> Response {
+    match page(path) {
+        Some((kind, bytes)) => ([(header::CONTENT_TYPE, kind)], bytes.into_owned()).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
+    }
+}
+
+/// A file of the pages by its path: its content type and its bytes. The head serves the same files.
+pub fn page(path: &str) -> Option<(&'static str, Cow<'static, [u8]>)> {
     let name = path.trim_start_matches('/');
     let name = if name.is_empty() { "index.html" } else { name };
     if name == "colours.css" {
-        return ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], rota_lab::report::colour_variables())
-            .into_response();
+        let colours = rota_lab::report::colour_variables();
+        return Some(("text/css; charset=utf-8", Cow::Owned(colours.into_bytes())));
     }
     let kind = match name.rsplit('.').next() {
         Some("html") => "text/html; charset=utf-8",
@@ -20,10 +30,7 @@ pub(crate) fn file(path: &str) -> Response {
         Some("js") => "text/javascript; charset=utf-8",
         _ => "text/plain; charset=utf-8",
     };
-    match PAGE.get_file(name) {
-        Some(file) => ([(header::CONTENT_TYPE, kind)], file.contents()).into_response(),
-        None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
-    }
+    PAGE.get_file(name).map(|file| (kind, Cow::Borrowed(file.contents())))
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ mod timeline;
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+pub use assets::page;
 pub use bench::{Bench, Choices, Menus, Prepared, Upload};
 pub use refusal::Unresolved;
 use session::Session;

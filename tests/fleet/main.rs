@@ -2,6 +2,8 @@
 
 mod accounts;
 mod breaking;
+#[path = "../play/browser.rs"]
+mod browser;
 mod cluster;
 mod decider;
 mod deploy;
@@ -10,6 +12,7 @@ mod elastic;
 mod ends;
 mod faults;
 mod first_job;
+mod forecast;
 mod gpemu;
 mod greedy;
 mod identities;
@@ -19,14 +22,19 @@ mod memory;
 mod network;
 mod operate;
 mod oracle;
+mod page;
 mod patience;
 mod profile;
+mod programs;
+#[path = "../play/readable.rs"]
+mod readable;
 mod relay;
 mod restores;
 mod roles;
 mod strangers;
 mod study;
 mod upkeep;
+mod web;
 
 use cluster::Cluster;
 

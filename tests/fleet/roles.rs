@@ -9,7 +9,7 @@ use rota_transport::access::{self, RequestKind};
 use rota_transport::identity::{Credentials, UserRole};
 use rota_transport::message::{
     FromUser, HistoryFilter, JobChange, JobRequest, JobSelection, JobView, NodeService, PROTOCOL_VERSION,
-    ToUser, WhichJobs,
+    SignInBy, ToUser, WhichJobs,
 };
 use rota_transport::quic::Connector;
 use rota_transport::value::{Iterations, LongText, Name, Text};
@@ -120,6 +120,8 @@ fn about(kind: RequestKind, job: JobId) -> FromUser {
         },
         RequestKind::History => FromUser::History { filter: HistoryFilter::default() },
         RequestKind::GiveUp => FromUser::GiveUp { node: Name::new("nowhere").expect("a name") },
+        RequestKind::SignIn => FromUser::SignIn { by: SignInBy::Link },
+        RequestKind::Forecast => FromUser::Forecast { jobs: vec![job] },
     }
 }
 
@@ -138,7 +140,8 @@ fn shows(answers: &[ToUser], job: JobId) -> bool {
         ToUser::Log { .. } | ToUser::Text(_) | ToUser::End => true,
         ToUser::Changed(jobs) => jobs.contains(&job),
         ToUser::History(views) => views.iter().any(|view| view.id == job),
-        ToUser::Status(_) | ToUser::Submitted(_) | ToUser::Failed(_) => false,
+        ToUser::Forecast(starts) => starts.iter().any(|start| start.job == job),
+        ToUser::Status(_) | ToUser::Submitted(_) | ToUser::Failed(_) | ToUser::SignIn(_) => false,
     })
 }
 
@@ -166,6 +169,8 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
         "all jobs" => match kind {
             RequestKind::Cancel => assert!(result.is_ok(), "{what}"),
             RequestKind::History => assert!(!result.expect(&what).is_empty(), "{kind:?}"),
+            // Whether a job has a start within the horizon is the forecast's business.
+            RequestKind::Forecast => assert!(result.is_ok(), "{what}"),
             // The job is not on hold, or does not run; the request passed the table.
             RequestKind::Release | RequestKind::Requeue => {
                 assert!(result.expect_err(&what).contains("none of the jobs named"), "{what}");
@@ -184,6 +189,8 @@ fn try_cell(cluster: &Cluster, kind: RequestKind, user: &str, says: &str, of_oth
             RequestKind::FastForward => {
                 assert!(result.expect_err(&what).contains("does not skip time"), "{what}");
             }
+            // This head has no page; the request passed the table.
+            RequestKind::SignIn => assert!(result.expect_err(&what).contains("no web page"), "{what}"),
             // There is no node of this name; the request passed the table.
             RequestKind::Drain | RequestKind::ServiceNode | RequestKind::GiveUp => {
                 assert!(result.expect_err(&what).contains("no such node"), "{what}");

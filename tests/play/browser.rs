@@ -38,6 +38,14 @@ impl Browser {
                 "--remote-debugging-pipe",
                 "--hide-scrollbars",
             ])
+            // It asks nobody but the page's server.
+            .args([
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ])
             .arg(format!("--user-data-dir={}", home.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

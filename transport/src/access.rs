@@ -113,6 +113,10 @@ kinds! {
     History: FromUser::History { .. },
     /// A node that cannot be reached, given up.
     GiveUp: FromUser::GiveUp { .. },
+    /// A way into the page.
+    SignIn: FromUser::SignIn { .. },
+    /// When jobs will start.
+    Forecast: FromUser::Forecast { .. },
 }
 
 impl RequestKind {
@@ -160,6 +164,8 @@ impl RequestKind {
             RequestKind::GiveUp => {
                 (Operate, Reach::Whole, "give up a node that cannot be reached", "rota give-up")
             }
+            RequestKind::SignIn => (Submit, Reach::Whole, "sign in to the web page", "rota web login"),
+            RequestKind::Forecast => (Submit, JOBS, "ask when jobs will start", "rota jobs"),
         };
         Rule { least, reach, action, command }
     }
@@ -211,12 +217,12 @@ mod tests {
         let open: Vec<_> =
             RequestKind::ALL.iter().filter(|kind| kind.rule().least == UserRole::Submit).copied().collect();
         use RequestKind::{
-            Cancel, CancelSome, Events, Explain, History, Hold, Jobs, Logs, Nodes, Priority, Release,
-            Requeue, Status, Submit,
+            Cancel, CancelSome, Events, Explain, Forecast, History, Hold, Jobs, Logs, Nodes, Priority,
+            Release, Requeue, SignIn, Status, Submit,
         };
         let own = [
             Status, Submit, Cancel, Jobs, Nodes, Logs, Events, Explain, CancelSome, Hold, Release, Requeue,
-            Priority, History,
+            Priority, History, SignIn, Forecast,
         ];
         assert_eq!(open, own);
     }

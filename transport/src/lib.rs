@@ -2,7 +2,7 @@
 //!
 //! `access` says who may ask the head for what, `message` has the messages, `value` the checked values in them, `frame` their form on a stream, `session` the protocol
 //! between head and agent without sockets or clocks, `measure` how one run of a command is ordered and watched, `identity`
-//! the certificates, `quic` the wire itself, `logging` the log of a head or an agent, `private` folders that
+//! the certificates, `quic` the wire itself, `https` TLS for the head's page, `logging` the log of a head or an agent, `private` folders that
 //! only their owner may read. Nothing a peer sends can make this
 //! crate panic: no `unwrap`, no indexing, no assertion on a value that came from outside.
 
@@ -13,6 +13,7 @@
 
 pub mod access;
 pub mod frame;
+pub mod https;
 pub mod identity;
 pub mod logging;
 pub mod measure;

@@ -14,7 +14,8 @@ use rota_scripts::{ScriptPolicy, Source};
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
 use super::loaded::compile;
-use super::wire::{FromChild, SourceText, ToChild, read, write};
+use super::wire::{Effort, FromChild, SourceText, ToChild, read, write};
+use crate::forecast::{ForecastSettings, Seen, look_ahead};
 
 /// Scripts and solvers recurse deeply.
 const STACK_BYTES: usize = 64 << 20;
@@ -55,7 +56,8 @@ pub(super) fn serve(
     })?;
     let output = Arc::new(Mutex::new(output));
     let policy = thread::Builder::new().name("policy".into()).stack_size(STACK_BYTES).spawn(move || {
-        let mut serving = Serving { script: None, received: Received::default(), output };
+        let solves = Arc::default();
+        let mut serving = Serving { script: None, received: Received::default(), output, solves };
         while let Ok(request) = received.recv() {
             if serving.answer(request).is_err() {
                 break;
@@ -71,6 +73,7 @@ struct Serving<W> {
     script: Option<ScriptPolicy>,
     received: Received,
     output: Arc<Mutex<W>>,
+    solves: Arc<Mutex<Solves>>,
 }
 
 impl<W: Write + Send + 'static> Serving<W> {
@@ -81,9 +84,12 @@ impl<W: Write + Send + 'static> Serving<W> {
             }
             ToChild::Remember { memory } => FromChild::Done(self.remember(&memory)),
             ToChild::Decide { snapshot } => {
-                let mut took = Duration::ZERO;
-                let result = self.decide(*snapshot, &mut took);
-                FromChild::Decided(result, took)
+                let mut effort = Effort::default();
+                let result = self.decide(*snapshot, &mut effort);
+                FromChild::Decided(result, effort)
+            }
+            ToChild::LookAhead { snapshot, memory, settings, budget } => {
+                FromChild::Ahead(self.look_ahead(*snapshot, &memory, &settings, budget))
             }
         };
         say(&self.output, &answer)
@@ -100,7 +106,9 @@ impl<W: Write + Send + 'static> Serving<W> {
         let compiled = safely(|| compile(policy, set, &sources, Some(alarm)))?;
         let mut script = compiled.map_err(|error| error.to_string())?;
         let output = Arc::clone(&self.output);
+        let solves = Arc::clone(&self.solves);
         script.announce_solves(move |at| {
+            solves.lock().unwrap_or_else(PoisonError::into_inner).note(at.is_empty());
             // If the head is gone, so is this process in a moment.
             let _ = say(&output, &FromChild::At(at.to_owned()));
         });
@@ -113,13 +121,67 @@ impl<W: Write + Send + 'static> Serving<W> {
         safely(|| script.restore_memory(memory))?.map_err(|error| error.to_string())
     }
 
-    fn decide(&mut self, difference: Difference, took: &mut Duration) -> Result<(Plan, String), String> {
+    fn decide(&mut self, difference: Difference, effort: &mut Effort) -> Result<(Plan, String), String> {
         let snapshot = self.received.apply(difference).map_err(|error| error.to_string())?;
         let script = self.script.as_mut().ok_or("there is no policy")?;
         let began = Instant::now();
+        *self.solves.lock().unwrap_or_else(PoisonError::into_inner) = Solves::default();
         let plan = safely(|| script.decide(&snapshot));
-        *took = began.elapsed();
+        let solves = self.solves.lock().unwrap_or_else(PoisonError::into_inner);
+        *effort = Effort {
+            took: began.elapsed(),
+            operations: script.operations(),
+            n_solves: solves.n,
+            solving: solves.took,
+        };
         Ok((plan?.map_err(|error| error.to_string())?, script.memory()))
+    }
+
+    /// Runs with the errors of several seeds, each from the same memory. One that would take too long ends early, and those after it
+    /// look no further.
+    fn look_ahead(
+        &mut self,
+        difference: Difference,
+        memory: &str,
+        settings: &ForecastSettings,
+        budget: Duration,
+    ) -> Result<Vec<Seen>, String> {
+        let snapshot = self.received.apply(difference).map_err(|error| error.to_string())?;
+        let script = self.script.as_mut().ok_or("there is no policy")?;
+        let (began, n_seeds) = (Instant::now(), settings.n_seeds.max(1));
+        let (mut rules, mut runs) = (settings.rules, Vec::new());
+        for seed in 0..n_seeds {
+            script.restore_memory(memory).map_err(|error| error.to_string())?;
+            let until = budget * (seed + 1) / n_seeds;
+            let is_over = || began.elapsed() > until;
+            let run =
+                safely(|| look_ahead(&snapshot, script, &rules, settings.errors, u64::from(seed), is_over))?;
+            let run = run.map_err(|error| error.to_string())?;
+            if began.elapsed() > until {
+                rules.horizon = rules.horizon.min(run.until - snapshot.now);
+            }
+            runs.push(run);
+        }
+        Ok(runs)
+    }
+}
+
+/// How often solvers were called in a decision, and how long they took.
+#[derive(Default)]
+struct Solves {
+    n: u64,
+    took: Duration,
+    since: Option<Instant>,
+}
+
+impl Solves {
+    fn note(&mut self, is_answered: bool) {
+        if is_answered {
+            self.took += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        } else {
+            self.n += 1;
+            self.since = Some(Instant::now());
+        }
     }
 }
 

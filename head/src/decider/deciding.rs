@@ -9,6 +9,7 @@ use rota_scripts::Source;
 
 use super::loaded::{DecideError, PolicyChosen, PolicyUseError};
 use super::process::{Asked, Child, ChildError, ChildSettings};
+use super::wire::Effort;
 use super::{Answer, Tell};
 
 /// The snapshot of the last round, for dry runs of changed files.
@@ -50,10 +51,10 @@ pub(super) fn run(settings: ChildSettings, tasks: &mpsc::Receiver<Task>, last: &
             Task::Decide { round, snapshot } => {
                 *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot.clone());
                 match &mut policy {
-                    Some(policy) => tell(Answer::Decided { round, result: policy.decide(round, &snapshot) }),
+                    Some(policy) => tell(policy.answer(round, &snapshot)),
                     // The policy to start with is still being tried.
                     None if !is_first_tried => early = Some((round, snapshot)),
-                    None => tell(Answer::Decided { round, result: Err(DecideError::NoPolicy) }),
+                    None => tell(without_policy(round)),
                 }
             }
             Task::Forget { round } => policy.iter_mut().for_each(|policy| policy.forget(round)),
@@ -67,15 +68,18 @@ pub(super) fn run(settings: ChildSettings, tasks: &mpsc::Receiver<Task>, last: &
                 });
                 tell(Answer::Chosen { ticket, result });
                 if let Some((round, snapshot)) = early.take() {
-                    let result = match &mut policy {
-                        Some(policy) => policy.decide(round, &snapshot),
-                        None => Err(DecideError::NoPolicy),
-                    };
-                    tell(Answer::Decided { round, result });
+                    tell(match &mut policy {
+                        Some(policy) => policy.answer(round, &snapshot),
+                        None => without_policy(round),
+                    });
                 }
             }
         }
     }
+}
+
+fn without_policy(round: u64) -> Answer {
+    Answer::Decided { round, result: Err(DecideError::NoPolicy), effort: Effort::default() }
 }
 
 /// The policy in use.
@@ -91,6 +95,8 @@ struct InUse {
     memory: String,
     /// The last round, and the memory before it.
     before: Option<(u64, String)>,
+    /// What the last decision took.
+    effort: Effort,
 }
 
 impl InUse {
@@ -99,7 +105,21 @@ impl InUse {
         let (known, before) = last.map_or_else(Default::default, |last| (last.memory, last.before));
         let before = if memory.is_none() { before } else { None };
         let memory = memory.unwrap_or(known);
-        InUse { settings, chosen, sources, child: Some(child), child_remembers: false, memory, before }
+        InUse {
+            settings,
+            chosen,
+            sources,
+            child: Some(child),
+            child_remembers: false,
+            memory,
+            before,
+            effort: Effort::default(),
+        }
+    }
+
+    fn answer(&mut self, round: u64, snapshot: &Snapshot) -> Answer {
+        let result = self.decide(round, snapshot);
+        Answer::Decided { round, result, effort: std::mem::take(&mut self.effort) }
     }
 
     /// Decides a round and returns the memory after it. A decision that fails does not change the memory.
@@ -141,7 +161,8 @@ impl InUse {
         let mut asked = Asked::new(&mut child, limit);
         let decided = round::decide(snapshot, &mut asked);
         let Asked { memory, failure, .. } = asked;
-        let (n_jobs, took) = (snapshot.jobs.len(), child.took);
+        self.effort = child.effort;
+        let (n_jobs, took) = (snapshot.jobs.len(), child.effort.took);
         tracing::debug!("{n_jobs} jobs: decided in {:?}, the policy took {took:?}", began.elapsed());
         if let Some(failure) = failure {
             return Err(failure.into());

@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 
 use rota_core::snapshot::Snapshot;
-use rota_transport::message::ToUser;
 use rota_transport::value::Name;
-use tokio::sync::mpsc;
 
 use super::{Ask, Desks};
+use crate::engine::Reply;
 
 /// A user who waits for the decider's answer.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) user: Name,
-    pub(crate) reply: mpsc::Sender<ToUser>,
+    pub(crate) reply: Reply,
 }
 
 /// The engine's connection to the decider.
@@ -58,6 +57,11 @@ impl DeciderLink {
         self.last_ticket += 1;
         self.tickets.insert(self.last_ticket, waiting);
         self.send(make(self.last_ticket));
+    }
+
+    /// Asks for a forecast of the head's own.
+    pub(crate) fn foresee(&mut self, ask: Ask) {
+        self.send(ask);
     }
 
     /// The user who holds a ticket.

@@ -30,14 +30,18 @@ pub(crate) use loaded::{LoadedPolicy, PolicyChosen, load_script};
 pub use process::ChildError;
 pub(crate) use process::{ChildSettings, Program};
 pub(crate) use scripts::{Scripts, is_file_name};
+pub(crate) use wire::Effort;
 
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use rota_core::round::Decision;
 use rota_core::snapshot::Snapshot;
 use rota_transport::value::Name;
+
+use crate::forecast::{Forecast, ForecastSettings};
 
 /// Takes answers, in any thread but the engine's.
 pub(crate) type Tell = Arc<dyn Fn(Answer) + Send + Sync>;
@@ -70,17 +74,37 @@ pub(crate) enum Ask {
         scripts: Scripts,
         snapshot: Snapshot,
     },
+    /// Look ahead under a policy.
+    Foresee {
+        ticket: u64,
+        user: Name,
+        policy: String,
+        set: Vec<(String, String)>,
+        scripts: Scripts,
+        from: ForecastFrom,
+    },
+}
+
+/// Where a forecast begins.
+#[derive(Debug)]
+pub(crate) struct ForecastFrom {
+    pub(crate) snapshot: Snapshot,
+    /// The policy's memory.
+    pub(crate) memory: String,
+    pub(crate) settings: ForecastSettings,
 }
 
 /// An answer.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A decision, and the policy's memory after it.
-    Decided { round: u64, result: Result<(Decision, String), DecideError> },
+    Decided { round: u64, result: Result<(Decision, String), DecideError>, effort: Effort },
     /// Whether the policy was changed. Without a ticket, the cause was a changed file.
     Chosen { ticket: Option<u64>, result: Result<PolicyChosen, PolicyUseError> },
     /// Say what another policy would do.
     WhatIf { ticket: u64, result: Result<Decision, PolicyUseError> },
+    /// What was foreseen, and how long that took.
+    Foreseen { ticket: u64, result: Result<Box<Forecast>, PolicyUseError>, took: Duration },
 }
 
 /// Where requests go.
@@ -129,7 +153,14 @@ impl Desks {
             }
             Ask::WhatIf { ticket, user, policy, set, scripts, snapshot } => {
                 let wanted = trials::Wanted { policy, set, scripts };
-                self.what_ifs.ask(what_ifs::WhatIf { ticket, user, wanted, snapshot });
+                let question = what_ifs::Question::Decide(snapshot);
+                self.what_ifs.ask(what_ifs::WhatIf { ticket, user, wanted, question });
+                true
+            }
+            Ask::Foresee { ticket, user, policy, set, scripts, from } => {
+                let wanted = trials::Wanted { policy, set, scripts };
+                let question = what_ifs::Question::Foresee(Box::new(from));
+                self.what_ifs.ask(what_ifs::WhatIf { ticket, user, wanted, question });
                 true
             }
         }

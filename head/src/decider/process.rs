@@ -13,7 +13,8 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::snapshot::Snapshot;
 use rota_scripts::Source;
 
-use super::wire::{FromChild, SourceText, ToChild, frame, read};
+use super::wire::{Effort, FromChild, SourceText, ToChild, frame, read};
+use crate::forecast::{ForecastSettings, Seen};
 
 /// A script is stopped by its own alarm after this part of the limit, so that there is time to find the line it was at.
 const ALARM_PER_MILLE: u32 = 700;
@@ -77,8 +78,8 @@ pub(super) struct Child {
     answers: mpsc::Receiver<FromChild>,
     last_words: Arc<Mutex<String>>,
     sent: Sent,
-    /// How long the policy itself took for the last decision.
-    pub(super) took: Duration,
+    /// What the last decision took.
+    pub(super) effort: Effort,
 }
 
 impl Child {
@@ -143,7 +144,7 @@ impl Child {
             }
         })?;
         let (last_words, sent) = (Arc::default(), Sent::default());
-        Ok(Child { process: None, requests, answers, last_words, sent, took: Duration::ZERO })
+        Ok(Child { process: None, requests, answers, last_words, sent, effort: Effort::default() })
     }
 
     /// Has it compile a policy.
@@ -183,10 +184,27 @@ impl Child {
     ) -> Result<Result<(Plan, String), String>, ChildError> {
         let snapshot = Box::new(self.sent.difference(snapshot));
         match self.ask(&ToChild::Decide { snapshot }, limit)? {
-            FromChild::Decided(result, took) => {
-                self.took = took;
+            FromChild::Decided(result, effort) => {
+                self.effort = effort;
                 Ok(result)
             }
+            _ => Err(ChildError::Answer),
+        }
+    }
+
+    /// Has it look ahead from a snapshot.
+    pub(super) fn look_ahead(
+        &mut self,
+        snapshot: &Snapshot,
+        memory: String,
+        settings: ForecastSettings,
+        limit: Duration,
+    ) -> Result<Result<Vec<Seen>, String>, ChildError> {
+        let snapshot = Box::new(self.sent.difference(snapshot));
+        // A run that is cut short is better than none.
+        let budget = limit / 2;
+        match self.ask(&ToChild::LookAhead { snapshot, memory, settings, budget }, limit)? {
+            FromChild::Ahead(result) => Ok(result),
             _ => Err(ChildError::Answer),
         }
     }

@@ -1,9 +1,10 @@
-//! What other policies would do: each question in a child of its own, a few at a time, behind everything else on the machine, and
+//! What other policies would do, now or in the time ahead: each question in a child of its own, a few at a time, behind everything else on the machine, and
 //! in turn for each person. Rounds have their own child, so no question delays one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rota_core::round::{self, Decision};
 use rota_core::snapshot::Snapshot;
@@ -12,19 +13,40 @@ use rota_transport::value::Name;
 use super::loaded::{DecideError, PolicyUseError};
 use super::process::{Asked, Child, ChildSettings};
 use super::trials::Wanted;
-use super::{Answer, Tell};
+use super::{Answer, ForecastFrom, Tell};
+use crate::forecast::Forecast;
 
 /// Children at a time.
 const MOST_AT_ONCE: usize = 2;
 /// Questions of one person that wait.
 const MOST_WAITING: usize = 8;
+/// How long a forecast may take before its child is killed; runs are cut short before that.
+const FORECAST_LIMIT: Duration = Duration::from_secs(20);
 
 /// A question.
 pub(super) struct WhatIf {
     pub(super) ticket: u64,
     pub(super) user: Name,
     pub(super) wanted: Wanted,
-    pub(super) snapshot: Snapshot,
+    pub(super) question: Question,
+}
+
+/// What is asked of a policy.
+pub(super) enum Question {
+    /// What it would decide.
+    Decide(Snapshot),
+    /// What would become of the jobs.
+    Foresee(Box<ForecastFrom>),
+}
+
+impl Question {
+    /// The answer when there is none.
+    fn failed(&self, ticket: u64, error: PolicyUseError) -> Answer {
+        match self {
+            Question::Decide(_) => Answer::WhatIf { ticket, result: Err(error) },
+            Question::Foresee(_) => Answer::Foreseen { ticket, result: Err(error), took: Duration::ZERO },
+        }
+    }
 }
 
 /// The questions that wait and those that are looked into.
@@ -67,12 +89,13 @@ impl WhatIfs {
 
     /// Takes a question; it is answered later.
     pub(super) fn ask(&self, question: WhatIf) {
-        let ticket = question.ticket;
         let mut queue = self.queue();
         let mine = queue.waiting.entry(question.user.clone()).or_default();
         if mine.len() >= MOST_WAITING {
             drop(queue);
-            return self.refuse(ticket);
+            let refused =
+                question.question.failed(question.ticket, PolicyUseError::TooManyQuestions(MOST_WAITING));
+            return self.refuse(refused);
         }
         mine.push_back(question);
         drop(queue);
@@ -80,11 +103,10 @@ impl WhatIfs {
     }
 
     /// In a thread of its own, because whoever asks may be the one who takes answers.
-    fn refuse(&self, ticket: u64) {
+    fn refuse(&self, refused: Answer) {
         let tell = Arc::clone(&self.tell);
-        let result = Err(PolicyUseError::TooManyQuestions(MOST_WAITING));
         // Without a thread there is no answer; the person's own time limit then ends the wait.
-        let _ = thread::Builder::new().spawn(move || tell(Answer::WhatIf { ticket, result }));
+        let _ = thread::Builder::new().spawn(move || tell(refused));
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -95,13 +117,15 @@ impl WhatIfs {
     fn go_on(&self) {
         loop {
             let Some(question) = self.queue().next() else { return };
-            let (this, name, ticket) = (self.clone(), question.user.clone(), question.ticket);
+            let (this, name) = (self.clone(), question.user.clone());
+            let refused =
+                question.question.failed(question.ticket, PolicyUseError::TooManyQuestions(MOST_WAITING));
             let thread = thread::Builder::new().name("what-if".into());
             let spawned = thread.spawn({
                 let (this, name) = (this.clone(), name.clone());
                 move || {
-                    let result = this.decide(&question);
-                    (this.tell)(Answer::WhatIf { ticket, result });
+                    let answer = this.answer(question);
+                    (this.tell)(answer);
                     this.queue().busy.retain(|busy| *busy != name);
                     this.go_on();
                 }
@@ -109,20 +133,48 @@ impl WhatIfs {
             if let Err(error) = spawned {
                 tracing::error!("a thread cannot be started: {error}");
                 this.queue().busy.retain(|busy| *busy != name);
-                this.refuse(ticket);
+                this.refuse(refused);
             }
         }
     }
 
-    fn decide(&self, question: &WhatIf) -> Result<Decision, PolicyUseError> {
-        let Wanted { policy, set, scripts } = &question.wanted;
+    fn answer(&self, what_if: WhatIf) -> Answer {
+        let WhatIf { ticket, wanted, question, .. } = what_if;
+        match question {
+            Question::Decide(snapshot) => Answer::WhatIf { ticket, result: self.decide(&wanted, &snapshot) },
+            Question::Foresee(from) => {
+                let began = Instant::now();
+                let result = self.foresee(&wanted, *from).map(Box::new);
+                Answer::Foreseen { ticket, result, took: began.elapsed() }
+            }
+        }
+    }
+
+    /// A child with a policy.
+    fn child(&self, wanted: &Wanted) -> Result<Child, PolicyUseError> {
+        let Wanted { policy, set, scripts } = wanted;
         let limit = self.settings.limit;
         let failed = |error| PolicyUseError::Decide(DecideError::Child(error));
         let texts = scripts.texts(policy)?;
         let mut child = Child::start(&self.settings, true).map_err(failed)?;
         child.load(policy, set, &texts.sources, limit).map_err(failed)?.map_err(PolicyUseError::Script)?;
+        Ok(child)
+    }
+
+    fn foresee(&self, wanted: &Wanted, from: ForecastFrom) -> Result<Forecast, PolicyUseError> {
+        let ForecastFrom { snapshot, memory, settings } = from;
+        let mut child = self.child(wanted)?;
+        let seen = child.look_ahead(&snapshot, memory, settings.clone(), FORECAST_LIMIT);
+        let seen = seen.map_err(|error| PolicyUseError::Decide(DecideError::Child(error)))?;
+        Ok(Forecast::of(snapshot.now, &settings, &seen.map_err(PolicyUseError::Script)?))
+    }
+
+    fn decide(&self, wanted: &Wanted, snapshot: &Snapshot) -> Result<Decision, PolicyUseError> {
+        let limit = self.settings.limit;
+        let failed = |error| PolicyUseError::Decide(DecideError::Child(error));
+        let mut child = self.child(wanted)?;
         let mut asked = Asked::new(&mut child, limit);
-        let decided = round::decide(&question.snapshot, &mut asked);
+        let decided = round::decide(snapshot, &mut asked);
         match asked.failure {
             Some(failure) => Err(failed(failure)),
             None => Ok(decided.map_err(DecideError::Round)?),
@@ -138,7 +190,8 @@ mod tests {
         let wanted = Wanted { policy: "fifo".into(), set: Vec::new(), scripts: Default::default() };
         let size = rota_scripts::sample::Size { n_nodes: 1, n_old: 1, n_new: 1 };
         let user = Name::new(user).expect("a name");
-        WhatIf { ticket, user, wanted, snapshot: rota_scripts::sample::snapshot(size) }
+        let question = Question::Decide(rota_scripts::sample::snapshot(size));
+        WhatIf { ticket, user, wanted, question }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use rota_scripts::Source;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::forecast::{ForecastSettings, Seen};
+
 /// The longest message. A child whose memory is damaged must not make the head allocate what a stray length says.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -21,6 +23,8 @@ pub(super) enum ToChild {
     Remember { memory: String },
     /// Decide on a snapshot.
     Decide { snapshot: Box<Difference> },
+    /// Look ahead from a snapshot, with this memory at the beginning, for no longer than this.
+    LookAhead { snapshot: Box<Difference>, memory: String, settings: ForecastSettings, budget: Duration },
 }
 
 /// The text of a part of a policy.
@@ -38,8 +42,23 @@ pub(super) enum FromChild {
     Done(Result<(), String>),
     /// Where the script calls a solver; empty when the solver has answered. Not an answer.
     At(String),
-    /// The policy's plan as it is, and its memory after the decision; and how long the policy took.
-    Decided(Result<(Plan, String), String>, Duration),
+    /// The policy's plan as it is, and its memory after the decision; and what it took.
+    Decided(Result<(Plan, String), String>, Effort),
+    /// What was seen ahead, run by run.
+    Ahead(Result<Vec<Seen>, String>),
+}
+
+/// What a decision took.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Effort {
+    /// How long the policy took.
+    pub(crate) took: Duration,
+    /// Operations of its scripts, native work included.
+    pub(crate) operations: u64,
+    /// How often it called a solver.
+    pub(crate) n_solves: u64,
+    /// How long solvers took.
+    pub(crate) solving: Duration,
 }
 
 impl From<&Source> for SourceText {

@@ -1,6 +1,7 @@
 //! Whether a person may ask for something, and what of it is theirs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rota_core::ids::{Incarnation, JobId, NodeId};
 use rota_transport::access::RequestKind;
@@ -13,6 +14,7 @@ use crate::roles::{Person, Roles, RolesError};
 use crate::settings::PersonLimits;
 use crate::state::Moment;
 use crate::store::history::EndedJob;
+use crate::web::Sessions;
 
 /// What the head's operator says about people.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(crate) struct Access {
     pub(crate) policies: Option<PathBuf>,
     /// What one person may ask for at most.
     pub(crate) limits: PersonLimits,
+    /// Who is signed in to the page, if there is one.
+    pub(crate) sessions: Option<Arc<Sessions>>,
 }
 
 /// Whether a person's role is enough for a kind of request. Every request passes here before anything else of it is read.
@@ -52,6 +56,8 @@ pub(super) fn needs_no_disk(kind: RequestKind) -> bool {
             | RequestKind::Journal
             | RequestKind::Rules
             | RequestKind::History
+            | RequestKind::SignIn
+            | RequestKind::Forecast
             | RequestKind::Shutdown
     )
 }
@@ -124,6 +130,7 @@ impl Engine {
 
     /// The file of roles changed: it is used, or its error is told and the roles before stay in force.
     pub(super) fn roles_changed(&mut self, moment: Moment, found: Result<Roles, RolesError>) {
+        self.access.sessions.iter().for_each(|sessions| sessions.roles_changed());
         let text = match found {
             Ok(roles) => {
                 let text = format!("the file of roles was read again: it names {} people", roles.len());

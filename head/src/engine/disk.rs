@@ -5,6 +5,8 @@
 //! leaves. Agents keep their reports meanwhile. Leases are renewed all the time, because a head that lives and answers is no
 //! reason to stop a job.
 
+use std::time::Instant;
+
 use rota_core::time::Span;
 use rota_transport::message::{Task, ToAgent, ToHead};
 use rota_transport::value::Name;
@@ -12,7 +14,7 @@ use rota_transport::value::Name;
 use super::{Engine, Input, Refusal};
 use crate::record::Record;
 use crate::state::Moment;
-use crate::store::StoreError;
+use crate::store::{StoreError, Write};
 
 /// Time between two attempts to write what the disk refused.
 const WRITE_AGAIN_AFTER: Span = Span(500_000);
@@ -80,6 +82,7 @@ impl Engine {
 
     /// Writes what waits to be written, or, if nothing does, something of no meaning.
     fn write(&mut self) -> Result<(), StoreError> {
+        let began = Instant::now();
         let written = match self.state.outbox().writes() {
             [] => self.store.set_meta("proven_us", &self.clock.moment().now.0.to_string()),
             writes => self.store.commit(writes),
@@ -92,12 +95,20 @@ impl Engine {
             if self.state.outbox().drop_upkeep() {
                 self.upkeep.start_over(&self.store, self.clock.moment().now);
             }
+            self.meters.refused();
             self.disk_trouble = Some(error.to_string());
             self.next_write = self.clock.moment().real + WRITE_AGAIN_AFTER;
             return Err(error);
         }
         let writes = self.state.outbox().take_writes();
         self.state.written(&writes);
+        let n_records = writes.iter().filter(|write| matches!(write, Write::Record(..))).count();
+        if !writes.is_empty() {
+            self.meters.written(n_records, began.elapsed());
+        }
+        self.forecasts.note(&writes);
+        let cluster = self.state.cluster();
+        self.watch.note(&writes, self.store.position(), |node| cluster.node_name(node).to_owned());
         if self.disk_trouble.take().is_some() {
             tracing::info!("the journal can be written again");
         }

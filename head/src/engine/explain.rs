@@ -5,7 +5,6 @@ use rota_core::ids::JobId;
 use rota_core::resources::Host;
 use rota_core::snapshot::Snapshot;
 use rota_core::table::JobPhase;
-use rota_core::time::Time;
 
 use super::Engine;
 use super::refusal::Refusal;
@@ -52,7 +51,8 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         return Ok(format!("{name} is held until the head is ready: {here} of {wanted} agents are here"));
     }
     if cluster.scheduler().parked().row(id).is_some() {
-        return Ok(format!("{name} waits{reason}"));
+        let ahead = engine.forecasts.words(moment.now, id);
+        return Ok(format!("{name} waits{reason}{ahead}"));
     }
     let Some(row) = snapshot.jobs.row(id) else { return Ok(format!("{name} is unknown to the scheduler")) };
     if snapshot.jobs.phase(row) == JobPhase::Running {
@@ -96,21 +96,12 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         snapshot.n_gpus_up(),
         snapshot.jobs.len() - snapshot.jobs.n_running()
     ));
-    let quota = quota(&snapshot, row, needs);
-    if let Some(quota) = &quota {
-        text.push_str(quota);
+    if let Some(quota) = quota(&snapshot, row, needs) {
+        text.push_str(&quota);
     }
-    match free_at(&snapshot, needs, free) {
-        // Free GPUs are of no use to it.
-        Some(at) if quota.is_some() && at <= moment.now => {}
-        Some(at) if at > moment.now => text.push_str(&format!(
-            "; by the running jobs' estimates, {needs} GPUs will be free in {:.0} s",
-            (at - moment.now).as_secs_f64()
-        )),
-        Some(_) => text.push_str(&format!(
-            "; {needs} GPUs are free now: the next round decides, or {policy} keeps them for others or needs them on one node"
-        )),
-        None => text.push_str("; it cannot run before nodes come back"),
+    match needs > snapshot.n_gpus_up() {
+        true => text.push_str("; it cannot run before nodes come back"),
+        false => text.push_str(&engine.forecasts.words(moment.now, id)),
     }
     Ok(text)
 }
@@ -178,25 +169,4 @@ fn slow_for_want_of_cpus_or_memory(snapshot: &Snapshot, row: usize) -> String {
         has.mem_gb(),
         wanted.mem_gb()
     )
-}
-
-/// When `needs` GPUs will be free if every running job ends as estimated and no other job starts.
-fn free_at(snapshot: &Snapshot, needs: u32, mut free: u32) -> Option<Time> {
-    let mut ends: Vec<_> = (0..snapshot.jobs.len())
-        .filter(|row| snapshot.jobs.phase(*row) == JobPhase::Running)
-        .map(|row| {
-            let (spec, allocation) = (snapshot.jobs.spec(row), snapshot.jobs.allocation(row));
-            let left = (spec.estimated_work - snapshot.jobs.done(row)).max(0.0);
-            let left_s = left / spec.rate(allocation, &snapshot.cluster).max(f64::MIN_POSITIVE);
-            (snapshot.now + rota_core::time::Span::from_secs_f64(left_s), allocation.n_gpus())
-        })
-        .collect();
-    ends.sort_unstable();
-    if free >= needs {
-        return Some(snapshot.now);
-    }
-    ends.into_iter().find_map(|(at, gpus)| {
-        free += gpus;
-        (free >= needs).then_some(at)
-    })
 }

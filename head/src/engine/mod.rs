@@ -6,7 +6,7 @@
 //!
 //! `timer` says when rounds are due, `rounds` holds them, `replies` keeps answers until they leave; `access` says whether a
 //! person may ask, `users` answers requests, with the help of `submit`, `change`, `drain`, `policies`, `views`, `explain` and
-//! `fast_forward`; `streams` sends long answers.
+//! `fast_forward`; `streams` sends long answers. `looks` is how programs and the page see the state, `sights` what they see of it.
 
 mod access;
 mod change;
@@ -14,21 +14,24 @@ mod disk;
 mod drain;
 mod explain;
 mod fast_forward;
+pub(crate) mod forecasts;
 mod history;
+pub(crate) mod looks;
 #[cfg(test)]
 mod overtaken;
 mod policies;
-mod refusal;
+pub(crate) mod refusal;
 mod replies;
 mod rounds;
+pub(crate) mod sights;
 mod streams;
 mod submit;
 mod timer;
 mod users;
-mod views;
+pub(crate) mod views;
 
 pub(crate) use access::Access;
-pub(crate) use replies::failed;
+pub(crate) use replies::{Reply, Said};
 pub(crate) use timer::{RoundSettings, RoundTimer};
 
 use std::collections::BTreeMap;
@@ -43,14 +46,18 @@ use tokio::sync::mpsc;
 
 use crate::clock::Clock;
 use crate::decider::{Answer, DeciderLink};
+use crate::meters::Meters;
 use crate::record::Record;
 use crate::roles::{Roles, RolesError};
 use crate::rules::Rules;
 use crate::state::{Moment, State};
 use crate::store::Store;
 use crate::upkeep::{ChoreDone, Upkeep};
+use forecasts::Forecasts;
+use looks::Look;
 use refusal::Refusal;
 use replies::Replies;
+use sights::Watch;
 use streams::Streams;
 use submit::Submission;
 
@@ -83,8 +90,17 @@ pub(crate) enum Input {
         user: Name,
         /// What the certificate says.
         role: UserRole,
+        /// For how long the certificate is valid, if it was shown.
+        left: Option<Duration>,
         request: FromUser,
-        reply: mpsc::Sender<ToUser>,
+        reply: Reply,
+    },
+    /// Somebody wants to see something.
+    Look {
+        user: Name,
+        /// What the certificate says.
+        role: UserRole,
+        look: Look,
     },
     Decider(Answer),
     /// The journal's upkeep has something to write.
@@ -113,6 +129,10 @@ pub(crate) struct Engine {
     upkeep: Upkeep,
     streams: Streams,
     replies: Replies,
+    /// Viewers of the page, and what they were last told.
+    watch: Watch,
+    forecasts: Forecasts,
+    meters: Meters,
     links: BTreeMap<Name, Link>,
     /// Whether all agents that must be there before the first round have come.
     is_ready: bool,
@@ -160,6 +180,9 @@ impl Engine {
             upkeep,
             streams: Streams::default(),
             replies: Replies::default(),
+            watch: Watch::default(),
+            forecasts: Forecasts::default(),
+            meters: Meters::default(),
             links: BTreeMap::new(),
             is_ready: false,
             disk_trouble: None,
@@ -169,6 +192,11 @@ impl Engine {
             stops_until: None,
             is_over: false,
         }
+    }
+
+    /// The same, with a page whose viewers are told what changes.
+    pub(crate) fn with_viewers(self, watch: Watch) -> Self {
+        Engine { watch, ..self }
     }
 
     /// Runs until a user or a signal ends it.
@@ -193,7 +221,11 @@ impl Engine {
             if self.disk_trouble.is_none() {
                 self.state.launch_what_can(moment);
             }
+            self.forecast_for_viewers(moment);
             self.write_and_send();
+            if self.disk_trouble.is_none() {
+                self.tell_viewers(moment);
+            }
             self.timer.written(self.clock.moment().real);
             let is_empty = self.state.launches().is_empty();
             self.is_over |= self.stops_until.is_some_and(|until| is_empty || moment.real >= until);
@@ -212,7 +244,8 @@ impl Engine {
         let gap = self.timer.not_before().map(|real| real - moment.real);
         let round = round.map(|round| gap.map_or(round, |gap| round.max(gap)));
         let limit = self.state.cluster().next_limit().map(|(at, _)| self.clock.to_real(at - moment.now));
-        let soonest = [tick, round, limit].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
+        let viewers = self.watch.due().map(|real| real - moment.real);
+        let soonest = [tick, round, limit, viewers].into_iter().flatten().min().unwrap_or(Span::from_secs(1));
         Duration::from_micros(soonest.0.clamp(1_000, 1_000_000) as u64)
     }
 
@@ -236,9 +269,18 @@ impl Engine {
                     self.state.disconnected(&name);
                 }
             }
-            Input::User { user, role, request, reply } => {
+            Input::User { user, role, left, request, reply } => {
                 let person = self.access.roles.person(&user, role);
-                users::answer(self, moment, &person, request, reply);
+                match (request, left) {
+                    (FromUser::SignIn { by }, Some(left)) => {
+                        users::sign_in(self, &person, role, by, left, reply);
+                    }
+                    (request, _) => users::answer(self, moment, &person, request, reply),
+                }
+            }
+            Input::Look { user, role, look } => {
+                let person = self.access.roles.person(&user, role);
+                looks::show(self, moment, &person, look);
             }
             Input::Decider(answer) => self.take_answer(moment, answer),
             Input::Upkeep(done) => {
@@ -249,6 +291,7 @@ impl Engine {
                 for link in self.links.values() {
                     link.peer.close(why);
                 }
+                self.access.sessions.iter().for_each(|sessions| sessions.end_all());
             }
             Input::Noted(text) => {
                 self.state.record(moment, Record::Noted { text });
@@ -306,9 +349,9 @@ impl Engine {
             let answers = match answer {
                 Ok(chunk) => {
                     let (offset, bytes, is_end) = (chunk.offset, chunk.bytes, chunk.is_end);
-                    vec![ToUser::Log { offset, bytes, is_end }, ToUser::End]
+                    vec![ToUser::Log { offset, bytes, is_end }.into(), ToUser::End.into()]
                 }
-                Err(why) => vec![failed(why.as_str())],
+                Err(why) => vec![replies::failed(why.as_str())],
             };
             self.replies.fetched((name, order), answers);
         }

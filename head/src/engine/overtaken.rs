@@ -13,7 +13,7 @@ use rota_transport::session::Terms;
 use rota_transport::value::{Iterations, Name, TimeScale};
 use tokio::sync::mpsc;
 
-use super::{Access, Engine, Input, RoundSettings, RoundTimer};
+use super::{Access, Engine, Input, Reply, RoundSettings, RoundTimer, Said};
 use crate::clock::Clock;
 use crate::cluster_state::ClusterState;
 use crate::decider::{self, Answer, Ask, ChildSettings, DeciderLink, Program, Scripts, Waiting};
@@ -201,9 +201,9 @@ fn a_person_who_reads_the_journal_slowly_holds_nobody_up_and_gets_all_of_it() {
         head.record(Record::Noted { text: "something that fills a line of the journal ".repeat(10) });
     }
     head.engine.write_and_send();
-    let ask = |head: &mut Head, request: FromUser, reply: mpsc::Sender<ToUser>| {
+    let ask = |head: &mut Head, request: FromUser, reply: Reply| {
         let (user, role) = (Name::new("ada").expect("a name"), UserRole::Admin);
-        head.engine.take(Input::User { user, role, request, reply });
+        head.engine.take(Input::User { user, role, left: None, request, reply });
         head.engine.write_and_send();
     };
     let (slow, mut journal) = mpsc::channel(1);
@@ -211,13 +211,13 @@ fn a_person_who_reads_the_journal_slowly_holds_nobody_up_and_gets_all_of_it() {
     // Nobody takes it yet, and others are answered; what is written meanwhile is written.
     let (other, mut status) = mpsc::channel(9);
     ask(&mut head, FromUser::Status { protocol: PROTOCOL_VERSION }, other);
-    assert!(matches!(status.try_recv(), Ok(ToUser::Status(_))));
+    assert!(matches!(status.try_recv(), Ok(Said::Message(ToUser::Status(_)))));
     let n_lines = head.engine.store.position() as usize;
     let mut text = String::new();
     loop {
         match journal.blocking_recv() {
-            Some(ToUser::Text(piece)) => text.push_str(piece.as_str()),
-            Some(ToUser::End) => break,
+            Some(Said::Message(ToUser::Text(piece))) => text.push_str(piece.as_str()),
+            Some(Said::Message(ToUser::End)) => break,
             other => panic!("after {} bytes: {other:?}", text.len()),
         }
     }

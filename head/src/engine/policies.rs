@@ -5,7 +5,7 @@ use rota_transport::value::{LongText, Text};
 
 use super::Engine;
 use super::refusal::Refusal;
-use super::replies::{Reply, failed};
+use super::replies::Reply;
 use crate::decider::{Ask, Scripts, Waiting, is_file_name};
 use crate::roles::Person;
 use crate::state::Moment;
@@ -45,7 +45,7 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
     };
     let Wanted { policy, set, scripts } = match wanted {
         Ok(wanted) => wanted,
-        Err(refusal) => return engine.replies.push(waiting.reply, vec![failed(&refusal.to_string())]),
+        Err(refusal) => return engine.replies.refuse(waiting.reply, &refusal),
     };
     if is_trial {
         let user = person.name.clone();
@@ -67,7 +67,7 @@ pub(super) fn ask(engine: &mut Engine, moment: Moment, person: &Person, request:
 }
 
 /// A policy's name is made of words, never of paths; a text that is sent has the name of a file and is used.
-fn check(policy: &str, sent: &[(String, String)]) -> Result<(), Refusal> {
+pub(super) fn check(policy: &str, sent: &[(String, String)]) -> Result<(), Refusal> {
     let is_word = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c))
     };

@@ -8,6 +8,23 @@ use rota_transport::value::{Name, Text};
 
 use crate::store::StoreError;
 
+/// What kind of thing a refusal is, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RefusalKind {
+    /// The person may not.
+    Forbidden,
+    /// It is not there, or not theirs.
+    NotFound,
+    /// The thing is not in a state for that.
+    Conflict,
+    /// It cannot be done as it was asked for.
+    Refused,
+    /// Somebody asks more than is answered.
+    TooMany,
+    /// The head cannot do anything of the kind at present.
+    Unavailable,
+}
+
 /// A request that is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -83,6 +100,49 @@ pub(crate) enum Refusal {
     Journal(#[from] StoreError),
     #[error("the rules cannot be written as JSON: {0}")]
     Rules(#[from] serde_json::Error),
+    #[error("this head has no web page: start it with --web ADDRESS:PORT")]
+    NoWeb,
+}
+
+impl Refusal {
+    /// What kind of refusal it is.
+    pub(crate) fn kind(&self) -> RefusalKind {
+        match self {
+            Refusal::Role { .. }
+            | Refusal::Priority(_)
+            | Refusal::OthersJobs(_)
+            | Refusal::HeldByOperator(_)
+            | Refusal::Job { fault: JobFault::Tenant { .. } | JobFault::Priority(_), .. } => {
+                RefusalKind::Forbidden
+            }
+            Refusal::NoSuchJob(_) | Refusal::NotYourJob(_) | Refusal::NoSuchNode(_) | Refusal::NoWeb => {
+                RefusalKind::NotFound
+            }
+            Refusal::JobHasEnded(_)
+            | Refusal::JobHasNotStarted(_)
+            | Refusal::IsDrained(_)
+            | Refusal::IsNotDrained(_)
+            | Refusal::IsClosed(_)
+            | Refusal::IsConnected(_)
+            | Refusal::NothingSelected
+            | Refusal::NothingToChange(_)
+            | Refusal::NoFastForward => RefusalKind::Conflict,
+            Refusal::OutputOutOfReach { .. } | Refusal::Disk(_) | Refusal::Journal(_) => {
+                RefusalKind::Unavailable
+            }
+            Refusal::Protocol { .. }
+            | Refusal::PolicyPath
+            | Refusal::PolicyName
+            | Refusal::PolicyText
+            | Refusal::ReasonControlCharacter
+            | Refusal::NoSelection
+            | Refusal::Range(..)
+            | Refusal::NotAnEnd
+            | Refusal::NumberOfJobs(..)
+            | Refusal::Job { .. }
+            | Refusal::Rules(_) => RefusalKind::Refused,
+        }
+    }
 }
 
 /// What is wrong with a job that was submitted.

@@ -1,4 +1,6 @@
 //! Answers to users: those that leave with the next batch, and users who wait for a job's output.
+//!
+//! What people are told is a [`Said`]: a message of the wire, or something of which the wire has only the words.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +8,53 @@ use rota_transport::message::{OrderId, ToUser};
 use rota_transport::value::{LongText, Name};
 use tokio::sync::mpsc;
 
+use super::looks::Deliver;
+use super::refusal::{Refusal, RefusalKind};
 use super::streams::Stream;
+use super::views::JobWould;
+use crate::web::shapes::ForecastShape;
 
 /// Where a user's answers go.
-pub(crate) type Reply = mpsc::Sender<ToUser>;
+pub(crate) type Reply = mpsc::Sender<Said>;
+
+/// What a person is told.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// As it goes over the wire.
+    Message(ToUser),
+    /// A refusal with its reason.
+    Refused { kind: RefusalKind, why: LongText },
+    /// What another policy would change.
+    Would(Vec<JobWould>),
+    /// What may become of the jobs.
+    Forecast(Box<ForecastShape>),
+}
+
+impl From<ToUser> for Said {
+    fn from(message: ToUser) -> Self {
+        Said::Message(message)
+    }
+}
+
+impl Said {
+    /// The message of the wire.
+    pub(crate) fn into_message(self) -> ToUser {
+        match self {
+            Said::Message(message) => message,
+            Said::Refused { why, .. } => ToUser::Failed(why),
+            Said::Would(changes) => ToUser::Text(LongText::cut(&JobWould::text(&changes))),
+            // Only programs of the API ask for it; over the wire, starts are sent by themselves.
+            Said::Forecast(_) => ToUser::End,
+        }
+    }
+}
 
 /// Answers that have not been sent.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Replies {
     ready: Vec<Ready>,
+    /// What the page was shown.
+    looks: Vec<Deliver>,
     /// Long answers to be started, and for whom.
     streams: Vec<(Name, Reply, Stream)>,
     /// Users who wait for output, by the order that fetches it.
@@ -25,21 +65,33 @@ pub(crate) struct Replies {
 #[derive(Debug)]
 struct Ready {
     reply: Reply,
-    answers: Vec<ToUser>,
+    answers: Vec<Said>,
     /// Whether it tells of something that has to be on the disk first.
     needs_disk: bool,
 }
 
 impl Replies {
     /// An answer that tells of something that has to be on the disk first.
-    pub(crate) fn push(&mut self, reply: Reply, answers: Vec<ToUser>) {
-        let needs_disk = !matches!(answers.as_slice(), [ToUser::Failed(_)]);
+    pub(crate) fn push(&mut self, reply: Reply, answers: Vec<impl Into<Said>>) {
+        let answers: Vec<Said> = answers.into_iter().map(Into::into).collect();
+        let needs_disk = !matches!(answers.as_slice(), [Said::Refused { .. }]);
         self.ready.push(Ready { reply, answers, needs_disk });
     }
 
     /// An answer that holds whatever becomes of the disk.
-    pub(crate) fn push_free(&mut self, reply: Reply, answers: Vec<ToUser>) {
+    pub(crate) fn push_free(&mut self, reply: Reply, answers: Vec<impl Into<Said>>) {
+        let answers = answers.into_iter().map(Into::into).collect();
         self.ready.push(Ready { reply, answers, needs_disk: false });
+    }
+
+    /// A request that is not carried out.
+    pub(crate) fn refuse(&mut self, reply: Reply, refusal: &Refusal) {
+        self.push(reply, vec![refused(refusal)]);
+    }
+
+    /// Something to be shown when all it rests on is on the disk, or cannot be written.
+    pub(super) fn show(&mut self, look: Deliver) {
+        self.looks.push(look);
     }
 
     /// A long answer, which begins when everything before it is on the disk.
@@ -65,7 +117,7 @@ impl Replies {
     }
 
     /// An order for output was answered.
-    pub(crate) fn fetched(&mut self, order: (Name, OrderId), answers: Vec<ToUser>) {
+    pub(crate) fn fetched(&mut self, order: (Name, OrderId), answers: Vec<impl Into<Said>>) {
         if let Some((_, reply)) = self.readers.remove(&order) {
             self.push_free(reply, answers);
         }
@@ -74,6 +126,7 @@ impl Replies {
     /// Sends everything.
     pub(crate) fn send_all(&mut self) {
         std::mem::take(&mut self.ready).into_iter().for_each(Ready::send);
+        std::mem::take(&mut self.looks).into_iter().for_each(|deliver| deliver());
     }
 
     /// Sends everything while the disk refuses: who waits for it is told so.
@@ -83,10 +136,12 @@ impl Replies {
                 let text = format!(
                     "the head cannot write this to its journal yet: {why}. It takes effect when it can; look before you repeat it"
                 );
-                ready.answers = vec![failed(&text)];
+                ready.answers =
+                    vec![Said::Refused { kind: RefusalKind::Unavailable, why: LongText::cut(&text) }];
             }
             ready.send();
         }
+        std::mem::take(&mut self.looks).into_iter().for_each(|deliver| deliver());
     }
 }
 
@@ -99,7 +154,12 @@ impl Ready {
     }
 }
 
-/// A refusal with its reason.
-pub(crate) fn failed(why: &str) -> ToUser {
-    ToUser::Failed(LongText::cut(why))
+/// A request that came to nothing, and why.
+pub(crate) fn failed(why: &str) -> Said {
+    Said::Refused { kind: RefusalKind::Refused, why: LongText::cut(why) }
+}
+
+/// The same for a refusal.
+pub(crate) fn refused(refusal: &Refusal) -> Said {
+    Said::Refused { kind: refusal.kind(), why: LongText::cut(&refusal.to_string()) }
 }

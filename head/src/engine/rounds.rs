@@ -2,13 +2,16 @@
 
 use rota_core::plan::Wake;
 use rota_core::round::{self, Decision};
+use rota_core::time::Span;
 use rota_transport::message::ToUser;
 use rota_transport::value::LongText;
 
 use super::Engine;
-use super::replies::failed;
+use super::refusal::RefusalKind;
+use super::replies::{Said, failed};
 use super::views;
 use crate::decider::{Answer, DecideError, PolicyChosen, PolicyUseError};
+use crate::meters::RoundEnd;
 use crate::record::Record;
 use crate::state::Moment;
 
@@ -50,8 +53,10 @@ impl Engine {
 
     pub(super) fn take_answer(&mut self, moment: Moment, answer: Answer) {
         match answer {
-            Answer::Decided { round, result } => {
+            Answer::Decided { round, result, effort } => {
                 if self.timer.is_answered(round) {
+                    let since = self.timer.last_began().map_or(Span::ZERO, |began| moment.real - began);
+                    self.meters.decided(since, &effort);
                     match result {
                         Ok((decision, memory)) => self.take_decision(moment, round, decision, memory),
                         Err(error) => self.policy_failed(moment, &error),
@@ -59,14 +64,15 @@ impl Engine {
                 }
             }
             Answer::Chosen { ticket, result } => self.policy_chosen(moment, ticket, result),
+            Answer::Foreseen { ticket, result, took } => self.take_forecast(moment, ticket, result, took),
             Answer::WhatIf { ticket, result } => {
                 let Some(waiting) = self.decider.redeem(ticket) else { return };
                 let answers = match result {
                     Ok(decision) => {
-                        let text = views::what_if_text(self, decision.checked.plan());
-                        vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
+                        let changes = views::what_if(self, decision.checked.plan());
+                        vec![Said::Would(changes), ToUser::End.into()]
                     }
-                    Err(error) => vec![failed(&error.to_string())],
+                    Err(error) => vec![said_of(&error)],
                 };
                 self.replies.push_free(waiting.reply, answers);
             }
@@ -82,12 +88,14 @@ impl Engine {
         match accepted {
             Ok(decision) => {
                 self.decider.has_decided();
+                self.meters.round(RoundEnd::Planned);
                 self.timer.wake_at(decision.wake);
                 self.state.plan(moment, round, decision, memory);
             }
             // Something happened while the policy decided, so it is asked again at once.
             Err(violation) => {
                 tracing::debug!("round {round} was overtaken by events: {violation}");
+                self.meters.round(RoundEnd::Overtaken);
                 self.decider.forget(round);
                 self.state.record(moment, Record::PlanOvertaken { round, reason: violation.to_string() });
             }
@@ -96,6 +104,7 @@ impl Engine {
 
     fn policy_failed(&mut self, moment: Moment, error: &DecideError) {
         self.timer.wake_at(Wake::NextRound);
+        self.meters.round(RoundEnd::Failed);
         let reason = error.to_string();
         if self.decider.has_failed(&reason) {
             tracing::warn!("the policy failed, what runs is kept: {reason}");
@@ -129,14 +138,14 @@ impl Engine {
                 if !known.refused.is_empty() && why_kept.is_none() {
                     self.decider.look_again();
                 }
-                Vec::new()
+                Vec::<Said>::new()
             }
             Ok(PolicyChosen { policy, set, digest, texts, files, .. }) => {
                 tracing::info!("policy {policy} decides from the next round on, set by {user}");
                 self.decider.has_chosen();
                 let text = format!("policy {policy} decides from the next round on");
                 self.state.record(moment, Record::PolicySet { policy, set, user, digest, texts, files });
-                vec![ToUser::Text(LongText::cut(&text)), ToUser::End]
+                vec![ToUser::Text(LongText::cut(&text)).into(), ToUser::End.into()]
             }
             Err(error) => {
                 let text = format!("the policy was not changed: {error}");
@@ -147,7 +156,7 @@ impl Engine {
                 } else if text != known.refused {
                     self.state.record(moment, Record::PolicyRefused { reason: text });
                 }
-                vec![failed(&error.to_string())]
+                vec![said_of(&error)]
             }
         };
         if let Some(text) = why_kept {
@@ -163,5 +172,15 @@ impl Engine {
         if let Some(waiting) = waiting {
             self.replies.push(waiting.reply, answers);
         }
+    }
+}
+
+/// A policy that cannot be used, or a question that is one too many.
+pub(super) fn said_of(error: &PolicyUseError) -> Said {
+    match error {
+        PolicyUseError::TooManyQuestions(_) => {
+            Said::Refused { kind: RefusalKind::TooMany, why: LongText::cut(&error.to_string()) }
+        }
+        error => failed(&error.to_string()),
     }
 }

@@ -82,7 +82,7 @@ impl Streams {
         let thread = std::thread::Builder::new().name("stream".into());
         let started = thread.spawn(move || {
             let sent = reader.and_then(|reader| send(&reader, stream, &reply));
-            let last = sent.map_or_else(|error| failed(&error.to_string()), |()| ToUser::End);
+            let last = sent.map_or_else(|error| failed(&error.to_string()), |()| ToUser::End.into());
             // The reader may be gone.
             let _ = reply.blocking_send(last);
             drop(place);
@@ -120,7 +120,7 @@ fn journal(reader: &Reader, reply: &Reply) -> Result<(), StoreError> {
 
 /// Sends a text in pieces; whether the reader is still there.
 fn send_text(reply: &Reply, text: &str) -> bool {
-    pieces(text).into_iter().all(|piece| reply.blocking_send(piece).is_ok())
+    pieces(text).into_iter().all(|piece| reply.blocking_send(piece.into()).is_ok())
 }
 
 /// A text of any length, cut between characters into messages.
@@ -182,7 +182,7 @@ fn events(
         }
     }
     for some in found.chunks(PER_MESSAGE) {
-        if reply.blocking_send(ToUser::Events(some.to_vec())).is_err() {
+        if reply.blocking_send(ToUser::Events(some.to_vec()).into()).is_err() {
             break;
         }
     }
@@ -243,7 +243,7 @@ fn jobs(reader: &Reader, reply: &Reply, user: Option<String>, known: Vec<JobView
 
 fn send_jobs(reply: &Reply, views: BTreeMap<JobId, JobView>) -> bool {
     let views: Vec<_> = views.into_values().collect();
-    views.chunks(PER_MESSAGE).all(|some| reply.blocking_send(ToUser::Jobs(some.to_vec())).is_ok())
+    views.chunks(PER_MESSAGE).all(|some| reply.blocking_send(ToUser::Jobs(some.to_vec()).into()).is_ok())
 }
 
 /// A job of the history as users see it.

@@ -9,7 +9,7 @@ use rota_transport::message::{JobRequest, Launcher, Needs, ToUser};
 use rota_transport::value::{Text, is_plain};
 
 use super::refusal::{JobFault, Refusal};
-use super::replies::{Reply, failed};
+use super::replies::Reply;
 use super::{Engine, access};
 use crate::cluster_state::{JobRecord, Standing};
 use crate::record::Record;
@@ -61,7 +61,7 @@ pub(super) fn take_in(engine: &mut Engine) {
                 taken.insert((user, key), ids.clone());
                 accepted.push((reply, ids));
             }
-            Err(refusal) => engine.replies.push(reply, vec![failed(&refusal.to_string())]),
+            Err(refusal) => engine.replies.refuse(reply, &refusal),
         }
     }
     if accepted.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn take_in(engine: &mut Engine) {
     for (reply, ids) in accepted {
         match &written {
             Ok(()) => engine.replies.push_free(reply, vec![ToUser::Submitted(ids), ToUser::End]),
-            Err(refusal) => engine.replies.push(reply, vec![failed(&refusal.to_string())]),
+            Err(refusal) => engine.replies.refuse(reply, refusal),
         }
     }
 }

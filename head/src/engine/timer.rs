@@ -76,6 +76,11 @@ impl RoundTimer {
         }
     }
 
+    /// When the last round began, in real time.
+    pub(crate) fn last_began(&self) -> Option<Time> {
+        self.last.map(|last| last.real)
+    }
+
     /// Whether an answer belongs to the round that was asked about last.
     pub(crate) fn is_answered(&mut self, round: u64) -> bool {
         let is_awaited = self.asked.take_if(|asked| *asked == round).is_some();

@@ -1,9 +1,15 @@
 //! Answers to users. A request that changes something is answered once that is on the disk; one that needs the decider or
 //! an agent, once they have answered.
 
+use std::time::Duration;
+
 use rota_core::ids::JobId;
+use rota_core::table::JobPhase;
+use rota_transport::access::RequestKind;
+use rota_transport::identity::UserRole;
 use rota_transport::message::{
-    Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, Task, ToUser, WhichJobs,
+    Attempt, FromUser, JobChange, JobSelection, NodeService, PROTOCOL_VERSION, SignInBy, Task, ToUser,
+    WhichJobs,
 };
 use rota_transport::value::{LongText, MOST_LOG_BYTES, Name, Text};
 
@@ -11,10 +17,10 @@ use super::access::Found;
 use super::change::change;
 use super::drain::drain;
 use super::refusal::Refusal;
-use super::replies::{Reply, failed};
+use super::replies::Reply;
 use super::streams::{self, Stream};
 use super::submit::Submission;
-use super::{Engine, access, explain, fast_forward, history, policies, views};
+use super::{Engine, access, explain, fast_forward, forecasts, history, policies, views};
 use crate::roles::Person;
 use crate::state::Moment;
 
@@ -24,11 +30,11 @@ const MOST_READING: usize = 64;
 /// Answers a request, or passes it to the decider or an agent, whose answer is sent later.
 pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, request: FromUser, reply: Reply) {
     if let Err(refusal) = access::check(person, request.kind()) {
-        return engine.replies.push(reply, vec![failed(&refusal.to_string())]);
+        return engine.replies.refuse(reply, &refusal);
     }
     let is_free = access::needs_no_disk(request.kind());
     if let Some(why) = engine.disk_trouble.clone().filter(|_| !is_free) {
-        return engine.replies.push(reply, vec![failed(&Refusal::Disk(why).to_string())]);
+        return engine.replies.refuse(reply, &Refusal::Disk(why));
     }
     let answers = match request {
         FromUser::Submit { jobs, key } => {
@@ -45,6 +51,18 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
             let stream = views::events(engine, person, from);
             return engine.replies.stream(&person.name, reply, stream);
         }
+        FromUser::Explain { job } if waits(engine, job) => {
+            return match access::job(engine, person, job).map(drop) {
+                Ok(()) => forecasts::explain(engine, moment, person, job, reply),
+                Err(refusal) => engine.replies.refuse(reply, &refusal),
+            };
+        }
+        FromUser::Forecast { jobs } => {
+            return match jobs.iter().try_for_each(|job| access::job(engine, person, *job).map(drop)) {
+                Ok(()) => forecasts::starts(engine, moment, person, jobs, reply),
+                Err(refusal) => engine.replies.refuse(reply, &refusal),
+            };
+        }
         FromUser::Jobs { which: WhichJobs::All } => {
             let stream = views::all_jobs(engine, person);
             return engine.replies.stream(&person.name, reply, stream);
@@ -57,10 +75,10 @@ pub(super) fn answer(engine: &mut Engine, moment: Moment, person: &Person, reque
         }
         request => answer_at_once(engine, moment, person, request),
     };
-    let answers = answers.unwrap_or_else(|refusal| vec![failed(&refusal.to_string())]);
-    match is_free {
-        true => engine.replies.push_free(reply, answers),
-        false => engine.replies.push(reply, answers),
+    match answers {
+        Err(refusal) => engine.replies.refuse(reply, &refusal),
+        Ok(answers) if is_free => engine.replies.push_free(reply, answers),
+        Ok(answers) => engine.replies.push(reply, answers),
     }
 }
 
@@ -123,16 +141,49 @@ fn answer_at_once(
             answers.push(ToUser::End);
             answers
         }
+        // Only who shows a certificate gets a way into the page.
+        FromUser::SignIn { .. } => return Err(Refusal::NoWeb),
         FromUser::SetPolicy { .. }
         | FromUser::SetPolicyText { .. }
         | FromUser::ReloadPolicy
         | FromUser::WhatIf { .. }
         | FromUser::WhatIfText { .. }
+        | FromUser::Forecast { .. }
         | FromUser::Submit { .. }
         | FromUser::Journal
         | FromUser::Events { .. }
         | FromUser::Logs { .. } => unreachable!("answered later"),
     })
+}
+
+/// Whether a job waits, so that a forecast says when it starts.
+fn waits(engine: &Engine, job: JobId) -> bool {
+    let scheduler = engine.state.cluster().scheduler();
+    let jobs = scheduler.jobs();
+    let row = jobs.row(job);
+    row.is_some_and(|row| jobs.phase(row) != JobPhase::Running) || scheduler.parked().row(job).is_some()
+}
+
+/// Gives somebody who showed a certificate a way into the page, which ends with the certificate.
+pub(super) fn sign_in(
+    engine: &mut Engine,
+    person: &Person,
+    certified: UserRole,
+    by: SignInBy,
+    left: Duration,
+    reply: Reply,
+) {
+    if let Err(refusal) = access::check(person, RequestKind::SignIn) {
+        return engine.replies.refuse(reply, &refusal);
+    }
+    match &engine.access.sessions {
+        None => engine.replies.refuse(reply, &Refusal::NoWeb),
+        Some(sessions) => {
+            tracing::info!("{} signs in to the page", person.name);
+            let way = sessions.admit(&person.name, certified, by, left);
+            engine.replies.push_free(reply, vec![ToUser::SignIn(way), ToUser::End]);
+        }
+    }
 }
 
 /// Gives up a node that cannot be reached: its jobs are started elsewhere, whatever may still run there.

@@ -13,7 +13,7 @@ use super::access::Found;
 use super::refusal::Refusal;
 use super::streams::{self, Stream};
 use super::{Engine, access};
-use crate::cluster_state::{JobRecord, Standing};
+use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::roles::Person;
 use crate::state::{Agent, LaunchPhase, Moment};
 
@@ -27,7 +27,8 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
     let up = cluster.scheduler().cluster().nodes().iter().zip(&cluster.scheduler().nodes().is_up);
     let is_there = |(node, is_up): &(&Node, &bool)| **is_up && !cluster.is_cut_off(node.id);
     let up: Vec<_> = up.filter(is_there).map(|(node, _)| node).collect();
-    let busy = up.iter().map(|node| engine.state.launches().busy(node.id).len()).sum();
+    let by_node = engine.state.launches().busy_by_node();
+    let busy = up.iter().filter_map(|node| by_node.get(&node.id)).map(|busy| busy.len()).sum();
     Status {
         version: Text::cut(env!("CARGO_PKG_VERSION")),
         epoch: engine.state.agents().epoch(),
@@ -48,7 +49,7 @@ pub(super) fn status(engine: &Engine, moment: Moment) -> Status {
 }
 
 /// What is wrong with the head. A failing disk is reported before a failing policy: without a disk nothing is decided.
-fn trouble(engine: &Engine) -> String {
+pub(super) fn trouble(engine: &Engine) -> String {
     let later = engine.state.later_state().map(str::to_owned);
     let refused = engine.state.cluster().policy().refused.as_str();
     let texts = [engine.decider.start_trouble(), engine.decider.failure(), refused];
@@ -88,15 +89,19 @@ pub(super) fn all_jobs(engine: &Engine, person: &Person) -> Stream {
     Stream::Jobs { user: (!person.operates()).then(|| person.name.to_string()), known }
 }
 
-fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
-    let cluster = engine.state.cluster();
-    let live = engine.state.launches().newest(id);
+/// The state of a job whose newest launch that may be alive is in this phase.
+pub(super) fn job_state(
+    cluster: &ClusterState,
+    id: JobId,
+    job: &JobRecord,
+    phase: Option<&LaunchPhase>,
+) -> JobStateView {
     let row = cluster.scheduler().jobs().row(id);
-    let kept_back = job.kept_back().filter(|_| job.standing == Standing::Held);
-    let state = match (job.standing, live.map(|(_, live)| &live.phase)) {
+    let is_kept_back = || job.kept_back().is_some();
+    match (job.standing, phase) {
         (standing, _) if standing.is_over() => state_of_ended(standing),
         (Standing::Held, Some(_)) => JobStateView::Stopping,
-        (Standing::Held, None) if kept_back.is_some() => JobStateView::Held,
+        (Standing::Held, None) if is_kept_back() => JobStateView::Held,
         (Standing::Held, None) => JobStateView::Asking,
         (_, Some(LaunchPhase::Running)) => JobStateView::Running,
         (_, Some(LaunchPhase::Starting | LaunchPhase::Waiting | LaunchPhase::Fetching)) => {
@@ -108,7 +113,15 @@ fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
             Some(JobPhase::Asking) | None => JobStateView::Asking,
             Some(JobPhase::Waiting | JobPhase::Running) => JobStateView::Waiting,
         },
-    };
+    }
+}
+
+fn job_view(engine: &Engine, id: JobId, job: &JobRecord) -> JobView {
+    let cluster = engine.state.cluster();
+    let live = engine.state.launches().newest(id);
+    let row = cluster.scheduler().jobs().row(id);
+    let kept_back = job.kept_back().filter(|_| job.standing == Standing::Held);
+    let state = job_state(cluster, id, job, live.map(|(_, live)| &live.phase));
     let held = row.map(|row| cluster.scheduler().jobs().allocation(row));
     let away = held.and_then(|held| held.slices.iter().find(|slice| cluster.is_cut_off(slice.node)));
     let out_of_reach = away.map(|slice| format!("{} cannot be reached", cluster.node_name(slice.node)));
@@ -157,24 +170,13 @@ pub(super) fn state_of_ended(standing: Standing) -> JobStateView {
 /// Every node whose agent has ever connected, with those of its jobs that the person may see.
 pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
     let cluster = engine.state.cluster();
+    let busy = engine.state.launches().busy_by_node();
     let view = |(name, agent): (&Name, &Agent)| {
         let node = agent.node().and_then(|node| cluster.scheduler().cluster().node(node));
-        let is_drained = agent.node().is_some_and(|node| cluster.is_drained(node));
-        let is_up = agent.node().is_some_and(|node| cluster.is_up(node));
-        let is_closed = agent.node().is_some_and(|node| cluster.closed().contains(&node));
-        let drain_reason = agent.node().map_or("", |node| cluster.drain_reason(node));
-        let state = match () {
-            () if is_drained => NodeStateView::Drained,
-            () if is_up && is_closed => NodeStateView::Draining,
-            () if !is_up => NodeStateView::Lost,
-            () if agent.node().is_some_and(|node| cluster.is_cut_off(node)) => NodeStateView::Unreachable,
-            () if agent.is_silent() => NodeStateView::Silent,
-            () => NodeStateView::Up,
-        };
         let on_node = agent.node().map(|node| engine.state.launches().on_node(node)).unwrap_or_default();
         NodeView {
             name: name.clone(),
-            state,
+            state: node_state(cluster, agent),
             gpu_type: Text::cut(node.map_or("", |node| {
                 cluster
                     .scheduler()
@@ -184,7 +186,7 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
                     .map_or("", String::as_str)
             })),
             n_gpus: node.map_or(0, |node| node.n_gpus),
-            n_busy: agent.node().map_or(0, |node| engine.state.launches().busy(node).len()),
+            n_busy: agent.node().and_then(|node| busy.get(&node)).map_or(0, |busy| busy.len()),
             cpus: node.map_or(0.0, |node| node.host.cpus()),
             mem_bytes: node.map_or(0, |node| node.host.mem_bytes),
             version: agent.version().clone(),
@@ -194,14 +196,35 @@ pub(super) fn nodes(engine: &Engine, person: &Person) -> Vec<NodeView> {
                 .map(|attempt| attempt.job)
                 .filter(|job| access::may_see(engine, person, *job))
                 .collect(),
-            reason: Text::cut(&match (drain_reason, agent.reason()) {
-                (of_drain, "") => of_drain.to_owned(),
-                ("", of_agent) => of_agent.to_owned(),
-                (of_drain, of_agent) => format!("{of_drain}; {of_agent}"),
-            }),
+            reason: Text::cut(&node_reason(cluster, agent)),
         }
     };
     engine.state.agents().iter().map(view).collect()
+}
+
+/// The state of a node, by its agent.
+pub(super) fn node_state(cluster: &ClusterState, agent: &Agent) -> NodeStateView {
+    let is_drained = agent.node().is_some_and(|node| cluster.is_drained(node));
+    let is_up = agent.node().is_some_and(|node| cluster.is_up(node));
+    let is_closed = agent.node().is_some_and(|node| cluster.closed().contains(&node));
+    match () {
+        () if is_drained => NodeStateView::Drained,
+        () if is_up && is_closed => NodeStateView::Draining,
+        () if !is_up => NodeStateView::Lost,
+        () if agent.node().is_some_and(|node| cluster.is_cut_off(node)) => NodeStateView::Unreachable,
+        () if agent.is_silent() => NodeStateView::Silent,
+        () => NodeStateView::Up,
+    }
+}
+
+/// The reason for a node's state; empty if there is nothing to add.
+pub(super) fn node_reason(cluster: &ClusterState, agent: &Agent) -> String {
+    let drain_reason = agent.node().map_or("", |node| cluster.drain_reason(node));
+    match (drain_reason, agent.reason()) {
+        (of_drain, "") => of_drain.to_owned(),
+        ("", of_agent) => of_agent.to_owned(),
+        (of_drain, of_agent) => format!("{of_drain}; {of_agent}"),
+    }
 }
 
 /// The journal from a given line on, as sentences.
@@ -212,36 +235,75 @@ pub(super) fn events(engine: &Engine, person: &Person, from: u64) -> Stream {
     Stream::Events { from, person: person.clone(), own_jobs, nodes }
 }
 
-/// What a plan would change if it were carried out now, a line for each job.
-pub(super) fn what_if_text(engine: &Engine, plan: &Plan) -> String {
-    let jobs = engine.state.cluster().scheduler().jobs();
-    let mut lines = Vec::new();
-    for run in &plan.run {
-        let Some(row) = jobs.row(run.job) else { continue };
-        let held = jobs.allocation(row);
-        match &run.what {
-            Hold::Keep => {}
-            Hold::Take(wanted) if held.is_empty() => {
-                lines.push(format!("job {} would start with {} GPUs", run.job, wanted.n_gpus()));
+/// What a plan would change about a job if it were carried out now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobWould {
+    pub(crate) job: JobId,
+    pub(crate) what: Would,
+    /// GPUs that it holds.
+    pub(crate) gpus_from: u32,
+    /// GPUs that it would hold.
+    pub(crate) gpus_to: u32,
+    /// Names of the nodes that it would be on.
+    pub(crate) nodes: Vec<String>,
+}
+
+/// How a plan would change a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Would {
+    Start,
+    Stop,
+    /// To another number of GPUs.
+    Resize,
+    /// To other GPUs.
+    Move,
+}
+
+impl JobWould {
+    /// A line for each job.
+    pub(crate) fn text(changes: &[JobWould]) -> String {
+        let line = |change: &JobWould| {
+            let JobWould { job, what, gpus_from, gpus_to, .. } = change;
+            match what {
+                Would::Start => format!("job {job} would start with {gpus_to} GPUs"),
+                Would::Stop => format!("job {job} would be stopped"),
+                Would::Resize | Would::Move => {
+                    format!("job {job} would go from {gpus_from} to {gpus_to} GPUs")
+                }
             }
-            Hold::Take(wanted) if held.same_gpus(wanted) => {}
-            Hold::Take(wanted) => lines.push(format!(
-                "job {} would go from {} to {} GPUs",
-                run.job,
-                held.n_gpus(),
-                wanted.n_gpus()
-            )),
-        }
+        };
+        let mut lines: Vec<String> = changes.iter().map(line).collect();
+        lines.sort();
+        if lines.is_empty() { "nothing would change".into() } else { lines.join("\n") }
     }
+}
+
+/// What a plan would change if it were carried out now, by job.
+pub(super) fn what_if(engine: &Engine, plan: &Plan) -> Vec<JobWould> {
+    let cluster = engine.state.cluster();
+    let jobs = cluster.scheduler().jobs();
+    let mut changes = Vec::new();
+    for run in &plan.run {
+        let (Some(row), Hold::Take(wanted)) = (jobs.row(run.job), &run.what) else { continue };
+        let held = jobs.allocation(row);
+        let (gpus_from, gpus_to) = (held.n_gpus(), wanted.n_gpus());
+        let what = match () {
+            () if held.is_empty() => Would::Start,
+            () if held.same_gpus(wanted) => continue,
+            () if gpus_from == gpus_to => Would::Move,
+            () => Would::Resize,
+        };
+        let nodes = wanted.slices.iter().map(|slice| cluster.node_name(slice.node).to_owned()).collect();
+        changes.push(JobWould { job: run.job, what, gpus_from, gpus_to, nodes });
+    }
+    let runs_on: BTreeSet<JobId> = plan.run.iter().map(|run| run.job).collect();
     for row in 0..jobs.len() {
-        let id = jobs.id(row);
-        if jobs.phase(row) == JobPhase::Running && !plan.run.iter().any(|run| run.job == id) {
-            lines.push(format!("job {id} would be stopped"));
+        let job = jobs.id(row);
+        if jobs.phase(row) == JobPhase::Running && !runs_on.contains(&job) {
+            let gpus_from = jobs.allocation(row).n_gpus();
+            changes.push(JobWould { job, what: Would::Stop, gpus_from, gpus_to: 0, nodes: Vec::new() });
         }
     }
-    lines.sort();
-    if lines.is_empty() {
-        lines.push("nothing would change".into());
-    }
-    lines.join("\n")
+    changes.sort_unstable_by_key(|change| change.job);
+    changes
 }

@@ -214,6 +214,22 @@ impl Record {
         }
     }
 
+    /// The node that it is about; none if it is about none or several.
+    pub fn node(&self) -> Option<rota_core::ids::NodeId> {
+        match self {
+            Record::NodeJoined { node, .. }
+            | Record::NodeLost { node, .. }
+            | Record::NodeCutOff { node, .. }
+            | Record::NodeReturned { node }
+            | Record::NodeDrained { node, .. }
+            | Record::NodeClosed { node, .. }
+            | Record::NodeOpened { node, .. }
+            | Record::GpuLost { node, .. }
+            | Record::GpuReturned { node, .. } => Some(*node),
+            _ => None,
+        }
+    }
+
     /// The person it names; empty if it names none.
     pub fn user(&self) -> &str {
         match self {

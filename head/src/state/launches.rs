@@ -86,6 +86,25 @@ pub(crate) enum Rank {
     },
 }
 
+impl Rank {
+    /// Whether it is alive, or may be.
+    fn is_alive(&self) -> bool {
+        !matches!(self, Rank::Exited { .. } | Rank::Unordered)
+    }
+
+    /// Its name in answers.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Rank::Unordered => "unordered",
+            Rank::Ordered => "ordered",
+            Rank::Prepared(_) => "prepared",
+            Rank::Going => "going",
+            Rank::Up => "up",
+            Rank::Exited { .. } => "exited",
+        }
+    }
+}
+
 impl LiveLaunch {
     pub(crate) fn new(allocation: Allocation) -> Self {
         let ranks = allocation.slices.iter().map(|slice| (slice.node, Rank::Unordered)).collect();
@@ -115,8 +134,7 @@ impl LiveLaunch {
 
     /// Nodes where it is alive, or may be.
     pub(crate) fn alive_on(&self) -> Vec<NodeId> {
-        let is_alive = |rank: &Rank| !matches!(rank, Rank::Exited { .. } | Rank::Unordered);
-        self.ranks.iter().filter(|(_, rank)| is_alive(rank)).map(|(node, _)| *node).collect()
+        self.ranks.iter().filter(|(_, rank)| rank.is_alive()).map(|(node, _)| *node).collect()
     }
 
     /// Whether no node was ordered anything yet.
@@ -233,10 +251,18 @@ impl Launches {
         self.by_attempt.iter().rfind(|(attempt, _)| attempt.job == job)
     }
 
-    /// GPUs of a node that are in use.
-    pub(crate) fn busy(&self, node: NodeId) -> GpuSet {
-        let held = self.by_attempt.values().filter(|live| live.alive_on().contains(&node));
-        held.filter_map(|live| live.slice(node)).fold(GpuSet::NONE, |sum, slice| sum.or(slice.gpus))
+    /// GPUs that are in use, of each node that has any.
+    pub(crate) fn busy_by_node(&self) -> BTreeMap<NodeId, GpuSet> {
+        let mut busy: BTreeMap<NodeId, GpuSet> = BTreeMap::new();
+        for live in self.by_attempt.values() {
+            for (node, rank) in &live.ranks {
+                if let Some(slice) = live.slice(*node).filter(|_| rank.is_alive()) {
+                    let all = busy.entry(*node).or_insert(GpuSet::NONE);
+                    *all = all.or(slice.gpus);
+                }
+            }
+        }
+        busy
     }
 }
 

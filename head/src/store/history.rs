@@ -14,6 +14,9 @@ use rota_core::time::{Span, Time};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params, params_from_iter};
 
+pub(crate) mod browse;
+pub(crate) mod pages;
+
 use super::{StoreError, images, must_exist, rows};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
 use crate::record::Record;
@@ -406,6 +409,10 @@ impl Reader {
             })
         });
         rows.map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)
+    }
+
+    fn error(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::Database { path: self.path.clone(), error }
     }
 
     /// Wall-clock time in microseconds since 1970 of a time of this head, which ran `scale` times as fast as the clock. It is

@@ -12,7 +12,7 @@ use rota_transport::session::Terms;
 
 use crate::commands::run::parse_set;
 use rota_head::fsck::{examine, repair};
-use rota_head::{HeadSettings, KeepJournal, PersonLimits, ProfileText, Rules};
+use rota_head::{HeadSettings, KeepJournal, PersonLimits, ProfileText, Rules, WebSettings};
 
 /// Less than this does not hold a solver and the stacks of its threads.
 const LEAST_POLICY_MEMORY: u64 = 512_000_000;
@@ -152,6 +152,20 @@ pub(crate) struct HeadRunArgs {
     /// the lines after it
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 20_000)]
     pub image_every: u64,
+    /// Serve the cluster's page and its API over HTTP at this address, to people who sign in with `rota web login`. Other addresses
+    /// than loopback need --web-credentials [default: no page]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub web: Option<SocketAddr>,
+    /// Folder with the page's certificate and key, as written by `rota pki web`: the page is served with TLS
+    /// [default: without TLS, on loopback only]
+    #[arg(long, value_name = "DIR", requires = "web")]
+    pub web_credentials: Option<PathBuf>,
+    /// Name under which people open the page, for the links of `rota web login` [default: the address at which they reach the head]
+    #[arg(long, value_name = "HOST", requires = "web")]
+    pub web_host: Option<String>,
+    /// File with a token with which Prometheus may read /metrics, and nothing else [default: only who is signed in may]
+    #[arg(long, value_name = "FILE", requires = "web")]
+    pub metrics_token: Option<PathBuf>,
     /// What to log on standard error: a level (error, warn, info, debug, trace, off), or levels by target, as in
     /// `info,rota_head=debug`
     #[arg(long, value_name = "LEVEL|FILTER", value_parser = LogFilter::parse, default_value = DEFAULT_FILTER)]
@@ -219,6 +233,13 @@ pub(crate) fn run(args: &HeadRunArgs) -> Result<()> {
             bytes: args.keep_journal_bytes.0,
             image_every: args.image_every,
         },
+        web: args.web.map(|address| WebSettings {
+            address,
+            credentials: args.web_credentials.clone(),
+            host: args.web_host.clone().unwrap_or_default(),
+            metrics_token: args.metrics_token.clone(),
+            page: rota_play::page,
+        }),
         terms: Terms {
             lease: args.lease,
             heartbeat: args.heartbeat,

@@ -11,6 +11,7 @@ mod show;
 mod submit;
 mod up;
 mod wait;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ pub(crate) use wait::wait as wait_for_jobs;
 
 use change::{DrainArgs, PriorityArgs, SelectionArgs};
 use history::HistoryArgs;
+use web::WebCommand;
 
 use super::run::parse_set;
 
@@ -144,6 +146,9 @@ pub(crate) enum LiveCommand {
     },
     /// Replay a head's journal under the same policy or another
     Replay(ReplayArgs),
+    /// Sign in to the head's page
+    #[command(subcommand)]
+    Web(WebCommand),
 }
 
 /// A policy and its parameters.
@@ -166,6 +171,7 @@ pub(crate) fn run(command: &LiveCommand) -> Result<ExitCode> {
         LiveCommand::Join(args) => join::run(args),
         LiveCommand::Submit(args) => return submit::run(args),
         LiveCommand::Replay(args) => replay::run(args),
+        LiveCommand::Web(command) => web::run(command),
         LiveCommand::Jobs { head, all, jobs } => show_jobs(head, *all, jobs),
         LiveCommand::Cancel(args) => change::run(args, JobChange::Cancel),
         LiveCommand::Hold(args) => change::run(args, JobChange::Hold),
@@ -257,10 +263,14 @@ fn show_jobs(head: &HeadArgs, all: bool, jobs: &[u32]) -> Result<()> {
     };
     let mut client = Client::new(head)?;
     let views = show::fetch_jobs(&mut client, which)?;
+    let starts = show::fetch_starts(&mut client, &views);
     match head.json {
-        true => say_json(&views),
+        true => {
+            println!("{}", show::jobs_json(&views, &starts)?);
+            Ok(())
+        }
         false => {
-            print!("{}", show::jobs_text(&views, client.status()?.now));
+            print!("{}", show::jobs_text(&views, &starts, client.status()?.now));
             Ok(())
         }
     }

@@ -59,6 +59,20 @@ pub(crate) enum PkiCommand {
         #[arg(long, value_name = "N", default_value_t = 3650)]
         days: u32,
     },
+    /// Issue a certificate for the head's page
+    ///
+    /// For `rota head --web-credentials`. Browsers that trust ca.pem open the page without a warning.
+    Web {
+        /// Names and addresses at which people open the page, separated by commas
+        #[arg(long = "name", value_name = "HOST", value_delimiter = ',', required = true)]
+        names: Vec<String>,
+        /// Folder of the authority
+        #[arg(long, value_name = "DIR", default_value = "pki")]
+        pki: PathBuf,
+        /// Days for which the certificate is valid; browsers refuse more than 398
+        #[arg(long, value_name = "N", default_value_t = 365)]
+        days: u32,
+    },
     /// Revoke all certificates of an agent or a user; a running head notices within a second
     Revoke {
         #[command(flatten)]
@@ -209,6 +223,18 @@ pub(crate) fn run(command: &PkiCommand) -> Result<()> {
                     println!("the head has a new certificate; a running head takes it within a second");
                 }
             }
+        }
+        PkiCommand::Web { names, pki, days } => {
+            if let Some(own) = names.iter().find(|name| name.ends_with(".rota") || name.is_empty()) {
+                bail!("--name `{own}`: names that end in .rota are those of the cluster's own certificates");
+            }
+            let folder = Authority::open(pki)?.issue_web(names, Validity::days(*days))?;
+            println!(
+                "the page's certificate for {} is in {}; people's browsers have to trust {}",
+                names.join(", "),
+                folder.display(),
+                folder.join("ca.pem").display()
+            );
         }
         PkiCommand::Revoke { who, pki } => {
             let authority = Authority::open(pki)?;

@@ -1,5 +1,6 @@
 //! What the live cluster looks like: jobs, nodes, events, output.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use rota_core::ids::JobId;
 use rota_core::time::Time;
-use rota_transport::message::{EventView, FromUser, JobView, NodeView, ToUser, WhichJobs};
+use rota_transport::message::{
+    EventView, ExpectedStart, FromUser, JobStateView, JobView, NodeView, ToUser, WhichJobs,
+};
 use rota_transport::value::{Lines, Text, is_plain, shown};
 
 use super::client::Client;
@@ -87,12 +90,45 @@ pub(crate) fn fetch_nodes(client: &mut Client) -> Result<Vec<NodeView>> {
     Ok(views)
 }
 
+/// When the jobs that wait are expected to start; none while the head has no forecast.
+pub(crate) fn fetch_starts(client: &mut Client, views: &[JobView]) -> BTreeMap<JobId, ExpectedStart> {
+    let waits = |view: &&JobView| matches!(view.state, JobStateView::Asking | JobStateView::Waiting);
+    let jobs: Vec<_> = views.iter().filter(waits).map(|view| view.id).collect();
+    let mut starts = BTreeMap::new();
+    if jobs.is_empty() {
+        return starts;
+    }
+    // A list without a forecast is better than none, and a job may have ended meanwhile.
+    let _ = client.ask(&FromUser::Forecast { jobs: Vec::new() }, |answer| {
+        if let ToUser::Forecast(some) = answer {
+            starts.extend(some.into_iter().map(|start| (start.job, start)));
+        }
+        Ok(())
+    });
+    starts.retain(|job, _| jobs.contains(job));
+    starts
+}
+
+/// Jobs as JSON; those that wait have an expected start.
+pub(crate) fn jobs_json(views: &[JobView], starts: &BTreeMap<JobId, ExpectedStart>) -> Result<String> {
+    let mut all = serde_json::to_value(views)?;
+    for (value, view) in all.as_array_mut().into_iter().flatten().zip(views) {
+        let (Some(fields), Some(start)) = (value.as_object_mut(), starts.get(&view.id)) else { continue };
+        let seconds = |time: Time| time.as_secs_f64();
+        let start = serde_json::json!({
+            "median_s": seconds(start.median), "low_s": seconds(start.low), "high_s": start.high.map(seconds),
+        });
+        fields.insert("start".into(), start);
+    }
+    to_json(&all)
+}
+
 /// Jobs as a table.
-pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
+pub(crate) fn jobs_text(views: &[JobView], starts: &BTreeMap<JobId, ExpectedStart>, now: Time) -> String {
     let mut table = Table::new();
-    table
-        .load_style(NOTHING)
-        .set_header(["JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "LAUNCH", "NODES", "REASON"]);
+    table.load_style(NOTHING).set_header([
+        "JOB", "NAME", "USER", "STATE", "GPUS", "DONE", "AGE", "START", "LAUNCH", "NODES", "REASON",
+    ]);
     for view in views {
         let share = match view.work.count() {
             // Nobody said how much there is to do.
@@ -108,12 +144,20 @@ pub(crate) fn jobs_text(views: &[JobView], now: Time) -> String {
             format!("{}/{}", view.gpus_held, view.gpus_asked),
             share,
             age((view.ended.unwrap_or(now) - view.arrival).as_secs_f64()),
+            starts.get(&view.id).map_or_else(String::new, |start| start_text(start, now)),
             view.incarnation.to_string(),
             nodes.join(","),
             cell(&view.reason),
         ]);
     }
     format!("{table}\n")
+}
+
+/// In how long a job is expected to start, and from when to when that may be.
+fn start_text(start: &ExpectedStart, now: Time) -> String {
+    let wait = |at: Time| age((at - now).as_secs_f64().max(0.0));
+    let high = start.high.map_or_else(|| "?".to_owned(), wait);
+    format!("in {} ({} to {high})", wait(start.median), wait(start.low))
 }
 
 /// Nodes as a table.
@@ -261,7 +305,11 @@ pub(crate) fn top(client: &mut Client, once: bool) -> Result<()> {
         if !status.trouble.as_str().is_empty() {
             text.push_str(&format!("trouble: {}\n", shown(status.trouble.as_str(), Lines::Kept)));
         }
-        text.push_str(&format!("\n{}\n{}", nodes_text(&nodes), jobs_text(&jobs, status.now)));
+        text.push_str(&format!(
+            "\n{}\n{}",
+            nodes_text(&nodes),
+            jobs_text(&jobs, &BTreeMap::new(), status.now)
+        ));
         if once {
             print!("{text}");
             return Ok(());

@@ -11,10 +11,11 @@ use clap::Args;
 use rota_core::time::Span;
 use rota_transport::identity::{Authority, Identity, Role, UserRole, Validity};
 use rota_transport::logging::{DEFAULT_FILTER, LogFilter, LoggingError};
-use rota_transport::message::FromUser;
+use rota_transport::message::{FromUser, SignInBy};
 use rota_transport::value::Name;
 
 use super::client::{Client, ClientFile, HeadArgs, home};
+use super::web::{self, sign_in};
 
 /// The cluster to start.
 #[derive(Args, Clone, Debug)]
@@ -108,6 +109,8 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
     head.args(["--round", &args.round.to_string(), "--lease", &args.lease.to_string()]);
     head.args(["--wait-for", &nodes.len().to_string(), "--time-scale", &args.time_scale.to_string()]);
     head.args(["--log", &args.log]);
+    let page = format!("127.0.0.1:{}", free_tcp_port()?);
+    head.args(["--web", &page]);
     head.arg("--pki").arg(&pki);
     head.arg("--credentials").arg(&head_folder).arg("--state").arg(home.join("head"));
     if args.on_grid {
@@ -150,8 +153,21 @@ fn start(args: &UpArgs, home: &Path) -> Result<()> {
         );
     }
     println!("try:  rota submit --emulate --model res50 --gpus 2 --iterations 1000\n      rota top");
+    println!("page: {}", page_link(&address, &user)?);
+    println!("      works once, within a minute; another link: rota web login");
     println!("stop: rota up --stop");
     Ok(())
+}
+
+/// A link to the page that works once.
+fn page_link(address: &str, user: &Path) -> Result<String> {
+    let head = HeadArgs {
+        head: Some(address.to_owned()),
+        credentials: Some(user.to_owned()),
+        ..HeadArgs::default()
+    };
+    let way = sign_in(&mut Client::new(&head)?, SignInBy::Link)?;
+    Ok(format!("{}{}", web::address(&way, address), way.secret))
 }
 
 /// The text of a filter, checked here so that head and agents will accept it.
@@ -331,6 +347,15 @@ fn free_port() -> Result<u16> {
         .map(|_| rand::random_range(20_000..32_000))
         .find(is_free)
         .context("no UDP port of loopback is free")
+}
+
+/// A free TCP port, of those that systems do not give to clients.
+fn free_tcp_port() -> Result<u16> {
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..1_000)
+        .map(|_| rand::random_range(20_000..32_000))
+        .find(is_free)
+        .context("no TCP port of loopback is free")
 }
 
 fn spawn(command: &mut Command, log: &Path) -> Result<std::process::Child> {

@@ -33,6 +33,10 @@ pub enum Thing {
     Numpy,
     /// Python 3 with pandas and polars, what notebooks read tables with.
     Dataframes,
+    /// A generator of Python clients from OpenAPI documents.
+    OpenapiClient,
+    /// Prometheus and its promtool.
+    Prometheus,
     /// A C compiler.
     Compiler,
     /// Control groups that this user may create.
@@ -47,7 +51,7 @@ pub enum Thing {
 
 impl Thing {
     /// Every thing there is.
-    pub const ALL: [Thing; 12] = [
+    pub const ALL: [Thing; 14] = [
         Thing::Shared,
         Thing::Podman,
         Thing::Slurm,
@@ -55,6 +59,8 @@ impl Thing {
         Thing::Python,
         Thing::Numpy,
         Thing::Dataframes,
+        Thing::OpenapiClient,
+        Thing::Prometheus,
         Thing::Compiler,
         Thing::Cgroups,
         Thing::Accounts,
@@ -72,6 +78,8 @@ impl Thing {
             Thing::Python => "python",
             Thing::Numpy => "numpy",
             Thing::Dataframes => "dataframes",
+            Thing::OpenapiClient => "openapi-client",
+            Thing::Prometheus => "prometheus",
             Thing::Compiler => "compiler",
             Thing::Cgroups => "cgroups",
             Thing::Accounts => "accounts",
@@ -165,14 +173,33 @@ pub fn numpy() -> Option<String> {
 
 /// The same with pandas, pyarrow and polars: the environment that `./dev setup tests` makes, or any Python that has them.
 pub fn dataframes() -> Option<String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
-    let made = target.join("test-venv/bin/python").display().to_string();
+    let made = made_environment().join("bin/python").display().to_string();
     let has_them =
         |python: &String| succeeds(Command::new(python).args(["-c", "import pandas, pyarrow, polars"]));
     let python = [made, python_name()].into_iter().find(has_them);
     let missing = || Lack::Missing("Python has no pandas, pyarrow and polars (./dev setup tests)".to_owned());
     found(Thing::Dataframes, python.ok_or_else(missing))
+}
+
+/// `openapi-python-client` in the environment that `./dev setup tests` makes; the environment's folder.
+pub fn openapi_client() -> Option<PathBuf> {
+    let made = made_environment();
+    let works = succeeds(Command::new(made.join("bin/openapi-python-client")).arg("--version"));
+    let missing = || Lack::Missing("there is no openapi-python-client (./dev setup tests)".to_owned());
+    found(Thing::OpenapiClient, if works { Ok(made) } else { Err(missing()) })
+}
+
+/// `prometheus` and `promtool`.
+pub fn prometheus() -> Option<()> {
+    let works = ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")));
+    let missing = || Lack::Missing("Prometheus and its promtool are not installed".to_owned());
+    found(Thing::Prometheus, if works { Ok(()) } else { Err(missing()) })
+}
+
+/// The environment of Python that `./dev setup tests` makes.
+fn made_environment() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")).join("test-venv")
 }
 
 /// The C compiler `cc`.

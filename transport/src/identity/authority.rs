@@ -4,7 +4,7 @@
 //! ca.pem  ca.key  revoked.pem  issued        the authority
 //! tokens  lock                               one-time tokens by their hashes; held while one of these files is changed
 //! old/  rotation                             the authority before this one, while it is being replaced (`rotation`)
-//! head/  agents/NAME/  users/NAME/           one folder for each party: ca.pem, cert.pem, key.pem
+//! head/  agents/NAME/  users/NAME/  web/     one folder for each party, and for the page: ca.pem, cert.pem, key.pem
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -289,6 +289,26 @@ impl Authority {
         files::write(&self.folder.join("issued"), &text, Secrecy::Public)?;
         self.write_revoked()?;
         Ok(n_revoked)
+    }
+
+    /// Makes a key and a certificate for the head's page, which is valid for these names and addresses, and fills a folder with
+    /// them.
+    pub fn issue_web(&self, names: &[String], validity: Validity) -> Result<PathBuf, IdentityError> {
+        let failed = |error| make("the page's certificate", error);
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut params = CertificateParams::new(names.to_vec()).map_err(failed)?;
+        params.distinguished_name = named(names.first().map_or("rota", String::as_str));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        (params.not_before, params.not_after) = (validity.from, validity.to);
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        let folder = self.folder.join("web");
+        files::make_folder(&folder)?;
+        files::write(&folder.join("key.pem"), &key.serialize_pem(), Secrecy::Secret)?;
+        files::write(&folder.join("cert.pem"), &certificate.pem(), Secrecy::Public)?;
+        files::write(&folder.join("ca.pem"), &self.trusted()?, Secrecy::Public)?;
+        Ok(folder)
     }
 
     fn folder_of(&self, identity: &Identity) -> PathBuf {

@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
 }
 
 /// Reads a file that only its owner can read.
-pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, IdentityError> {
+pub(crate) fn read_secret(path: &Path) -> Result<Vec<u8>, IdentityError> {
     let error = |error| IdentityError::File { path: path.to_owned(), error };
     let mode = fs::metadata(path).map_err(error)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {

@@ -18,6 +18,7 @@ pub use authority::{Authority, Issued, JoinFault, Signed, Validity};
 pub use credentials::{Credentials, NewKey};
 pub(crate) use credentials::{identity_of, read_certificates};
 pub(crate) use dates::validity_of;
+pub(crate) use files::read_secret;
 pub use request::KeyRequest;
 pub use rotation::Rotation;
 pub use token::{Fingerprint, JoinToken, TokenFault};

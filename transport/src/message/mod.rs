@@ -4,7 +4,7 @@
 //! `to_head` and `to_agent` are the two directions of an agent's connection, `launch` what it takes to start a job, `container` what
 //! of that a container runtime may be given,
 //! `user` the requests of people and the answers to them, with `change` for what they ask of jobs and nodes and `history` for
-//! jobs that have ended, `lineage` which state of a head an agent serves, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
+//! jobs that have ended, `web` for signing in to the page and for forecasts, `lineage` which state of a head an agent serves, `join` how a party gets its certificate. How messages are put on a stream is in `frame`; when they
 //! are sent and what they mean for the peers' state is in the sessions.
 
 mod change;
@@ -16,6 +16,7 @@ mod lineage;
 mod to_agent;
 mod to_head;
 mod user;
+mod web;
 
 pub use change::*;
 pub use container::{ContainerFault, is_mountable};
@@ -26,6 +27,7 @@ pub use lineage::*;
 pub use to_agent::*;
 pub use to_head::*;
 pub use user::*;
+pub use web::*;
 
 use rota_core::ids::{Incarnation, JobId};
 use serde::{Deserialize, Serialize};

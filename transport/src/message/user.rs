@@ -5,8 +5,8 @@ use rota_core::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EndedJobView, Epoch, HistoryFilter, JobChange, JobConditions, JobSelection, Launcher, LogLimits,
-    NodeService, OnHeadLost,
+    EndedJobView, Epoch, ExpectedStart, HistoryFilter, JobChange, JobConditions, JobSelection, Launcher,
+    LogLimits, NodeService, OnHeadLost, SignIn, SignInBy,
 };
 use crate::value::{Iterations, LogBytes, LongText, Name, Text, TimeScale, Wait};
 
@@ -136,6 +136,16 @@ pub enum FromUser {
     GiveUp {
         /// The name of the node's agent.
         node: Name,
+    },
+    /// Sign in to the head's page, or have a program sign in to its API.
+    SignIn {
+        /// Which of the two.
+        by: SignInBy,
+    },
+    /// When jobs that wait are expected to start.
+    Forecast {
+        /// Which jobs; empty is all that wait.
+        jobs: Vec<JobId>,
     },
 }
 
@@ -285,6 +295,10 @@ pub enum ToUser {
     Changed(Vec<JobId>),
     /// Some of the jobs that have ended, by ascending number.
     History(Vec<EndedJobView>),
+    /// Where the page is, and what opens it.
+    SignIn(SignIn),
+    /// When jobs are expected to start, by ascending number; those that seldom do within the forecast's horizon are left out.
+    Forecast(Vec<ExpectedStart>),
 }
 
 /// The state of the cluster in a few numbers.
@@ -467,6 +481,21 @@ pub enum NodeStateView {
     Draining,
     /// Its lease is over, and its jobs may run: they are not started elsewhere until it is back or given up.
     Unreachable,
+}
+
+impl NodeStateView {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Silent => "silent",
+            Self::Lost => "lost",
+            Self::Drained => "drained",
+            Self::Draining => "draining",
+            Self::Unreachable => "unreachable",
+        }
+    }
 }
 
 /// Something that happened, as people see it.

@@ -70,6 +70,12 @@ impl Peer {
         }
     }
 
+    /// For how long its certificate is still valid, by the wall clock.
+    pub fn valid_for(&self) -> std::time::Duration {
+        let left = self.until.map(|until| until - time::OffsetDateTime::now_utc());
+        left.map_or(std::time::Duration::MAX, |left| left.try_into().unwrap_or_default())
+    }
+
     /// Where it is now.
     pub fn address(&self) -> SocketAddr {
         self.connection.remote_address()

@@ -367,6 +367,8 @@ pub(crate) fn from_user() -> Vec<FromUser> {
             },
         },
         FromUser::GiveUp { node: name("node0") },
+        FromUser::SignIn { by: SignInBy::Token },
+        FromUser::Forecast { jobs: vec![JobId(17)] },
     ]
 }
 
@@ -456,6 +458,19 @@ pub(crate) fn to_user() -> Vec<ToUser> {
             n_failures: 1,
             n_preemptions: 2,
             nodes: vec![text("node0")],
+        }]),
+        ToUser::SignIn(SignIn {
+            is_tls: true,
+            host: text("head.example.org"),
+            port: 8443,
+            secret: text("0123"),
+            valid_s: 60,
+        }),
+        ToUser::Forecast(vec![ExpectedStart {
+            job: JobId(17),
+            median: Time(3_000_000),
+            low: Time(2_000_000),
+            high: Some(Time(4_000_000)),
         }]),
     ]
 }

@@ -52,8 +52,9 @@ export class ForecastView implements View {
       return Math.abs(by) < 1 ? "the same" : by < 0 ? `${span(-by)} earlier` : `${span(by)} later`;
     };
     fill(this.said, h("p", {}, `${of.policy}, made ${away(of.made_at_s, now)} from ${plural(of.seeds, "run")} in ${of.took_ms} ms. The real start is meant to lie in the range in ${Math.round(100 * of.coverage)} % of the cases.`));
-    this.busy.show(of.gpus_busy.map(([t, ...rest]) => [(t - of.made_at_s) / 60, ...rest]), "minutes from now");
-    this.waiting.show(of.n_waiting.map(([t, ...rest]) => [(t - of.made_at_s) / 60, ...rest]), "minutes from now");
+    const [unit_s, units] = of.horizon_s < 600 ? [1, "seconds"] : of.horizon_s < 36_000 ? [60, "minutes"] : [3600, "hours"];
+    this.busy.show(of.gpus_busy.map(([t, ...rest]) => [(t - of.made_at_s) / unit_s, ...rest]), `${units} from now`);
+    this.waiting.show(of.n_waiting.map(([t, ...rest]) => [(t - of.made_at_s) / unit_s, ...rest]), `${units} from now`);
     const { jobs } = this.shared.cluster;
     const row = (job: Forecast["jobs"][number]) => [jobLink(job.job), jobs.get(job.job)?.name ?? "", range(job.start), job.end ? range(job.end) : "", ...(beside ? [better(job)] : []), `${job.n_started} of ${of.seeds}`];
     fill(this.rows, of.jobs.length ? table("expected starts", ["job", "name", "starts (range)", "ends (range)", ...(beside ? [`against ${beside.policy}`] : []), "started in"], of.jobs.slice(0, MOST_ROWS).map(row)) : h("p", {}, "No job waits."),

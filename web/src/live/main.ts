@@ -86,7 +86,7 @@ class Live implements Shared {
   private go(): void {
     const [, page = "", name = ""] = location.hash.split("/");
     this.view?.close?.();
-    this.view = this.make(page, decodeURIComponent(name));
+    this.view = this.make(page, decoded(name));
     document.title = `${this.view.title} · rota`;
     fill(byId("nav"), ...PAGES.map(([at, title]) => h("a", { href: `#/${at}`, "aria-current": at === page || (at === "" && page === "nodes") ? "page" : "false" }, title)));
     fill(byId("view"), this.view.box);
@@ -105,6 +105,11 @@ class Live implements Shared {
       default: return new ClusterView(this);
     }
   }
+}
+
+/** A word of the address as it was before it was escaped; one that nobody escaped so stays as it is. */
+function decoded(word: string): string {
+  try { return decodeURIComponent(word); } catch { return word; }
 }
 
 /** Without a session there is nothing to see. */
