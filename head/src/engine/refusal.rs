@@ -130,6 +130,7 @@ impl Refusal {
             Refusal::OutputOutOfReach { .. } | Refusal::Disk(_) | Refusal::Journal(_) => {
                 RefusalKind::Unavailable
             }
+            Refusal::TooManyReaders(_) | Refusal::TooManyJobs { .. } => RefusalKind::TooMany,
             Refusal::Protocol { .. }
             | Refusal::PolicyPath
             | Refusal::PolicyName
@@ -139,6 +140,7 @@ impl Refusal {
             | Refusal::Range(..)
             | Refusal::NotAnEnd
             | Refusal::NumberOfJobs(..)
+            | Refusal::LongSelection(..)
             | Refusal::Job { .. }
             | Refusal::Rules(_) => RefusalKind::Refused,
         }
