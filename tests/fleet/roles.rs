@@ -373,9 +373,12 @@ fn a_tenants_quota_is_not_escaped_by_calling_oneself_another() {
         running("dan") == 1 && running("bob") + running("olga") == 1
     });
     let rounds = cluster.status()["n_rounds"].as_u64();
-    cluster.until("a later round", |cluster| cluster.status()["n_rounds"].as_u64() > rounds.map(|n| n + 2));
-    let running = cluster.jobs().iter().filter(|job| job["state"] == "running").count();
-    assert_eq!(running, 2, "vision's quota holds for all three of its jobs");
+    // They take turns: while one is stopped for another, none of the three runs.
+    cluster.until("two run in a later round", |cluster| {
+        let running = cluster.jobs().iter().filter(|job| job["state"] == "running").count();
+        assert!(running <= 2, "vision's quota holds for all three of its jobs: {running} run");
+        running == 2 && cluster.status()["n_rounds"].as_u64() > rounds.map(|n| n + 2)
+    });
 }
 
 #[test]
