@@ -31,6 +31,7 @@ pub use process::ChildError;
 pub(crate) use process::{ChildSettings, Program};
 pub(crate) use scripts::{Scripts, is_file_name};
 pub(crate) use wire::Effort;
+pub use wire::PolicyFailure;
 
 use std::io;
 use std::sync::{Arc, mpsc};
