@@ -1,4 +1,4 @@
-//! The desk at which parties get certificates: the first one with a one-time token, later ones with the one before. What is
+//! Where parties get certificates: the first one with a one-time token, later ones with the one before. What is
 //! issued is the business of `rota_transport::identity`; here are the conversation, the journal's sentence about it, and the
 //! limit on guessing.
 
@@ -35,16 +35,16 @@ enum JoinRefusal {
 }
 
 /// Issues certificates in the name of the authority in a folder.
-pub(crate) struct JoinDesk {
+pub(crate) struct CertificateIssuer {
     folder: PathBuf,
     faults: Mutex<Faults>,
 }
 
-impl JoinDesk {
+impl CertificateIssuer {
     /// The authority is opened for each request: it may be replaced while the head runs.
     pub(crate) fn new(folder: PathBuf) -> Result<Self, IdentityError> {
         Authority::open(&folder)?;
-        Ok(JoinDesk { folder, faults: Mutex::new(Faults::new(Instant::now())) })
+        Ok(CertificateIssuer { folder, faults: Mutex::new(Faults::new(Instant::now())) })
     }
 
     /// Answers one request; what an operator should know of it goes to the journal.
