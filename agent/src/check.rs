@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rota_traces::units::Bytes;
 use rota_transport::identity::{Credentials, Role};
-use rota_transport::quic::Connector;
+use rota_transport::quic::{ConnectError, Connector};
 use serde::Serialize;
 
 use crate::accounts::Accounts;
@@ -281,16 +281,14 @@ async fn head(options: &DaemonOptions) -> Verdict {
     };
     let advice = "is `rota head` running there, and is this UDP port let through?";
     let connect = async {
-        let credentials =
-            Credentials::load_for(&options.head.identity, Role::Agent).map_err(|e| e.to_string())?;
-        let connector = Connector::new(&credentials).map_err(|error| error.to_string())?;
-        let peer = connector.connect(address).await.map_err(|error| error.to_string())?;
+        let credentials = Credentials::load_for(&options.head.identity, Role::Agent)?;
+        let peer = Connector::new(&credentials)?.connect(address).await?;
         peer.close("only a check");
-        Ok::<(), String>(())
+        Ok::<(), ConnectError>(())
     };
     match tokio::time::timeout(PATIENCE, connect).await {
         Ok(Ok(())) => Verdict::good("head", format!("{address} answers and accepts this certificate")),
-        Ok(Err(why)) => Verdict::bad("head", why, advice),
+        Ok(Err(error)) => Verdict::bad("head", error.to_string(), advice),
         Err(_) => Verdict::bad("head", format!("{address} does not answer within {PATIENCE:?}"), advice),
     }
 }

@@ -12,9 +12,9 @@ pub(crate) struct Crowd {
     by_name: Mutex<BTreeMap<Name, usize>>,
 }
 
-/// One of the things that a person has, for as long as it lives.
+/// The right to one of the things that a person may have: it counts until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Permit {
     crowd: Arc<Crowd>,
     name: Name,
 }
@@ -26,18 +26,18 @@ impl Crowd {
     }
 
     /// Counts one more of a person; none if there are too many.
-    pub(crate) fn enter(self: &Arc<Self>, name: &Name) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, name: &Name) -> Option<Permit> {
         let mut by_name = self.by_name.lock().ok()?;
         let n_here = by_name.entry(name.clone()).or_default();
         if *n_here >= self.most {
             return None;
         }
         *n_here += 1;
-        Some(Place { crowd: Arc::clone(self), name: name.clone() })
+        Some(Permit { crowd: Arc::clone(self), name: name.clone() })
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let Ok(mut by_name) = self.crowd.by_name.lock() else { return };
         let n_left = by_name.get(&self.name).map_or(0, |n_here| n_here.saturating_sub(1));
@@ -56,11 +56,11 @@ mod tests {
     fn a_person_has_so_many_and_others_have_theirs() {
         let crowd = Arc::new(Crowd::new(3));
         let [ada, eve] = ["ada", "eve"].map(|name| Name::new(name).expect("a name"));
-        let mut places: Vec<_> = (0..3).map(|_| crowd.enter(&eve).expect("free")).collect();
+        let mut permits: Vec<_> = (0..3).map(|_| crowd.enter(&eve).expect("free")).collect();
         assert!(crowd.enter(&eve).is_none() && crowd.enter(&ada).is_some());
-        places.pop();
+        permits.pop();
         assert!(crowd.enter(&eve).is_some());
-        drop(places);
+        drop(permits);
         assert!(crowd.by_name.lock().expect("nobody panics").is_empty());
     }
 }

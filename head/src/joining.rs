@@ -1,4 +1,4 @@
-//! The desk at which parties get certificates: the first one with a one-time token, later ones with the one before. What is
+//! Where parties get certificates: the first one with a one-time token, later ones with the one before. What is
 //! issued is the business of `rota_transport::identity`; here are the conversation, the journal's sentence about it, and the
 //! limit on guessing.
 
@@ -25,17 +25,26 @@ const MOST_OF_ADDRESS: u32 = 5;
 /// The same for all addresses together: whoever has many of them does not guess faster.
 const MOST_OF_ALL: u32 = 60;
 
+/// A request for a certificate that is refused.
+#[derive(Debug, thiserror::Error)]
+enum JoinRefusal {
+    #[error(transparent)]
+    Fault(#[from] JoinFault),
+    #[error("only somebody with a certificate can renew it")]
+    NoCertificate,
+}
+
 /// Issues certificates in the name of the authority in a folder.
-pub(crate) struct JoinDesk {
+pub(crate) struct CertificateIssuer {
     folder: PathBuf,
     faults: Mutex<Faults>,
 }
 
-impl JoinDesk {
+impl CertificateIssuer {
     /// The authority is opened for each request: it may be replaced while the head runs.
     pub(crate) fn new(folder: PathBuf) -> Result<Self, IdentityError> {
         Authority::open(&folder)?;
-        Ok(JoinDesk { folder, faults: Mutex::new(Faults::new(Instant::now())) })
+        Ok(CertificateIssuer { folder, faults: Mutex::new(Faults::new(Instant::now())) })
     }
 
     /// Answers one request; what an operator should know of it goes to the journal.
@@ -57,7 +66,7 @@ impl JoinDesk {
         let Some(asked) = channel.receiver.receive::<FromJoiner>().await? else { return Ok(()) };
         let is_renewal = matches!(asked, FromJoiner::Renew { .. });
         let (folder, holder) = (self.folder.clone(), joiner.holder().cloned());
-        let issue = move || -> Result<Result<Signed, String>, IdentityError> {
+        let issue = move || -> Result<Result<Signed, JoinRefusal>, IdentityError> {
             let authority = Authority::open(&folder)?;
             let answer = match (asked, holder) {
                 (FromJoiner::Join { secret, request }, _) => authority.join(&secret, &request)?,
@@ -65,10 +74,10 @@ impl JoinDesk {
                     authority.renew(&identity, role, length_s, &request)?
                 }
                 (FromJoiner::Renew { .. }, None) => {
-                    return Ok(Err("only somebody with a certificate can renew it".to_owned()));
+                    return Ok(Err(JoinRefusal::NoCertificate));
                 }
             };
-            Ok(answer.map_err(|fault: JoinFault| fault.to_string()))
+            Ok(answer.map_err(JoinRefusal::from))
         };
         let issued = tokio::task::spawn_blocking(issue).await;
         let (answer, note) = match issued {
@@ -83,7 +92,10 @@ impl JoinDesk {
             }
             Ok(Ok(Err(why))) => {
                 self.count(address);
-                (refused(&why), format!("a request for a certificate from {address} was refused: {why}"))
+                (
+                    refused(&why.to_string()),
+                    format!("a request for a certificate from {address} was refused: {why}"),
+                )
             }
             // What is wrong with the head's own files is not for strangers.
             Ok(Err(error)) => {

@@ -48,7 +48,7 @@ mod web;
 pub use cluster_state::{
     Applied, ClusterState, CurrentPolicy, Image, ImageError, JobLife, JobRecord, OnHold, Standing,
 };
-pub use decider::{ChildError, DecideError, PolicyUseError, serve_decisions};
+pub use decider::{ChildError, DecideError, PolicyFailure, PolicyUseError, serve_decisions};
 pub use error::{HeadError, ReplayError};
 pub use record::{NodeHas, PlanRecord, Record, WakeRecord};
 pub use roles::RolesError;

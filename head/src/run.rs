@@ -16,12 +16,12 @@ use crate::ancestry::{self, Ancestry};
 use crate::clock::{self, Clock};
 use crate::cluster_state::ClusterState;
 use crate::decider::{
-    self, Answer, Ask, ChildSettings, DeciderLink, Desks, PolicyUseError, Program, Scripts,
+    self, Answer, Ask, ChildSettings, Decider, DeciderLink, PolicyUseError, Program, Scripts,
 };
 use crate::engine::sights::Watch;
 use crate::engine::{Access, Engine, Input, RoundSettings, RoundTimer};
 use crate::error::HeadError;
-use crate::joining::JoinDesk;
+use crate::joining::CertificateIssuer;
 use crate::record::Record;
 use crate::roles::RolesFile;
 use crate::rules::Rules;
@@ -98,8 +98,8 @@ pub fn run(settings: &HeadSettings) -> Result<(), HeadError> {
     });
     let sessions = web.as_ref().map(Web::sessions);
     let access = Access { roles, policies: settings.policies.clone(), limits: settings.limits, sessions };
-    let desks = start_deciding(settings, inputs.clone())?;
-    let link = DeciderLink::new(desks, first, trouble);
+    let decider = start_deciding(settings, inputs.clone())?;
+    let link = DeciderLink::new(decider, first, trouble);
     let upkeep = start_upkeep(settings, &store, inputs.clone())?;
     let engine = Engine::new(state, store, clock, settings.rules.clone(), timer, link, access, upkeep)
         .with_viewers(watch);
@@ -134,14 +134,14 @@ impl Door {
         lobby: Lobby,
     ) -> Result<Self, HeadError> {
         let _guard = runtime.enter();
-        let desk = settings.pki.clone().map(JoinDesk::new).transpose()?.map(Arc::new);
-        let listener = Arc::new(Listener::bind_with(settings.listen, credentials, desk.is_some())?);
+        let issuer = settings.pki.clone().map(CertificateIssuer::new).transpose()?.map(Arc::new);
+        let listener = Arc::new(Listener::bind_with(settings.listen, credentials, issuer.is_some())?);
         if let Some(warning) = listener.warning() {
             tracing::warn!("{warning}");
         }
         let address = listener.address().ok_or(HeadError::NoAddress)?;
         tracing::info!("head listens at {address}, state in {}", settings.state.display());
-        let serving = serve::serve(Arc::clone(&listener), roles, desk, inputs, Arc::new(lobby));
+        let serving = serve::serve(Arc::clone(&listener), roles, issuer, inputs, Arc::new(lobby));
         Ok(Door { listener, task: runtime.spawn(serving) })
     }
 }
@@ -183,7 +183,7 @@ fn begin(
     Ok(Begun { cluster, first, trouble })
 }
 
-fn start_deciding(settings: &HeadSettings, inputs: mpsc::Sender<Input>) -> Result<Desks, HeadError> {
+fn start_deciding(settings: &HeadSettings, inputs: mpsc::Sender<Input>) -> Result<Decider, HeadError> {
     let children = ChildSettings {
         program: Program::ThisProgram,
         limit: decision_limit(settings),

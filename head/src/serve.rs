@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use crate::ancestry::{Ancestry, Kinship};
 use crate::crowd::Crowd;
 use crate::engine::Input;
-use crate::joining::JoinDesk;
+use crate::joining::CertificateIssuer;
 use crate::roles::RolesFile;
 
 /// How many messages to one agent may be queued.
@@ -61,7 +61,7 @@ const EXPIRED: &str = "the certificate has expired";
 pub(crate) async fn serve(
     listener: Arc<Listener>,
     mut roles: RolesFile,
-    desk: Option<Arc<JoinDesk>>,
+    issuer: Option<Arc<CertificateIssuer>>,
     engine: mpsc::Sender<Input>,
     lobby: Arc<Lobby>,
 ) {
@@ -75,11 +75,11 @@ pub(crate) async fn serve(
             arrival = listener.accept() => {
                 let Some(arrival) = arrival else { return };
                 let (engine, links, revoked) = (engine.clone(), Arc::clone(&links), revocations.subscribe());
-                let (desk, lobby, crowd) = (desk.clone(), Arc::clone(&lobby), Arc::clone(&crowd));
+                let (issuer, lobby, crowd) = (issuer.clone(), Arc::clone(&lobby), Arc::clone(&crowd));
                 tokio::spawn(async move {
                     match arrival.admit_any().await {
                         Ok(Admitted::Known(peer)) => attend(peer, engine, &links, revoked, &lobby, &crowd).await,
-                        Ok(Admitted::Joiner(joiner)) => issue(&joiner, desk.as_deref(), &engine).await,
+                        Ok(Admitted::Joiner(joiner)) => issue(&joiner, issuer.as_deref(), &engine).await,
                         Err(refusal) => tracing::warn!("refused {refusal}"),
                     }
                 });
@@ -104,11 +104,11 @@ pub(crate) async fn serve(
 }
 
 /// Somebody asks for a certificate.
-async fn issue(joiner: &Joiner, desk: Option<&JoinDesk>, engine: &mpsc::Sender<Input>) {
-    let Some(desk) = desk else {
+async fn issue(joiner: &Joiner, issuer: Option<&CertificateIssuer>, engine: &mpsc::Sender<Input>) {
+    let Some(issuer) = issuer else {
         return joiner.close("this head issues no certificates: it was started without --pki");
     };
-    desk.attend(joiner, engine).await;
+    issuer.attend(joiner, engine).await;
 }
 
 /// Talks with a peer until it is gone or its certificate is no longer valid, to the second.
@@ -135,7 +135,7 @@ async fn attend(
             let _ = engine.send(Input::AgentGone { name, link }).await;
         }
         Role::User => {
-            let Some(_place) = crowd.enter(&peer.identity().name) else {
+            let Some(_permit) = crowd.enter(&peer.identity().name) else {
                 let name = &peer.identity().name;
                 tracing::warn!("{name} has {MOST_CONNECTIONS} connections, one more is refused");
                 return peer.close(&format!("{name} has {MOST_CONNECTIONS} connections already"));

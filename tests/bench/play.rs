@@ -1,6 +1,6 @@
 //! How long `rota play` takes from a key press to new figures, measured in the page: `cargo bench --bench play`.
 //!
-//! The default workload, the default policies, a real browser. Every key press makes a text that was not run before. Beside the
+//! The default workload, the default policies, a real browser. Every key press makes a text that was not run before. Next to the
 //! times there are the tasks that kept the page from answering for more than 50 ms. `ROTA_PICTURES=FOLDER` also writes pictures
 //! of the page, wide and narrow, light and dark.
 

@@ -39,10 +39,10 @@ fn a_token_is_good_for_one_certificate_in_its_time_and_the_key_stays_where_it_is
         &std::fs::metadata(format!("{folder}/key.pem")).expect("a key").permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
-    // The authority's book has no secret in it.
+    // The authority's file of tokens has no secret in it.
     let secret = good.rsplit('-').next().expect("a secret");
-    let book = std::fs::read_to_string(cluster.path("pki/tokens")).expect("a book");
-    assert!(!book.contains(secret) && book.contains("bob.user.rota"), "{book}");
+    let tokens = std::fs::read_to_string(cluster.path("pki/tokens")).expect("a file of tokens");
+    assert!(!tokens.contains(secret) && tokens.contains("bob.user.rota"), "{tokens}");
     let again = join(&cluster, &good, &cluster.path("again")).expect_err("used");
     assert!(again.contains("it was used before"), "{again}");
     let short = token(&cluster, &["--user", "eve", "--expires", "1s"]);
@@ -79,7 +79,7 @@ fn a_head_without_the_authority_lets_nobody_in_without_a_certificate() {
     let cluster = Cluster::start(0, 1, &[]);
     let token = token(&cluster, &["--user", "bob"]);
     join(&cluster, &token, &cluster.path("bob")).expect_err("no certificate");
-    let error = cluster.try_rota(&["join", "--renew"]).expect_err("no desk");
+    let error = cluster.try_rota(&["join", "--renew"]).expect_err("no issuer");
     assert!(error.contains("started without --pki"), "{error}");
 }
 

@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rota_core::difference::{Difference, Received};
+use rota_core::difference::{Difference, DifferenceError, Received};
 use rota_core::plan::Plan;
-use rota_core::policy::Policy as _;
+use rota_core::policy::{Policy as _, PolicyError};
+use rota_core::round::RoundError;
 use rota_scripts::{ScriptPolicy, Source};
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
-use super::loaded::compile;
-use super::wire::{Effort, FromChild, SourceText, ToChild, read, write};
+use super::loaded::{PolicyUseError, compile};
+use super::wire::{Effort, FromChild, PolicyFailure, SourceText, ToChild, read, write};
 use crate::forecast::{ForecastSettings, Seen, look_ahead};
 
 /// Scripts and solvers recurse deeply.
@@ -69,6 +70,28 @@ pub(super) fn serve(
     Ok(())
 }
 
+/// Why a child could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+enum TaskError {
+    #[error("there is no policy")]
+    NoPolicy,
+    #[error("the policy panicked: {0}")]
+    Panicked(String),
+    #[error(transparent)]
+    Use(#[from] PolicyUseError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    #[error(transparent)]
+    Difference(#[from] DifferenceError),
+}
+
+/// The same result, as the head is told it.
+fn told<T>(result: Result<T, TaskError>) -> Result<T, PolicyFailure> {
+    result.map_err(|error| PolicyFailure::new(error.to_string()))
+}
+
 struct Serving<W> {
     script: Option<ScriptPolicy>,
     received: Received,
@@ -80,16 +103,16 @@ impl<W: Write + Send + 'static> Serving<W> {
     fn answer(&mut self, request: ToChild) -> io::Result<()> {
         let answer = match request {
             ToChild::Load { policy, set, sources, alarm } => {
-                FromChild::Done(self.load(&policy, &set, sources, alarm))
+                FromChild::Done(told(self.load(&policy, &set, sources, alarm)))
             }
-            ToChild::Remember { memory } => FromChild::Done(self.remember(&memory)),
+            ToChild::Remember { memory } => FromChild::Done(told(self.remember(&memory))),
             ToChild::Decide { snapshot } => {
                 let mut effort = Effort::default();
                 let result = self.decide(*snapshot, &mut effort);
-                FromChild::Decided(result, effort)
+                FromChild::Decided(told(result), effort)
             }
             ToChild::LookAhead { snapshot, memory, settings, budget } => {
-                FromChild::Ahead(self.look_ahead(*snapshot, &memory, &settings, budget))
+                FromChild::Ahead(told(self.look_ahead(*snapshot, &memory, &settings, budget)))
             }
         };
         say(&self.output, &answer)
@@ -101,10 +124,9 @@ impl<W: Write + Send + 'static> Serving<W> {
         set: &[(String, String)],
         sources: Vec<SourceText>,
         alarm: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), TaskError> {
         let sources: Vec<Source> = sources.into_iter().map(Source::from).collect();
-        let compiled = safely(|| compile(policy, set, &sources, Some(alarm)))?;
-        let mut script = compiled.map_err(|error| error.to_string())?;
+        let mut script = safely(|| compile(policy, set, &sources, Some(alarm)))??;
         let output = Arc::clone(&self.output);
         let solves = Arc::clone(&self.solves);
         script.announce_solves(move |at| {
@@ -116,14 +138,14 @@ impl<W: Write + Send + 'static> Serving<W> {
         Ok(())
     }
 
-    fn remember(&mut self, memory: &str) -> Result<(), String> {
-        let script = self.script.as_mut().ok_or("there is no policy")?;
-        safely(|| script.restore_memory(memory))?.map_err(|error| error.to_string())
+    fn remember(&mut self, memory: &str) -> Result<(), TaskError> {
+        let script = self.script.as_mut().ok_or(TaskError::NoPolicy)?;
+        Ok(safely(|| script.restore_memory(memory))??)
     }
 
-    fn decide(&mut self, difference: Difference, effort: &mut Effort) -> Result<(Plan, String), String> {
-        let snapshot = self.received.apply(difference).map_err(|error| error.to_string())?;
-        let script = self.script.as_mut().ok_or("there is no policy")?;
+    fn decide(&mut self, difference: Difference, effort: &mut Effort) -> Result<(Plan, String), TaskError> {
+        let snapshot = self.received.apply(difference)?;
+        let script = self.script.as_mut().ok_or(TaskError::NoPolicy)?;
         let began = Instant::now();
         *self.solves.lock().unwrap_or_else(PoisonError::into_inner) = Solves::default();
         let plan = safely(|| script.decide(&snapshot));
@@ -134,7 +156,7 @@ impl<W: Write + Send + 'static> Serving<W> {
             n_solves: solves.n,
             solving: solves.took,
         };
-        Ok((plan?.map_err(|error| error.to_string())?, script.memory()))
+        Ok((plan??, script.memory()))
     }
 
     /// Runs with the errors of several seeds, each from the same memory. One that would take too long ends early, and those after it
@@ -145,18 +167,17 @@ impl<W: Write + Send + 'static> Serving<W> {
         memory: &str,
         settings: &ForecastSettings,
         budget: Duration,
-    ) -> Result<Vec<Seen>, String> {
-        let snapshot = self.received.apply(difference).map_err(|error| error.to_string())?;
-        let script = self.script.as_mut().ok_or("there is no policy")?;
+    ) -> Result<Vec<Seen>, TaskError> {
+        let snapshot = self.received.apply(difference)?;
+        let script = self.script.as_mut().ok_or(TaskError::NoPolicy)?;
         let (began, n_seeds) = (Instant::now(), settings.n_seeds.max(1));
         let (mut rules, mut runs) = (settings.rules, Vec::new());
         for seed in 0..n_seeds {
-            script.restore_memory(memory).map_err(|error| error.to_string())?;
+            script.restore_memory(memory)?;
             let until = budget * (seed + 1) / n_seeds;
             let is_over = || began.elapsed() > until;
             let run =
-                safely(|| look_ahead(&snapshot, script, &rules, settings.errors, u64::from(seed), is_over))?;
-            let run = run.map_err(|error| error.to_string())?;
+                safely(|| look_ahead(&snapshot, script, &rules, settings.errors, u64::from(seed), is_over))??;
             if began.elapsed() > until {
                 rules.horizon = rules.horizon.min(run.until - snapshot.now);
             }
@@ -190,10 +211,10 @@ fn say<W: Write>(output: &Mutex<W>, message: &FromChild) -> io::Result<()> {
 }
 
 /// A panic is a failure like any other; where it was is on standard error.
-fn safely<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+fn safely<T>(work: impl FnOnce() -> T) -> Result<T, TaskError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("without a message");
-        format!("the policy panicked: {text}")
+        TaskError::Panicked(text.to_owned())
     })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rota_core::snapshot::Snapshot;
 use rota_transport::value::Name;
 
-use super::{Ask, Desks};
+use super::{Ask, Decider};
 use crate::engine::Reply;
 
 /// A user who waits for the decider's answer.
@@ -18,7 +18,7 @@ pub(crate) struct Waiting {
 
 /// The engine's connection to the decider.
 pub(crate) struct DeciderLink {
-    desks: Desks,
+    decider: Decider,
     tickets: BTreeMap<u64, Waiting>,
     /// Ticket 0 is the head's own, for the policy it starts with.
     last_ticket: u64,
@@ -31,13 +31,13 @@ pub(crate) struct DeciderLink {
 impl DeciderLink {
     /// With the policy to start with, whose ticket is 0; none if there is none that can be used. `trouble` is what is wrong, if
     /// that is not the policy that the head was told to start with.
-    pub(crate) fn new(desks: Desks, first: Option<Ask>, trouble: Option<String>) -> Self {
+    pub(crate) fn new(decider: Decider, first: Option<Ask>, trouble: Option<String>) -> Self {
         let start_trouble = trouble.unwrap_or_default();
         let (tickets, failure) = (BTreeMap::new(), String::new());
-        let mut link = DeciderLink { desks, tickets, last_ticket: 0, failure, start_trouble };
+        let mut link = DeciderLink { decider, tickets, last_ticket: 0, failure, start_trouble };
         match first {
             Some(first) => link.send(first),
-            None => link.desks.begin_without(),
+            None => link.decider.begin_without(),
         }
         link
     }
@@ -103,7 +103,7 @@ impl DeciderLink {
     }
 
     fn send(&mut self, ask: Ask) {
-        if !self.desks.send(ask) {
+        if !self.decider.send(ask) {
             tracing::error!("a thread of the decider has ended: no round can be decided");
             "a thread of the decider has ended".clone_into(&mut self.failure);
         }

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::process::ChildError;
 use super::scripts::{Scripts, Texts};
+use super::wire::PolicyFailure;
 
 /// A decision that could not be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +26,7 @@ pub enum DecideError {
     Child(#[from] ChildError),
     /// It was accepted once, and cannot be loaded into a new process.
     #[error("the policy cannot be loaded again: {0}")]
-    Reload(String),
+    Reload(PolicyFailure),
     /// The head has just started, and no policy has been chosen yet.
     #[error("there is no policy")]
     NoPolicy,
@@ -38,8 +39,8 @@ pub enum PolicyUseError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// It does not compile, or cannot have its parameters or its memory: as its process says.
-    #[error("{0}")]
-    Script(String),
+    #[error(transparent)]
+    Script(PolicyFailure),
     /// A parameter does not exist, or cannot have the value.
     #[error("{key}={value}: {error}")]
     Set {

@@ -31,6 +31,7 @@ pub use process::ChildError;
 pub(crate) use process::{ChildSettings, Program};
 pub(crate) use scripts::{Scripts, is_file_name};
 pub(crate) use wire::Effort;
+pub use wire::PolicyFailure;
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -107,15 +108,15 @@ pub(crate) enum Answer {
     Foreseen { ticket: u64, result: Result<Box<Forecast>, PolicyUseError>, took: Duration },
 }
 
-/// Where requests go.
-pub(crate) struct Desks {
+/// The decider: its threads, which take requests.
+pub(crate) struct Decider {
     tasks: mpsc::Sender<deciding::Task>,
     trials: mpsc::Sender<trials::Trial>,
     what_ifs: what_ifs::WhatIfs,
 }
 
-/// Starts the threads that answer requests. They end when the desks are gone.
-pub(crate) fn start(settings: ChildSettings, tell: Tell) -> io::Result<Desks> {
+/// Starts the threads that answer requests. They end when the decider is dropped.
+pub(crate) fn start(settings: ChildSettings, tell: Tell) -> io::Result<Decider> {
     let (tasks, to_do) = mpsc::channel();
     let (trials, to_try) = mpsc::channel();
     let last = deciding::LastSnapshot::default();
@@ -127,10 +128,10 @@ pub(crate) fn start(settings: ChildSettings, tell: Tell) -> io::Result<Desks> {
     thread::Builder::new()
         .name("decider".into())
         .spawn(move || deciding::run(settings, &to_do, &last, &tell))?;
-    Ok(Desks { tasks, trials, what_ifs })
+    Ok(Decider { tasks, trials, what_ifs })
 }
 
-impl Desks {
+impl Decider {
     /// There is no policy to start with: rounds are answered with that until one is chosen.
     fn begin_without(&self) {
         // Nobody is there to take it only when the head ends.

@@ -13,7 +13,7 @@ use rota_core::policy::{Policy, PolicyError};
 use rota_core::snapshot::Snapshot;
 use rota_scripts::Source;
 
-use super::wire::{Effort, FromChild, SourceText, ToChild, frame, read};
+use super::wire::{Effort, FromChild, PolicyFailure, SourceText, ToChild, frame, read};
 use crate::forecast::{ForecastSettings, Seen};
 
 /// A script is stopped by its own alarm after this part of the limit, so that there is time to find the line it was at.
@@ -154,7 +154,7 @@ impl Child {
         set: &[(String, String)],
         sources: &[Source],
         limit: Duration,
-    ) -> Result<Result<(), String>, ChildError> {
+    ) -> Result<Result<(), PolicyFailure>, ChildError> {
         let (policy, set) = (policy.to_owned(), set.to_vec());
         let sources = sources.iter().map(SourceText::from).collect();
         let alarm = limit * ALARM_PER_MILLE / 1000;
@@ -166,11 +166,11 @@ impl Child {
         &mut self,
         memory: &str,
         limit: Duration,
-    ) -> Result<Result<(), String>, ChildError> {
+    ) -> Result<Result<(), PolicyFailure>, ChildError> {
         self.do_it(&ToChild::Remember { memory: memory.to_owned() }, limit)
     }
 
-    fn do_it(&mut self, request: &ToChild, limit: Duration) -> Result<Result<(), String>, ChildError> {
+    fn do_it(&mut self, request: &ToChild, limit: Duration) -> Result<Result<(), PolicyFailure>, ChildError> {
         match self.ask(request, limit)? {
             FromChild::Done(result) => Ok(result),
             _ => Err(ChildError::Answer),
@@ -181,7 +181,7 @@ impl Child {
         &mut self,
         snapshot: &Snapshot,
         limit: Duration,
-    ) -> Result<Result<(Plan, String), String>, ChildError> {
+    ) -> Result<Result<(Plan, String), PolicyFailure>, ChildError> {
         let snapshot = Box::new(self.sent.difference(snapshot));
         match self.ask(&ToChild::Decide { snapshot }, limit)? {
             FromChild::Decided(result, effort) => {
@@ -199,7 +199,7 @@ impl Child {
         memory: String,
         settings: ForecastSettings,
         limit: Duration,
-    ) -> Result<Result<Vec<Seen>, String>, ChildError> {
+    ) -> Result<Result<Vec<Seen>, PolicyFailure>, ChildError> {
         let snapshot = Box::new(self.sent.difference(snapshot));
         // A run that is cut short is better than none.
         let budget = limit / 2;
@@ -294,7 +294,7 @@ impl Policy for Asked<'_> {
                 self.memory = Some(memory);
                 Ok(plan)
             }
-            Ok(Err(message)) => Err(PolicyError { message }),
+            Ok(Err(failure)) => Err(PolicyError { message: failure.to_string() }),
             Err(error) => {
                 let message = error.to_string();
                 self.failure = Some(error);

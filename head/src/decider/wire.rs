@@ -39,13 +39,25 @@ pub(super) struct SourceText {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromChild {
     /// Whether it did what it was asked: the answer to `Load` and `Remember`.
-    Done(Result<(), String>),
+    Done(Result<(), PolicyFailure>),
     /// Where the script calls a solver; empty when the solver has answered. Not an answer.
     At(String),
     /// The policy's plan as it is, and its memory after the decision; and what it took.
-    Decided(Result<(Plan, String), String>, Effort),
+    Decided(Result<(Plan, String), PolicyFailure>, Effort),
     /// What was seen ahead, run by run.
-    Ahead(Result<Vec<Seen>, String>),
+    Ahead(Result<Vec<Seen>, PolicyFailure>),
+}
+
+/// Why a child could not do with its policy what it was asked. A text, which people read: the error itself stays in the child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+#[serde(transparent)]
+pub struct PolicyFailure(String);
+
+impl PolicyFailure {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        PolicyFailure(text.into())
+    }
 }
 
 /// What a decision took.
@@ -121,7 +133,8 @@ mod tests {
     fn messages_arrive_and_damaged_ones_are_errors() {
         let mut bytes = Vec::new();
         write(&mut bytes, &FromChild::At("mine.rhai:3".into())).expect("written");
-        write(&mut bytes, &FromChild::Done(Err("no".into()))).expect("written");
+        write(&mut bytes, &FromChild::Done(Err(PolicyFailure::new("no")))).expect("written");
+        assert!(bytes.ends_with(&[5, 0, 0, 0, 0, 1, 2, b'n', b'o']), "a failure is a plain text: {bytes:?}");
         let mut from = bytes.as_slice();
         assert!(matches!(read(&mut from), Ok(Some(FromChild::At(at))) if at == "mine.rhai:3"));
         assert!(matches!(read(&mut from), Ok(Some(FromChild::Done(Err(_))))));

@@ -59,7 +59,7 @@ impl Head {
         let limit = Duration::from_secs(60);
         let settings = ChildSettings { program: Program::Thread, limit, memory_bytes: 0 };
         let tell = Arc::new(move |found| answer.send(found).unwrap_or_default());
-        let desks = decider::start(settings, tell).expect("threads");
+        let decider = decider::start(settings, tell).expect("threads");
         let choose = Ask::Choose {
             ticket: 0,
             policy: policy.into(),
@@ -68,7 +68,7 @@ impl Head {
             scripts: Scripts::of_this_machine(Vec::new()),
             snapshot: None,
         };
-        let link = DeciderLink::new(desks, Some(choose), None);
+        let link = DeciderLink::new(decider, Some(choose), None);
         let (access, upkeep) = (Access::default(), Upkeep::default());
         let engine = Engine::new(state, store, clock, rules.clone(), timer, link, access, upkeep);
         let mut head = Head { engine, rules, answers };

@@ -66,7 +66,7 @@ impl Streams {
         stream: Stream,
         reply: Reply,
     ) {
-        let Some(place) = self.readers.enter(user) else {
+        let Some(permit) = self.readers.enter(user) else {
             let why = format!(
                 "{MOST_OF_PERSON} long answers are being sent to {user}: read one of them to its end"
             );
@@ -85,7 +85,7 @@ impl Streams {
             let last = sent.map_or_else(|error| failed(&error.to_string()), |()| ToUser::End.into());
             // The reader may be gone.
             let _ = reply.blocking_send(last);
-            drop(place);
+            drop(permit);
             n_open.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = started {

@@ -98,7 +98,7 @@ impl Listening {
         let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         loop {
             // With all of them taken, new ones wait in the system's queue.
-            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             let (stream, peer) = match self.listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -110,7 +110,7 @@ impl Listening {
             let _ = stream.set_nodelay(true);
             let (router, tls) = (router.clone(), self.tls.clone());
             tokio::spawn(async move {
-                let _place = place;
+                let _permit = permit;
                 match tls {
                     None => converse(stream, peer, router).await,
                     Some(tls) => match tokio::time::timeout(FIRST_WORD, tls.accept(stream)).await {

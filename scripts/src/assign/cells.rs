@@ -6,10 +6,31 @@ use super::{Cells, JobFacts, ModelFacts};
 use crate::language::nearest::hint;
 use crate::values::{number, type_label};
 
-/// A value that is no cell.
-pub(super) struct WrongCell {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+/// A column that does not exist, or a value that is no cell.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WrongCell {
+    #[error("a job has no column `{name}`: the columns are {}", .columns.join(", "))]
+    Column { name: String, columns: &'static [&'static str] },
+    #[error("gpu_levels: whole numbers are expected")]
+    Levels,
+    #[error("deadline_s: a time, or an array of [time, value] with ascending times, is expected")]
+    Steps,
+    #[error("{name}: an Array is not a cell")]
+    Array { name: String },
+    #[error("{name}: {number} is not a finite number")]
+    NotFinite { name: String, number: f64 },
+    #[error("{name}: {label} is not a cell")]
+    Type { name: String, label: String },
+}
+
+impl WrongCell {
+    /// The column that may have been meant.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            WrongCell::Column { name, columns } => hint(name, columns.iter().copied()),
+            _ => None,
+        }
+    }
 }
 
 /// A job as a map.
@@ -50,20 +71,18 @@ pub(super) fn model(facts: &ModelFacts) -> Dynamic {
 }
 
 /// What a script says of a job, as text by column.
-pub(super) fn cells(map: Map, columns: &[&'static str]) -> Result<Cells, WrongCell> {
+pub(super) fn cells(map: Map, columns: &'static [&'static str]) -> Result<Cells, WrongCell> {
     let mut cells = Cells::new();
     for (name, value) in map {
         if !columns.contains(&name.as_str()) {
-            let message = format!("a job has no column `{name}`: the columns are {}", columns.join(", "));
-            return Err(WrongCell { message, hint: hint(&name, columns.iter().copied()) });
+            return Err(WrongCell::Column { name: name.into(), columns });
         }
-        let text = cell(&name, &value).map_err(|message| WrongCell { message, hint: None })?;
-        cells.insert(name.to_string(), text);
+        cells.insert(name.to_string(), cell(&name, &value)?);
     }
     Ok(cells)
 }
 
-fn cell(name: &str, value: &Dynamic) -> Result<String, String> {
+fn cell(name: &str, value: &Dynamic) -> Result<String, WrongCell> {
     if value.is_unit() {
         return Ok(String::new());
     }
@@ -72,25 +91,20 @@ fn cell(name: &str, value: &Dynamic) -> Result<String, String> {
             "gpu_levels" => {
                 let levels: Option<Vec<String>> =
                     list.iter().map(|level| level.as_int().ok().map(|n| n.to_string())).collect();
-                levels
-                    .map(|levels| levels.join("-"))
-                    .ok_or_else(|| "gpu_levels: whole numbers are expected".into())
+                levels.map(|levels| levels.join("-")).ok_or(WrongCell::Levels)
             }
             "deadline_s" => {
                 let steps: Option<Vec<String>> = list.iter().map(step).collect();
-                steps.map(|steps| steps.join("|")).ok_or_else(|| {
-                    "deadline_s: a time, or an array of [time, value] with ascending times, is expected"
-                        .into()
-                })
+                steps.map(|steps| steps.join("|")).ok_or(WrongCell::Steps)
             }
-            _ => Err(format!("{name}: an Array is not a cell")),
+            _ => Err(WrongCell::Array { name: name.into() }),
         };
     }
     match number(value) {
-        Some(number) if !number.is_finite() => Err(format!("{name}: {number} is not a finite number")),
+        Some(number) if !number.is_finite() => Err(WrongCell::NotFinite { name: name.into(), number }),
         Some(number) => Ok(number.to_string()),
         None if value.is_string() => Ok(value.to_string()),
-        None => Err(format!("{name}: {} is not a cell", type_label(value))),
+        None => Err(WrongCell::Type { name: name.into(), label: type_label(value).into() }),
     }
 }
 

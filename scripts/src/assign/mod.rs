@@ -183,7 +183,7 @@ impl Rules {
         };
         match value.try_cast_result::<Map>() {
             Ok(map) => cells::cells(map, self.columns)
-                .map_err(|wrong_cell| wrong(wrong_cell.message, wrong_cell.hint)),
+                .map_err(|wrong_cell| wrong(wrong_cell.to_string(), wrong_cell.hint())),
             Err(other) => {
                 let label = crate::values::type_label(&other);
                 Err(wrong(format!("`assign` returned {label}, not a Map of columns"), None))

@@ -9,7 +9,7 @@ use rhai::{Engine, ImmutableString, Map, Position};
 
 use crate::language::error::{LoadError, at};
 use crate::language::nearest;
-use crate::language::parameters::{Declarations, Parameter};
+use crate::language::parameters::{Declarations, Parameter, SetError};
 use crate::language::reference::{Entry, Registrar};
 use crate::language::session::{Outcome, Shared, fail};
 use crate::policy::part::Part;
@@ -21,6 +21,24 @@ pub(crate) struct Variant {
     of: &'static shipped::Shipped,
     /// Parameters with their other defaults, as they would be set.
     defaults: Vec<(String, String)>,
+}
+
+/// A default that a variant cannot have.
+#[derive(Debug, thiserror::Error)]
+enum WrongDefault {
+    #[error("{of} has no parameter `{name}`")]
+    NoParameter { of: &'static str, name: String, hint: Option<String> },
+    #[error(transparent)]
+    Set(#[from] SetError),
+}
+
+impl WrongDefault {
+    fn hint(self) -> Option<String> {
+        match self {
+            WrongDefault::NoParameter { hint, .. } => hint,
+            WrongDefault::Set(_) => None,
+        }
+    }
 }
 
 impl Variant {
@@ -46,22 +64,17 @@ impl Variant {
             Part::compile(engine, shared, entries, &own.name, self.of.file, self.of.source)?;
         for (name, value) in &self.defaults {
             self.set_default(&mut parameters, name, value)
-                .map_err(|(message, hint)| at(own, position_of_like(own), message, hint, None))?;
+                .map_err(|error| at(own, position_of_like(own), error.to_string(), error.hint(), None))?;
         }
         Ok((Part { header: own.header.clone(), ..base }, parameters))
     }
 
-    fn set_default(
-        &self,
-        parameters: &mut [Parameter],
-        name: &str,
-        value: &str,
-    ) -> Result<(), (String, Option<String>)> {
+    fn set_default(&self, parameters: &mut [Parameter], name: &str, value: &str) -> Result<(), WrongDefault> {
         let hint = nearest::hint(name, parameters.iter().map(|parameter| parameter.name.as_str()));
         let Some(parameter) = parameters.iter_mut().find(|parameter| parameter.name == name) else {
-            return Err((format!("{} has no parameter `{name}`", self.of.name), hint));
+            return Err(WrongDefault::NoParameter { of: self.of.name, name: name.to_owned(), hint });
         };
-        parameter.set(value).map_err(|error| (error.to_string(), None))?;
+        parameter.set(value)?;
         parameter.default = parameter.value.clone();
         Ok(())
     }

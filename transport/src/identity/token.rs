@@ -93,7 +93,7 @@ pub(super) struct Grant {
     pub(super) certificate_s: i64,
 }
 
-/// Adds a token to the book of an authority, under the caller's lock.
+/// Adds a token to the file of an authority, under the caller's lock.
 pub(super) fn add(
     folder: &Path,
     token: &JoinToken,
@@ -110,7 +110,7 @@ pub(super) fn add(
     write(folder, &lines)
 }
 
-/// Takes a token out of the book: the second time it is not there. Under the caller's lock.
+/// Marks a token as used: the second time it is refused. Under the caller's lock.
 pub(super) fn take(
     folder: &Path,
     secret: &[u8],

@@ -61,34 +61,34 @@ pub(crate) enum KeyValue {
     Word(String),
 }
 
-/// A place in an order: after this job.
-pub(crate) type Place = (KeyValue, u32);
+/// A position in an order: after this job.
+pub(crate) type SortPosition = (KeyValue, u32);
 
 /// A page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct JobRange {
     pub(crate) order: JobOrder,
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<SortPosition>,
     pub(crate) most: usize,
 }
 
-/// Lines with their places, and how many jobs fit the query in all.
+/// Lines with their positions, and how many jobs fit the query in all.
 pub(crate) struct Found {
-    pub(crate) lines: Vec<(Place, Job)>,
+    pub(crate) lines: Vec<(SortPosition, Job)>,
     pub(crate) n_all: u64,
 }
 
 impl JobOrder {
-    /// Which of two places comes first.
-    pub(crate) fn compare(self, a: &Place, b: &Place) -> Ordering {
+    /// Which of two positions comes first.
+    pub(crate) fn compare(self, a: &SortPosition, b: &SortPosition) -> Ordering {
         if self.is_descending { b.cmp(a) } else { a.cmp(b) }
     }
 }
 
 impl JobRange {
-    /// Whether a place is on this page or a later one.
-    fn is_after(&self, place: &Place) -> bool {
-        self.after.as_ref().is_none_or(|after| self.order.compare(after, place) == Ordering::Less)
+    /// Whether a position is on this page or a later one.
+    fn is_after(&self, position: &SortPosition) -> bool {
+        self.after.as_ref().is_none_or(|after| self.order.compare(after, position) == Ordering::Less)
     }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn active_jobs(
 ) -> Found {
     let launches = newest_launches(engine);
     let cluster = engine.state.cluster();
-    let mut found: Vec<(Place, &JobRecord)> = Vec::new();
+    let mut found: Vec<(SortPosition, &JobRecord)> = Vec::new();
     let mut n_all = 0;
     for (id, job) in cluster.jobs() {
         let is_meant = !job.standing.is_over()
@@ -112,9 +112,9 @@ pub(crate) fn active_jobs(
             continue;
         }
         n_all += 1;
-        let place = (value(engine, range.order.key, *id, job, &launches), id.0);
-        if range.is_after(&place) {
-            found.push((place, job));
+        let position = (value(engine, range.order.key, *id, job, &launches), id.0);
+        if range.is_after(&position) {
+            found.push((position, job));
         }
     }
     // Only the jobs of the page are sorted.
@@ -124,9 +124,9 @@ pub(crate) fn active_jobs(
         found.truncate(range.most);
     }
     found.sort_unstable_by(|a, b| order.compare(&a.0, &b.0));
-    let to_line = |(place, job): (Place, &JobRecord)| {
-        let id = JobId(place.1);
-        (place, line(engine, moment.now, id, job, launches.get(&id).copied()))
+    let to_line = |(position, job): (SortPosition, &JobRecord)| {
+        let id = JobId(position.1);
+        (position, line(engine, moment.now, id, job, launches.get(&id).copied()))
     };
     Found { lines: found.into_iter().map(to_line).collect(), n_all }
 }

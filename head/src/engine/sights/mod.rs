@@ -14,7 +14,7 @@ pub(crate) use board::{
 pub(crate) use figures::{Figures, disk_trouble, figures};
 pub(crate) use jobs::{job, line_of_ended, start};
 pub(crate) use list::{
-    JobOrder, JobQuery, JobRange, KeyValue, Place, SortKey, active_jobs, calendar, events_reader,
+    JobOrder, JobQuery, JobRange, KeyValue, SortKey, SortPosition, active_jobs, calendar, events_reader,
     past_jobs_reader,
 };
 pub(crate) use nodes::{node, nodes, tenants};

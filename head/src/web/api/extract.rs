@@ -111,14 +111,14 @@ pub(crate) fn limit(asked: Option<u32>) -> Answer<usize> {
     }
 }
 
-/// A place in a list as a word that programs send back.
-pub(crate) fn cursor(place: &impl Serialize) -> Option<String> {
-    let bytes = serde_json::to_vec(place).ok()?;
+/// A position in a list as a word that programs send back.
+pub(crate) fn cursor(position: &impl Serialize) -> Option<String> {
+    let bytes = serde_json::to_vec(position).ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The place that such a word stands for.
-pub(crate) fn place<T: DeserializeOwned>(cursor: Option<&str>) -> Answer<Option<T>> {
+/// The position that such a word stands for.
+pub(crate) fn position<T: DeserializeOwned>(cursor: Option<&str>) -> Answer<Option<T>> {
     let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(None) };
     let wrong = || ApiError::bad("this cursor is not one of this list");
     let byte = |at: usize| u8::from_str_radix(cursor.get(at..at + 2)?, 16).ok();
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_as_it_was_and_another_one_is_refused() {
         let given = cursor(&("née <b>", 17_u32)).expect("a cursor");
-        assert_eq!(place::<(String, u32)>(Some(&given)).expect("ours"), Some(("née <b>".into(), 17)));
-        assert!(place::<(String, u32)>(None).expect("none").is_none());
+        assert_eq!(position::<(String, u32)>(Some(&given)).expect("ours"), Some(("née <b>".into(), 17)));
+        assert!(position::<(String, u32)>(None).expect("none").is_none());
         for wrong in ["zz", "0", "7b7d", "ééé", "5b5d00"] {
-            assert!(place::<(String, u32)>(Some(wrong)).is_err(), "{wrong}");
+            assert!(position::<(String, u32)>(Some(wrong)).is_err(), "{wrong}");
         }
     }
 }

@@ -17,10 +17,12 @@ use rusqlite::types::Value;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Asked, Body, JobInPath, cursor, limit, place, text};
+use super::extract::{Asked, Body, JobInPath, cursor, limit, position, text};
 use super::good;
 use crate::engine::Said;
-use crate::engine::sights::{self, JobOrder, JobQuery, JobRange, KeyValue, Place, SortKey, line_of_ended};
+use crate::engine::sights::{
+    self, JobOrder, JobQuery, JobRange, KeyValue, SortKey, SortPosition, line_of_ended,
+};
 use crate::store::history::pages::PastQuery;
 use crate::web::Shared;
 use crate::web::error::{Answer, ApiError, json};
@@ -94,7 +96,7 @@ pub(crate) async fn list(
     };
     let most = limit(asked.limit)?;
     let order = order(&asked)?;
-    let after: Option<Place> = place(asked.cursor.as_deref())?;
+    let after: Option<SortPosition> = position(asked.cursor.as_deref())?;
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let query = JobQuery {
         states,
@@ -125,7 +127,7 @@ pub(crate) async fn list(
     lines.dedup_by(|a, b| a.0.1 == b.0.1);
     let is_more = lines.len() > most;
     lines.truncate(most);
-    let next = lines.last().filter(|_| is_more).and_then(|(place, _)| cursor(place));
+    let next = lines.last().filter(|_| is_more).and_then(|(position, _)| cursor(position));
     Ok(good(&Page { items: lines.into_iter().map(|(_, job)| job).collect(), next, total: Some(n_all) }))
 }
 
@@ -158,7 +160,7 @@ async fn past_jobs(
     session: &Session,
     query: JobQuery,
     range: JobRange,
-) -> Answer<(Vec<(Place, Job)>, u64)> {
+) -> Answer<(Vec<(SortPosition, Job)>, u64)> {
     let look = |engine: &mut _, _, person: &_| sights::past_jobs_reader(engine, person);
     let (reader, own, nodes) = shared.asking.look(session, RequestKind::History, look).await?;
     let one = |text: Option<String>| text.map(|text| vec![Value::Text(text)]);

@@ -9,7 +9,7 @@ use rota_transport::message::{FromUser, NodeService};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Asked, Body, NodeInPath, cursor, limit, place, text};
+use super::extract::{Asked, Body, NodeInPath, cursor, limit, position, text};
 use super::good;
 use super::records::events_of_node;
 use crate::engine::sights;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
     Asked(query): Asked<NodeQuery>,
 ) -> Answer<Response> {
     let limit = limit(query.limit)?;
-    let after: Option<String> = place(query.cursor.as_deref())?;
+    let after: Option<String> = position(query.cursor.as_deref())?;
     let look = |engine: &mut _, _, person: &_| Ok(sights::nodes(engine, person));
     let mut items = shared.asking.look(&session, RequestKind::Nodes, look).await?;
     let states: Option<Vec<&str>> = query.state.as_deref().map(|states| states.split(',').collect());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use rota_scripts::shipped;
+use rota_scripts::{LoadError, shipped};
 use rota_transport::access::RequestKind;
 use rota_transport::message::FromUser;
 use serde::Deserialize;
@@ -61,13 +61,14 @@ pub(crate) async fn of(
     let look = move |engine: &mut _, _, _: &_| sights::scripts_for(engine, &wanted);
     let scripts = shared.asking.look(&session, RequestKind::WhatIf, look).await?;
     let name = policy.clone();
-    let parts = shared.asking.read(move || parts(&name, &scripts)).await?.map_err(ApiError::refused)?;
+    let parts = shared.asking.read(move || parts(&name, &scripts)).await?;
+    let parts = parts.map_err(|error| ApiError::refused(error.to_string()))?;
     let (set, none) = (Vec::new(), String::new());
     Ok(good(&PolicyPage { name: policy, set, refused: none.clone(), trouble: none, parts }))
 }
 
-fn parts(policy: &str, scripts: &Scripts) -> Result<Vec<PartShape>, String> {
-    let texts = scripts.texts(policy).map_err(|error| error.to_string())?;
+fn parts(policy: &str, scripts: &Scripts) -> Result<Vec<PartShape>, LoadError> {
+    let texts = scripts.texts(policy)?;
     let part = |source: rota_scripts::Source| PartShape {
         is_shipped: shipped::ALL.iter().any(|script| script.file == source.file),
         name: source.name,

@@ -17,7 +17,7 @@ use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
-use super::extract::{Asked, JobInPath, cursor, limit, place};
+use super::extract::{Asked, JobInPath, cursor, limit, position};
 use super::good;
 use crate::engine::{Said, sights};
 use crate::record::Record;
@@ -86,7 +86,7 @@ pub(crate) async fn events(
     Asked(query): Asked<EventQuery>,
 ) -> Answer<Response> {
     let most = limit(query.limit)?;
-    let on = match place(query.cursor.as_deref())? {
+    let on = match position(query.cursor.as_deref())? {
         Some(on) => on,
         None => match (query.from, query.before) {
             (Some(_), Some(_)) => return Err(ApiError::bad("give from or before, not both")),
@@ -420,7 +420,7 @@ pub(crate) async fn history(
     Asked(query): Asked<HistoryQuery>,
 ) -> Answer<Response> {
     let most = limit(query.limit)?;
-    let after: Option<u32> = place(query.cursor.as_deref())?;
+    let after: Option<u32> = position(query.cursor.as_deref())?;
     let source = history_source(&shared, &session).await?;
     let filter = source.filter(&query, after, most + 1)?;
     let page = shared.asking.read(move || {
