@@ -54,6 +54,18 @@ fn only_run(dir: &Path, args: &str) -> serde_json::Value {
     value["runs"][0].clone()
 }
 
+/// On a thread's usual stack, freeing them ended the program.
+#[test]
+fn closures_that_hold_closures_are_an_error_of_the_script() {
+    let dir = folder();
+    let script = "fn order(jobs, now) {\n    let a = 0;\n    loop { let b = a; let f = |x| b; a = f; }\n}";
+    fs::write(dir.path().join("chain.rhai"), script).expect("a script");
+    for args in ["simulate -q -p ./chain.rhai --jobs 5", "compare -q -p fifo,./chain.rhai --jobs 5"] {
+        let said = refused(dir.path(), args, 1);
+        assert!(said.contains("chain.rhai:") && said.contains("uses more than 128 MB of memory"), "{said}");
+    }
+}
+
 #[test]
 fn the_program_alone_says_what_it_can_do() {
     let help = refused(folder().path(), "", 2);

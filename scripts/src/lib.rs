@@ -26,7 +26,7 @@ mod values;
 
 pub use commands::sample;
 pub use language::error::{LoadError, ScriptError};
-pub use language::limits::Limits;
+pub use language::limits::{Limits, STACK_BYTES};
 pub use language::parameters::{Domain, Parameter, SetError, Value};
 pub use language::{memory, reference};
 pub use models::{fairness, optimum, shares};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rota_core::check::check;
 use rota_core::policy::Policy;
-use rota_scripts::Limits;
+use rota_scripts::{Limits, STACK_BYTES};
 use rota_scripts::memory::{CountingAllocator, bytes_held_by_this_thread, peak_of_this_thread, reset_peak};
 use rota_scripts::sample::{Size, snapshot};
 
@@ -123,6 +123,21 @@ fn nested_arrays_end_before_the_stack_does() {
     let text = "fn order(jobs, now) {\n    let a = [];\n    for i in 0..100000 { a = [a]; }\n    rank(jobs.arrival)\n}";
     let error = policy(text, Limits::default()).decide(&instant).expect_err("too many copies");
     assert!(error.message.contains("copied more than 1024 MB"), "{}", error.message);
+}
+
+/// A captured value is shared, so neither copies nor operations say how long the chain is: memory does, and freeing it must
+/// not take more stack than there is.
+#[test]
+fn a_chain_of_closures_ends_at_its_memory_before_the_stack_does() {
+    let text = "fn order(jobs, now) {\nlet a = 0; loop { let b = a; let f = |x| b; a = f; }\n}";
+    let decide = move || {
+        let instant = snapshot(Size { n_nodes: 4, n_old: 40, n_new: 10 });
+        let error = policy(text, Limits::default()).decide(&instant).expect_err("a hostile script fails");
+        error.message.lines().next().unwrap_or_default().to_owned()
+    };
+    let deciding = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(decide).expect("a thread");
+    let message = deciding.join().expect("it does not abort");
+    assert!(message.ends_with("uses more than 128 MB of memory"), "{message}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod reproduce;
 mod rerun;
+mod room;
 mod run;
 mod solve;
 mod study;
@@ -124,7 +125,7 @@ enum Command {
 /// Parses the command line, runs the command, prints errors as people want to read them.
 pub fn main() -> ExitCode {
     broken_pipe::end_quietly();
-    match parse().map_err(anyhow::Error::from).and_then(dispatch) {
+    match parse().map_err(anyhow::Error::from).and_then(room::run) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("rota: {}", in_one_line(&error));

@@ -187,9 +187,6 @@ fn elsewhere(args: &BatchArgs, parts: &PartsArgs) -> Result<Vec<PathBuf>> {
 fn batch(args: &BatchArgs, shard: Option<Shard>, from: &[PathBuf]) -> Result<ExitCode> {
     let (file, source) = script(args.name()?)?;
     let out = args.out()?;
-    if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    }
     let set: BTreeMap<String, String> = parse_set(&args.set)?.into_iter().collect();
     let order = Order {
         file: &file,
