@@ -16,18 +16,22 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
         Command::Study(args) => args.batch.threads,
         _ => None,
     };
-    let room = thread::Builder::new().name("main".into()).stack_size(STACK_BYTES);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).stack_size(STACK_BYTES);
-    // Where address space is short, a pool with small stacks is made when it is needed.
-    let has_pool = pool.build_global().is_ok();
-    if let (false, Some(threads)) = (has_pool, threads) {
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    let n_threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    // A pool that could not be made can never be made again, so room for all is asked for first.
+    if !has_room_for(n_threads + 1) {
+        if let Some(threads) = threads {
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+        }
+        return dispatch(command);
     }
-    let mut waiting = Some(command);
-    let done = thread::scope(|scope| {
-        let running = room.spawn_scoped(scope, || waiting.take().map(dispatch)).ok()?;
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
-    // There was no room: what it runs may still be no chain of closures.
-    done.or_else(|| waiting.map(dispatch)).unwrap_or(Ok(ExitCode::FAILURE))
+    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).stack_size(STACK_BYTES).build_global()?;
+    let running = thread::Builder::new().name("main".into()).stack_size(STACK_BYTES);
+    let running = running.spawn(|| dispatch(command))?;
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Whether the address space of this process, which may be limited, has room for so many threads' stacks.
+fn has_room_for(n_threads: usize) -> bool {
+    let all = thread::Builder::new().stack_size(STACK_BYTES.saturating_mul(n_threads));
+    all.spawn(|| ()).is_ok_and(|thread| thread.join().is_ok())
 }

@@ -18,7 +18,7 @@ const ALARM_EVERY: u64 = 256;
 const ROWS_PER_OPERATION: u64 = 16;
 
 /// Stack that a thread should have in which scripts of people run. Values that hold each other, such as a closure that holds a
-/// closure, are freed one within the other: a chain as long as [`Limits::memory_bytes`] allows takes up to half of this. It is
+/// closure, are freed one within the other: a chain as long as the limits allow by default takes up to half of this. It is
 /// address space, and becomes memory only where it is used.
 pub const STACK_BYTES: usize = 512 << 20;
 
