@@ -223,7 +223,7 @@ fn a_quota_is_the_reason_that_a_live_job_waits() {
         .expect("submitted");
     until_it_runs(&cluster, 2);
     let text = cluster.rota(&["explain", "1"]);
-    assert!(text.contains("it waits for its tenant's quota: the jobs of `ada` may hold 1 GPUs"), "{text}");
+    assert!(text.contains("it waits for its tenant's quota: the jobs of `ada` may hold 1 GPU and"), "{text}");
     assert!(text.contains("(job 0 1)"), "{text}");
     let limit = Instant::now() + Duration::from_secs(3);
     while Instant::now() < limit {

@@ -9,6 +9,7 @@ use rota_core::table::JobPhase;
 use super::Engine;
 use super::refusal::Refusal;
 use crate::cluster_state::Standing;
+use crate::record::gpus;
 use crate::state::{LaunchPhase, Moment};
 use crate::store::history::EndedJob;
 
@@ -65,7 +66,7 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
         };
         let rate = job.spec.rate(snapshot.jobs.allocation(row), &snapshot.cluster);
         let left = (job.spec.estimated_work - snapshot.jobs.done(row)).max(0.0);
-        let gpus = snapshot.jobs.allocation(row).n_gpus();
+        let held = snapshot.jobs.allocation(row).n_gpus();
         let pace = match job.pace {
             1.0 => String::new(),
             pace => format!(
@@ -81,20 +82,22 @@ pub(super) fn explain(engine: &mut Engine, moment: Moment, id: JobId) -> Result<
             None => String::new(),
         };
         let slow = slow_for_want_of_cpus_or_memory(&snapshot, row);
-        return Ok(format!("{name} {how} on {gpus} GPUs{reason}{slow}; {left}{limit}"));
+        return Ok(format!("{name} {how} on {}{reason}{slow}; {left}{limit}", gpus(held)));
     }
     let needs = job.spec.gpus.min();
     let held: u32 = (0..snapshot.jobs.len()).map(|row| snapshot.jobs.allocation(row).n_gpus()).sum();
     let free = snapshot.n_gpus_up().saturating_sub(held);
+    let n_waiting = snapshot.jobs.len() - snapshot.jobs.n_running();
     let policy = &cluster.policy().name;
     let mut text = match snapshot.jobs.phase(row) {
         JobPhase::Asking => format!("{name} has not been admitted by {policy}{reason}"),
         _ => format!("{name} waits{reason}"),
     };
     text.push_str(&format!(
-        "; it needs {needs} GPUs, {free} of {} are free, {} jobs wait",
+        "; it needs {}, {free} of {} are free, {n_waiting} {}",
+        gpus(needs),
         snapshot.n_gpus_up(),
-        snapshot.jobs.len() - snapshot.jobs.n_running()
+        if n_waiting == 1 { "job waits" } else { "jobs wait" }
     ));
     if let Some(quota) = quota(&snapshot, row, needs) {
         text.push_str(&quota);
@@ -121,14 +124,15 @@ fn quota(snapshot: &Snapshot, row: usize, needs: u32) -> Option<String> {
     }
     let name = snapshot.tenants.get(tenant.index()).map_or("", String::as_str);
     if needs > quota {
-        return Some(format!("; it can never run: the quota of its tenant `{name}` is {quota} GPUs"));
+        return Some(format!("; it can never run: the quota of its tenant `{name}` is {}", gpus(quota)));
     }
     let who: Vec<String> =
         users.iter().take(MOST_NAMED).map(|(job, gpus)| format!("job {job} {gpus}")).collect();
     let more = users.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more jobs") } else { String::new() };
     Some(format!(
-        "; it waits for its tenant's quota: the jobs of `{name}` may hold {quota} GPUs and hold {used} ({}{more})",
+        "; it waits for its tenant's quota: the jobs of `{name}` may hold {} and hold {used} ({}{more})",
+        gpus(quota),
         who.join(", ")
     ))
 }

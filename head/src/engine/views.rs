@@ -14,6 +14,7 @@ use super::refusal::Refusal;
 use super::streams::{self, Stream};
 use super::{Engine, access};
 use crate::cluster_state::{ClusterState, JobRecord, Standing};
+use crate::record::gpus;
 use crate::roles::Person;
 use crate::state::{Agent, LaunchPhase, Moment};
 
@@ -265,10 +266,10 @@ impl JobWould {
         let line = |change: &JobWould| {
             let JobWould { job, what, gpus_from, gpus_to, .. } = change;
             match what {
-                Would::Start => format!("job {job} would start with {gpus_to} GPUs"),
+                Would::Start => format!("job {job} would start with {}", gpus(*gpus_to)),
                 Would::Stop => format!("job {job} would be stopped"),
                 Would::Resize | Would::Move => {
-                    format!("job {job} would go from {gpus_from} to {gpus_to} GPUs")
+                    format!("job {job} would go from {gpus_from} to {}", gpus(*gpus_to))
                 }
             }
         };

@@ -8,6 +8,7 @@ mod plan;
 mod text;
 
 pub use plan::{PlanRecord, WakeRecord};
+pub(crate) use text::gpus;
 
 use rota_core::allocation::Allocation;
 use rota_core::cluster::NodeGroup;

@@ -68,7 +68,7 @@ impl Record {
         match self {
             Record::HeadStarted { epoch, version, .. } => format!("head {version} started, epoch {epoch}"),
             Record::JobReceived { job, user, request, .. } => {
-                format!("job {job} `{}` of {user} asks for {} GPUs", request.name, request.gpus)
+                format!("job {job} `{}` of {user} asks for {}", request.name, gpus(request.gpus))
             }
             Record::JobSubmitted { job } => format!("job {job} has reached the scheduler"),
             Record::JobStarted { job, incarnation } => format!("job {job} runs, launch {incarnation}"),
@@ -94,7 +94,7 @@ impl Record {
             Record::JobFinished { job, done, .. } => format!("job {job} is finished, {done:.1} iterations"),
             Record::JobCancelled { job, user } => format!("job {job} was cancelled by {user}"),
             Record::JobFailed { job, reason } => format!("job {job} is given up: {reason}"),
-            Record::NodeJoined { name, has, .. } => format!("{name} joined with {} GPUs", has.n_gpus),
+            Record::NodeJoined { name, has, .. } => format!("{name} joined with {}", gpus(has.n_gpus)),
             Record::NodeLost { node, reason } => format!("{} is lost: {reason}", of(node)),
             Record::NodeReturned { node } => format!("{} is back", of(node)),
             Record::NodeDrained { node, is_drained: true, user, reason } => {
@@ -146,7 +146,7 @@ impl Record {
             }
             Record::JobAdopted { job, incarnation, allocation } => {
                 let n_gpus = allocation.n_gpus();
-                format!("job {job} was found running on {n_gpus} GPUs and goes on, launch {incarnation}")
+                format!("job {job} was found running on {} and goes on, launch {incarnation}", gpus(n_gpus))
             }
             Record::JobRecalled { job, incarnation, end } => {
                 let how = match end {
@@ -265,6 +265,11 @@ impl Record {
                 | Record::Image { .. }
         )
     }
+}
+
+/// `1 GPU`, `2 GPUs`.
+pub(crate) fn gpus(n: u32) -> String {
+    format!("{n} GPU{}", if n == 1 { "" } else { "s" })
 }
 
 /// A reason at the end of a sentence, if there is one.

@@ -16,9 +16,9 @@ pub(super) fn pace(job: &Explanation) -> Option<String> {
     let there = if job.gpus > 1 { " there" } else { "" };
     let held = match cpus <= cpus_wanted && mem_gb <= mem_wanted {
         true => format!(
-            "{} of the {} CPUs and {} of the {} GB that it can use{there}",
+            "{} of the {} and {} of the {} GB that it can use{there}",
             number(cpus),
-            number(cpus_wanted),
+            cpus_of(cpus_wanted),
             number(mem_gb),
             number(mem_wanted)
         ),

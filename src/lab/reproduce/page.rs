@@ -57,13 +57,21 @@ impl Reproduced {
         // A figure of one setting has none to name.
         let has_places = rows.iter().any(|row| !row.at.is_empty());
         let names = has_places.then_some("at").into_iter().chain(["policy", "number"]);
-        let headings = names.chain(Column::ALL.map(Column::heading));
+        // A figure without published numbers, or of which only one form was run, has no column for the other.
+        let shown = Column::ALL
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| rows.iter().any(|row| row.values[*at].is_some()));
+        let shown: Vec<(usize, Column)> = shown.collect();
+        let headings = names.chain(shown.iter().map(|(_, column)| column.heading()));
         let n_names = if has_places { 3 } else { 2 };
         let row = |TableRow { at, policy, of, values }: TableRow<'_>| {
             let place = has_places.then(|| text_of(at));
             let names = place.into_iter().chain([policy.to_owned(), of.shown.to_owned()]);
-            let values = values.map(|value| value.map_or_else(|| "–".to_owned(), |value| of.text(value)));
-            names.chain(values).map(Cell::Plain).collect()
+            let value = |&(at, _): &(usize, Column)| {
+                values[at].map_or_else(|| "–".to_owned(), |value| of.text(value))
+            };
+            names.chain(shown.iter().map(value)).map(Cell::Plain).collect()
         };
         let rows: Vec<Vec<Cell>> = rows.into_iter().map(row).collect();
         let sources = self.figure.sources();
@@ -72,7 +80,11 @@ impl Reproduced {
             @if !sources.is_empty() { p { "Published: " (sources.join("; ")) "." } }
             @for sentence in self.equal_numbers() { p { (html::prose(&sentence)) "." } }
         };
-        html::section("Published, the original's rules, shipped", &content)
+        let names = shown.iter().map(|(_, column)| match column {
+            Column::Original => "the original's rules",
+            column => column.heading(),
+        });
+        html::section(&begin_large(&names.collect::<Vec<_>>().join(", ")), &content)
     }
 
     fn defects_section(&self) -> Markup {
@@ -86,11 +98,12 @@ impl Reproduced {
                 begin_large(attributed.of.shown)
             )
         });
-        let rows: Vec<Vec<Cell>> =
-            rows.into_iter().map(|row| row.into_iter().map(Cell::Plain).collect()).collect();
+        // Most figures have no published numbers here.
+        let rows = rows.into_iter().filter(|row| row.iter().skip(1).any(|cell| cell != "–"));
+        let rows: Vec<Vec<Cell>> = rows.map(|row| row.into_iter().map(Cell::Plain).collect()).collect();
         let content = html! {
             p { (shown.unwrap_or_default()) }
-            (html::table(&html::columns(headings, 1), &rows))
+            div.many { (html::table(&html::columns(headings, 1), &rows)) }
             @for note in &notes { p { (html::prose(note)) } }
         };
         html::section("What each defect does to this figure", &content)

@@ -156,6 +156,8 @@ pub(super) struct Best {
     pub(super) ratio: Interval,
     /// How many were compared.
     pub(super) n: usize,
+    /// Those among them whose mean is as low, the best included.
+    pub(super) n_lowest: usize,
 }
 
 impl Best {
@@ -184,12 +186,14 @@ pub(super) fn best(runs: &[Ran], groups: &[Group]) -> Vec<Best> {
         alike.sort_by(|a, b| a.0.total_cmp(&b.0));
         let [(_, first), (_, second), _, ..] = alike.as_slice() else { return None };
         let pair = pair(runs, first, second, FIGURE)?;
+        let lowest = alike[0].0;
         Some(Best {
             settings: settings.clone(),
             name: pair.baseline,
             next: pair.policy,
             ratio: pair.comparison.ratio,
             n: alike.len(),
+            n_lowest: alike.iter().filter(|(mean, _)| mean.to_bits() == lowest.to_bits()).count(),
         })
     };
     asked.into_iter().filter_map(of).collect()

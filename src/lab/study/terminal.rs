@@ -74,10 +74,11 @@ fn best_sentence(best: &Best, all: &[Best]) -> String {
     let n = with_thousands(*n as f64);
     match best.is_clear() {
         false if [ratio.low, mean, ratio.high].into_iter().all(is_one) => {
-            format!(
-                "Lowest avg JCT of {n}: {name} and {next}, which have the same on {} seeds{asked}",
-                ratio.n
-            )
+            let names = match best.n_lowest.saturating_sub(2) {
+                0 => format!("{name} and {next}"),
+                others => format!("{name}, {next} and {} more", with_thousands(others as f64)),
+            };
+            format!("Lowest avg JCT of {n}: {names}, which have the same on {} seeds{asked}", ratio.n)
         }
         true => format!(
             "Lowest avg JCT of {n}: {name}; that of the next, {next}, is {mean:.3} x as high {ends}{asked}"
@@ -350,6 +351,9 @@ mod tests {
         }
         let said = best_sentences(&best(&runs, &groups(&runs)));
         assert_eq!(said, ["Lowest avg JCT of 3: las and srtf, which have the same on 2 seeds"]);
+        runs.extend((1..=2).map(|seed| done("drf", 4.0, seed, 10.0)));
+        let said = best_sentences(&best(&runs, &groups(&runs)));
+        assert_eq!(said, ["Lowest avg JCT of 4: las, srtf and 1 more, which have the same on 2 seeds"]);
     }
 
     #[test]

@@ -69,7 +69,7 @@ export class JobView implements View {
     const done = live ? cluster.doneBy(live, now) : job.done;
     const meter = job.work > 0 ? h("progress", { max: job.work, value: Math.min(done, job.work), "aria-label": "progress" }) : null;
     fill(this.progress, meter && h("p", { className: "row" }, meter, `${((100 * Math.min(done, job.work)) / job.work).toFixed(1)} % of ${short(job.work)} iterations`),
-      job.rate ? h("p", { className: "quiet" }, `${short(job.rate)} iterations a second; its profile says ${short(job.best_rate ?? job.rate)} with all it asks for${job.pace !== 1 ? `, and it has shown itself to run at ${Math.round(100 * job.pace)} % of its profile` : ""}`) : null);
+      job.rate ? h("p", { className: "quiet" }, `${short(job.rate)} iteration${short(job.rate) === "1" ? "" : "s"} a second; its profile says ${short(job.best_rate ?? job.rate)} with all it asks for${job.pace !== 1 ? `, and it has shown itself to run at ${Math.round(100 * job.pace)} % of its profile` : ""}`) : null);
     // The rest changes only when the head says so: drawn again, it would lose the focus.
     const stamp = JSON.stringify([job, history]);
     if (stamp === this.stamp) return;

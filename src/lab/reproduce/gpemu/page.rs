@@ -11,9 +11,12 @@ use crate::report::html::{self, Cell};
 impl Study {
     /// Averages and quantiles of each column, and what tuning gains.
     pub(super) fn time_table(&self) -> Markup {
+        // Without GPEmu's points it and the paper have no numbers.
+        let has_numbers = |column: &Column| self.cells.iter().any(|cell| cell.curve(*column).is_some());
+        let columns: Vec<Column> = Column::ALL.into_iter().filter(has_numbers).collect();
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let mut add = |name: String, what: &str, cell: &dyn Fn(Column) -> String| {
-            let values = Column::ALL.map(cell);
+            let values = columns.iter().map(|column| cell(*column));
             rows.push([name, what.to_owned()].into_iter().chain(values).map(Cell::Plain).collect());
         };
         for cell in &self.cells {
@@ -29,10 +32,10 @@ impl Study {
                 gained(column).map_or_else(|| "–".to_owned(), |gain| format!("{gain:.2}x"))
             });
         }
-        let headings = ["policy", "JCT (h)"].into_iter().chain(Column::ALL.map(Column::name));
+        let headings = ["policy", "JCT (h)"].into_iter().chain(columns.iter().map(|column| column.name()));
         html! {
             p { (self.what) "." }
-            (html::table(&html::columns(headings, 2), &rows))
+            div.many { (html::table(&html::columns(headings, 2), &rows)) }
             @for note in &self.notes { p { (html::prose(note)) } }
             p { "GPEmu's points and the paper's, as its authors read them off: " (ORIGIN) "." }
         }
