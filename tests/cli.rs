@@ -62,7 +62,10 @@ fn closures_that_hold_closures_are_an_error_of_the_script() {
     fs::write(dir.path().join("chain.rhai"), script).expect("a script");
     for args in ["simulate -q -p ./chain.rhai --jobs 5", "compare -q -p fifo,./chain.rhai --jobs 5"] {
         let said = refused(dir.path(), args, 1);
-        assert!(said.contains("chain.rhai:") && said.contains("used more than 10000000 operations"), "{said}");
+        assert!(
+            said.contains("chain.rhai:") && said.contains("used more than 10000000 operations"),
+            "{said}"
+        );
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rota_core::check::check;
 use rota_core::policy::Policy;
-use rota_scripts::{Limits, STACK_BYTES};
 use rota_scripts::memory::{CountingAllocator, bytes_held_by_this_thread, peak_of_this_thread, reset_peak};
 use rota_scripts::sample::{Size, snapshot};
+use rota_scripts::{Limits, STACK_BYTES};
 
 use common::policy;
 

@@ -24,7 +24,10 @@ pub(super) fn run(command: Command) -> Result<ExitCode> {
         }
         return dispatch(command);
     }
-    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).stack_size(STACK_BYTES).build_global()?;
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .stack_size(STACK_BYTES)
+        .build_global()?;
     let running = thread::Builder::new().name("main".into()).stack_size(STACK_BYTES);
     let running = running.spawn(|| dispatch(command))?;
     running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
