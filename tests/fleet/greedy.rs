@@ -56,7 +56,7 @@ fn nothing_in_a_request_becomes_an_option_of_a_container_client() {
     for (container, says) in [
         (Container { gpu_flag: text("--device=/dev/sda --group-add=6"), ..good() }, "a setting of each node"),
         (Container { image: text("--privileged"), ..good() }, "not the name of an image"),
-        (Container { image: text("docker-archive:/root/image.tar"), ..good() }, "not the name of an image"),
+        (Container { image: text("docker-archive:/srv/image.tar"), ..good() }, "not the name of an image"),
         (Container { network: text("container:rota-1-1-0"), ..good() }, "not the name of a network"),
         (Container { mounts: mount("/", "/x:U"), ..good() }, "whole path, without `:`"),
         (Container { mounts: mount("volume", "/x"), ..good() }, "whole path, without `:`"),
